@@ -9,7 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// single admits a call that is over soon: it bounds how many are at work at once.
+// single admits a short call. It bounds the number of such calls in progress.
 func (s *Server) single(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		defer s.inFlight.Add(-1)
@@ -25,7 +25,7 @@ func tooMany(what string, limit int) error {
 		limit: fmt.Sprint(limit), retryAfter: 1}
 }
 
-// admit gives a call that lasts one of the places.
+// admit gives a long call one of the places.
 func (p *places) admit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		leave, err := p.take(c.Request().RemoteAddr)
@@ -37,25 +37,25 @@ func (p *places) admit(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// places are held by calls that last. Their number is bounded, and callers of one address hold at most three quarters
-// of them, so that one address cannot lock all others out of a node.
+// places bounds the number of long calls. Callers from one address hold at most three quarters of the places, so that
+// one address cannot lock the others out of a node.
 type places struct {
-	what  string // that hold them: batches, streams, consumers
+	what  string // the kind of calls: batches, streams, consumers
 	limit int
 
 	mu    sync.Mutex
 	taken int                  // 0 <= taken <= limit
-	by    map[netip.Prefix]int // sums up to taken; without zeros
+	by    map[netip.Prefix]int // adds up to taken; without zeros
 }
 
 func newPlaces(what string, limit int) *places {
 	return &places{what: what, limit: limit, by: map[netip.Prefix]int{}}
 }
 
-// share is how many places callers of one address may hold.
+// share returns how many places callers from one address may hold.
 func (p *places) share() int { return p.limit - p.limit/4 }
 
-// take takes a place for a caller of this address (host:port), until leave is called. Its error is a problem.
+// take takes a place for a caller from this address (host:port), until leave is called. Its error is a problem.
 func (p *places) take(remote string) (leave func(), err error) {
 	from := callerOf(remote)
 	p.mu.Lock()
@@ -81,8 +81,8 @@ func (p *places) leave(from netip.Prefix) {
 	}
 }
 
-// callerOf returns the address that a caller counts under: of IPv6 the network of 64 bits, since one machine has all of
-// it. Callers whose address cannot be read count as one.
+// callerOf returns the address under which a caller is counted. For IPv6 it is the network of 64 bits, since one
+// machine owns all of it. Callers with unreadable addresses count as one.
 func callerOf(remote string) netip.Prefix {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -95,10 +95,10 @@ func callerOf(remote string) netip.Prefix {
 	return netip.PrefixFrom(addr, bits).Masked()
 }
 
-// budget is an amount that many calls share. Whoever takes gives back.
+// budget is an amount that many calls share. A call that takes a part gives it back later.
 type budget struct {
 	limit int64
-	taken atomic.Int64 // 0 <= taken <= limit, but for the moment of a refused take
+	taken atomic.Int64 // 0 <= taken <= limit, except during a refused take
 }
 
 func (b *budget) Take(n int) bool {

@@ -15,18 +15,18 @@ import (
 type view struct {
 	task     *fsmpb.Task
 	revision uint64
-	previous fsmpb.State // shown if set
-	// The payload is not the task's own when the answer repeats what the request brought.
+	previous fsmpb.State // shown unless unspecified
+	// The payload is the request's instead of the task's own if the answer repeats the request.
 	payload        []byte
 	payloadIsBytes bool
-	receipt        bool // shown, for the consumer whose lease the task as it stands is
+	receipt        bool // shown to the consumer with the lease
 }
 
 func viewOf(t *fsmpb.Task) view {
 	return view{task: t, revision: t.Revision, payload: t.Spec.GetPayload(), payloadIsBytes: t.Spec.GetPayloadIsBytes()}
 }
 
-// append writes the task as a JSON object. The payload goes in as it came.
+// append appends the task as a JSON object, with the payload byte for byte.
 func (v view) append(b []byte) []byte {
 	t, spec, begin := v.task, v.task.GetSpec(), len(b)
 	b = contract.AppendText(b, contract.ID, t.Id)
@@ -62,7 +62,7 @@ func (v view) appendPayload(b []byte) []byte {
 	return b
 }
 
-// appendExtras writes the members that only some tasks have.
+// appendExtras appends the members that only some tasks have.
 func (v view) appendExtras(b []byte) []byte {
 	b = contract.AppendTextIf(b, contract.WebhookID, v.task.WebhookId)
 	b = appendOutcome(b, v.task.Outcome)
@@ -93,7 +93,7 @@ func appendPrevious(b []byte, s fsmpb.State) []byte {
 	return contract.AppendText(b, contract.Previous, stateName(s))
 }
 
-// appendHistory writes the last few attempts, oldest first.
+// appendHistory appends the last few attempts, oldest first.
 func appendHistory(b []byte, history []*fsmpb.Past) []byte {
 	if len(history) == 0 {
 		return b
@@ -114,7 +114,7 @@ func appendHistory(b []byte, history []*fsmpb.Past) []byte {
 	return append(b, ']')
 }
 
-// appendSettings writes the task's own settings and leaves out those of its queue.
+// appendSettings appends the task's own settings, without its queue's.
 func appendSettings(b []byte, spec *fsmpb.Spec) []byte {
 	if t := spec.GetTarget(); t != nil {
 		b = appendTarget(b, t)
@@ -147,8 +147,8 @@ func appendTarget(b []byte, t *fsmpb.Target) []byte {
 	return contract.Close(appendSpan(b, contract.Timeout, t.TimeoutMs), begin)
 }
 
-// shownValue returns a header's value as answers show it. It is the one place that keeps credentials back: every answer
-// with a target, of a task or of a queue, is written by appendSettings.
+// shownValue returns a header's value for answers, which masks credentials. All answers with a target, of a task or of
+// a queue, use appendSettings and so this function.
 func shownValue(h *fsmpb.Header) string {
 	if task.IsCredential(h.Name) {
 		return task.Masked
@@ -156,7 +156,7 @@ func shownValue(h *fsmpb.Header) string {
 	return h.Value
 }
 
-// appendRetry leaves out a policy that says nothing.
+// appendRetry appends a retry policy, unless it is empty.
 func appendRetry(b []byte, r *fsmpb.Retry) []byte {
 	if r.MaxAttempts == 0 && r.MinBackoffMs == 0 && r.MaxBackoffMs == 0 && len(r.DelaysMs) == 0 {
 		return b
@@ -217,7 +217,7 @@ func outcomeName(o fsmpb.CancelOutcome) string {
 // buffers lends out byte slices for answers.
 type buffers struct{ pool sync.Pool }
 
-const keptBuffer = 256 << 10 // larger ones are left to the collector
+const keptBuffer = 256 << 10 // the collector takes larger ones
 
 func (p *buffers) get() *[]byte {
 	if b, ok := p.pool.Get().(*[]byte); ok {
@@ -234,7 +234,8 @@ func (p *buffers) put(b *[]byte) {
 	}
 }
 
-// writeJSON answers with a whole body. A failed write is the connection's end, which the server notices itself.
+// writeJSON answers with a whole body. A failed write means that the connection has ended, which the server notices
+// itself.
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
 	h["Content-Type"] = []string{"application/json"}

@@ -7,21 +7,22 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Backend carries out calls, wherever in the cluster their tasks live. Its methods are called concurrently. Errors
-// are those of package task, or a context's.
+// Backend carries out calls, wherever in the cluster their tasks live. Its methods may be called concurrently. Errors
+// are package task's, or a context's.
 type Backend interface {
-	// Do carries out commands and answers each, in order. Commands about one id are applied in the order given; once
-	// one of them is refused with task.ErrOverloaded, so are the later ones about that id. Do writes into the commands
-	// what only the shard's leader decides (until when a tombstone is kept) and leaves the rest as it is. It may still
-	// be sending them after it returned, so from then on they are only read; just those that it refused with
-	// task.ErrOverloaded may be handed to it again.
+	// Do carries out commands and returns a reply for each, in order. Commands about one id are applied in the given
+	// order. Once one of them is refused with task.ErrOverloaded, the later ones about that id are refused too.
+	//
+	// Do writes into the commands the values that only the shard's leader decides (until when a tombstone is kept), and
+	// nothing else. It may still be sending commands after it returned, so the caller must not change them any more. The
+	// caller may pass to Do again only the commands that it refused with task.ErrOverloaded.
 	Do(ctx context.Context, commands []*fsmpb.Command) []task.Reply
 
-	// Get reads a task, tombstones included: nil without an error if there is none. The read is linearizable, unless
-	// stale asks for what the nearest replica holds.
+	// Get reads a task, tombstones included, and returns nil without an error if there is none. The read is linearizable,
+	// unless stale asks for the nearest replica's state.
 	Get(ctx context.Context, namespace, id string, stale bool) (*fsmpb.Task, error)
 
-	// List reads one page of tasks over all slots. The page bounds its bytes as well as its tasks.
+	// List reads one page of tasks over all slots. The page is bounded in bytes as well as in tasks.
 	List(ctx context.Context, query *fsmpb.ListQuery) (*fsmpb.ListPage, error)
 
 	// Lease leases due tasks of a queue's pull lane to a consumer, from all shards: at most the request's Max, within a
@@ -30,42 +31,43 @@ type Backend interface {
 	// every shard's leader has none. The caller settles or releases each task, or lets its lease end.
 	Lease(ctx context.Context, request task.LeaseRequest) ([]*fsmpb.Task, error)
 
-	// PutQueue replaces a queue's policy. It returns once every leader that can be reached applies it, or a second later.
+	// PutQueue replaces a queue's policy. It returns once every reachable leader applies the policy, or after a second.
 	PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error)
 
-	// UpdateQueue makes what change returns a queue's policy, and returns it; see PutQueue. Change gets the policy that
-	// there is, nil for none, and must not write to it. It may be called more than once, so that no other change is lost;
-	// an error of its own ends the call.
+	// UpdateQueue replaces a queue's policy by the result of change, and returns it, as late as PutQueue. change gets the
+	// present policy, nil for none, and must not write to it. change may run more than once, so that no concurrent update
+	// is lost. An error of change ends the call.
 	UpdateQueue(ctx context.Context, namespace, queue string,
 		change func(current *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error)) (*fsmpb.QueuePolicy, error)
 
-	// DeleteQueue takes a queue's policy away. Its tasks stay, under the policy of a queue without one.
+	// DeleteQueue deletes a queue's policy. The queue's tasks stay, under the default policy.
 	DeleteQueue(ctx context.Context, namespace, queue string) (existed bool, err error)
 
-	// Queue reads a queue's policy, nil if it has none, and its counts, summed over the shards.
+	// Queue returns a queue's policy, nil if it has none, and its counts, summed over the shards.
 	Queue(ctx context.Context, namespace, queue string) (*fsmpb.QueuePolicy, *fsmpb.QueueCounts, error)
 
-	// Queues lists the queues that have a policy or a task, tombstones included, sorted by name.
+	// Queues returns the queues that have a policy or a task, tombstones included, sorted by name.
 	Queues(ctx context.Context, namespace string) ([]task.Queue, error)
 
-	// Cluster says who is there and which shard lives where, as far as this node knows.
+	// Cluster returns this node's view of the cluster's nodes and shards.
 	Cluster(ctx context.Context) (ClusterView, error)
 
-	// Self is the cluster that this node is in, empty if none yet, and the node's id.
+	// Self returns the id of this node's cluster, empty if it has none yet, and the node's id.
 	Self() (clusterID, nodeID string)
 
-	// MapVersion names what this node believes of slots, leaders and addresses: another name when it believes another
-	// thing. It is asked for with each batch.
+	// MapVersion returns a name for this node's present view of slots, leaders and addresses. A different view has a
+	// different name. Each batch calls it.
 	MapVersion() string
 
-	// Ready is nil once this node knows the map and its replicas have caught up once, and says else what is missing.
+	// Ready returns nil once this node knows the map and its replicas have caught up once, or else an error that names the
+	// missing part.
 	Ready() error
 }
 
-// ClusterView is the answer of GET /v1/cluster.
+// ClusterView is the answer to GET /v1/cluster.
 type ClusterView struct {
 	ClusterID string      `json:"cluster_id"`
-	Map       string      `json:"map"` // its version, as the answering node's batches tell it in their head
+	Map       string      `json:"map"` // its version, as in the header of the node's batches
 	Nodes     []NodeView  `json:"nodes"`
 	Shards    []ShardView `json:"shards"`
 }
@@ -77,7 +79,7 @@ type NodeView struct {
 	HTTPAddr      string  `json:"http_addr"`
 	Alive         bool    `json:"alive"`
 	ClockOffsetMs float64 `json:"clock_offset_ms"` // its clock minus the answering node's
-	DiskLow       bool    `json:"disk_low"`        // it leads only what nobody else can
+	DiskLow       bool    `json:"disk_low"`        // it leads only if no other node can
 	MemoryFull    bool    `json:"memory_full"`     // shards with a replica on it take no more tasks
 }
 
@@ -88,10 +90,10 @@ type ShardView struct {
 	Term     uint64        `json:"term"`
 	Replicas []ReplicaView `json:"replicas"`
 	Tasks    uint64        `json:"tasks"`
-	Slots    []SlotRange   `json:"slots"` // that are this shard's
+	Slots    []SlotRange   `json:"slots"` // the shard's slots
 }
 
-// SlotRange is the slots from First on, up to the one before End.
+// SlotRange is the range of slots from First to End-1.
 type SlotRange struct {
 	First uint32 `json:"first"`
 	End   uint32 `json:"end"`
@@ -103,17 +105,17 @@ type ReplicaView struct {
 	State   string `json:"state"`   // leader, follower, learner, or unknown
 	Applied uint64 `json:"applied"` // log index
 
-	// Commands and Hash say how many commands the replica had carried out at that index, and what its state hashed to.
-	// Replicas with the same Applied have the same Commands and Hash, or have gone apart.
+	// Commands is the number of commands that the replica had carried out at that index, and Hash is the hash of its
+	// state. Replicas with the same Applied must have the same Commands and Hash, or they have diverged.
 	Commands uint64 `json:"commands"`
 	Hash     string `json:"hash"`
 
-	// Diverged: the replica's state differs from another one's at the same index, and is not known to be that of a
-	// majority. All nodes compare all the time.
+	// Diverged means that the replica's state differs from another replica's at the same index, and is not known to be the
+	// majority's. All nodes compare all the time.
 	Diverged bool `json:"diverged"`
 }
 
-// normalise makes empty lists of absent ones, so that they are [] in JSON and not null.
+// normalise replaces nil lists by empty ones, so that they are [] in JSON and not null.
 func (v *ClusterView) normalise() {
 	if v.Nodes == nil {
 		v.Nodes = []NodeView{}

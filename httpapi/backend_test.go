@@ -13,9 +13,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// fakeBackend is a cluster of one map. It does as much of every command as an answer shows.
+// fakeBackend is a cluster made of one map. It carries out as much of each command as answers show.
 type fakeBackend struct {
-	// do, if set, may answer in its place; nil replies leave it to the map.
+	// do, if set, may answer in the fake's place. For nil replies the map answers.
 	do func(ctx context.Context, cmds []*fsmpb.Command) []task.Reply
 
 	mu       sync.Mutex
@@ -29,8 +29,8 @@ type fakeBackend struct {
 	stale    bool
 	queues   fakeQueues
 
-	grantAtTheEnd bool // a lease's tasks come only when its context ends
-	leaseMost     int  // of one lease; 0: what it asks for
+	grantAtTheEnd bool // a lease returns its tasks only when its context ends
+	leaseMost     int  // most tasks of one lease; 0: as requested
 }
 
 type remembered struct {
@@ -68,7 +68,7 @@ func (f *fakeBackend) keyed(c *fsmpb.Command) *fsmpb.Result {
 		}
 		r := proto.CloneOf(old.result)
 		r.Repeated = true
-		if c.Answer != fsmpb.Answer_ANSWER_BRIEF && r.Task == nil { // the first call was a line of a batch
+		if c.Answer != fsmpb.Answer_ANSWER_BRIEF && r.Task == nil { // the first call was a batch line
 			r.Task = proto.CloneOf(f.tasks[c.Id])
 		}
 		return r
@@ -243,7 +243,7 @@ func (f *fakeBackend) MapVersion() string { return "m1" }
 
 func (f *fakeBackend) Ready() error { return f.ready }
 
-// last is the newest command that reached the map.
+// last returns the newest command that reached the map.
 func (f *fakeBackend) last() *fsmpb.Command {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -253,7 +253,7 @@ func (f *fakeBackend) last() *fsmpb.Command {
 	return f.seen[len(f.seen)-1]
 }
 
-// set puts a task into a state that only attempts lead to.
+// set puts a task into a state that only attempts can reach.
 func (f *fakeBackend) set(id string, state fsmpb.State, attempts uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// Every one of these bodies is wrong in one way, and the answer names it.
+// TestBadTaskBodies sends bodies with one fault each, and checks that the answer names the fault.
 func TestBadTaskBodies(t *testing.T) {
 	h := newHarness(t)
 	long := strings.Repeat("x", 300)

@@ -16,7 +16,7 @@ import (
 	"github.com/belfryhq/belfry/httpapi/stream"
 )
 
-// batch is one batch under way.
+// batch is one batch in progress.
 type batch struct {
 	*stream.Conn
 	s      *Server
@@ -37,16 +37,17 @@ func (s *Server) batch(c echo.Context) error {
 	abandon := func() { t.intake.Abandon(); t.outbox.Abandon() }
 	if err := t.Perform(r.Context(), abandon, t.work); err != nil {
 		s.logCut(err)
-		panic(http.ErrAbortHandler) // the client must not take what it got for the whole answer
+		panic(http.ErrAbortHandler) // the client must not take the part for the whole answer
 	}
 	return nil
 }
 
-// gathering is for how long a batch of known length may come in before its first lines are worked on.
+// gathering is the time for a batch of known length to arrive before its first lines are committed.
 const gathering = 5 * time.Millisecond
 
-// work reads lines, and beside that commits and answers what has come. A small batch that comes in one piece is
-// committed and answered by this goroutine alone, in one write: most are, and the rest costs more than their lines.
+// work reads lines, and commits and answers them in parallel goroutines. A small batch that arrives in one piece is
+// committed and answered by this goroutine alone, in one write: most batches are small, and goroutines would cost more
+// than their lines.
 func (t *batch) work(do func(stream.Step)) {
 	var others sync.WaitGroup
 	var once sync.Once
@@ -69,7 +70,7 @@ func (t *batch) work(do func(stream.Step)) {
 }
 
 // readLines parses lines until the client ends the body, falls silent or sends a line over the limit. In the last two
-// cases the lines so far are answered, and one more line of the answer says why the batch ends.
+// cases the lines so far are answered, and one more line of the answer gives the reason for the end.
 func (t *batch) readLines(context.Context) error {
 	err := t.Lines(t.s.cfg.BatchIdle, t.parseLine)
 	var refused *problem
@@ -100,10 +101,10 @@ func (t *batch) sendHeadFirst(context.Context) error {
 
 func (t *batch) answerAll(context.Context) error { return t.Answer(t.outbox) }
 
-// mapHeader tells clients that know slots and leaders whether what they know is what this node believes.
+// mapHeader is the header with the version of this node's map, so that clients know whether their own map is current.
 const mapHeader = "Belfry-Map"
 
-// openLines opens the connection of a call whose lines go both ways, and prepares the head of its answer.
+// openLines opens the connection of a call whose lines go both ways, and prepares the header of its answer.
 func (s *Server) openLines(c echo.Context, arrived func()) *stream.Conn {
 	conn := stream.New(c, stream.Config{
 		LineBytes: s.cfg.BodyBytes, Stall: s.cfg.BatchStall, Arrived: arrived, Recycle: s.buffers.put,
@@ -121,7 +122,7 @@ func (s *Server) lineTooLong() *problem {
 		limit: fmt.Sprintf("%d bytes", s.cfg.BodyBytes)}
 }
 
-// logCut tells of a stream that did not end well. Clients leave all the time; anything else deserves to be seen.
+// logCut logs a stream that did not end well. A client's leaving is ordinary; other errors are logged as errors.
 func (s *Server) logCut(err error) {
 	level := slog.LevelDebug
 	var broken *stream.PanicError
@@ -131,7 +132,7 @@ func (s *Server) logCut(err error) {
 	s.cfg.Logger.Log(context.Background(), level, "stream cut", "err", err)
 }
 
-// commit carries out what has been parsed, one commit at a time.
+// commit commits parsed lines, one commit at a time.
 func (t *batch) commit(ctx context.Context) error {
 	var spare []line
 	for {
@@ -148,7 +149,7 @@ func (t *batch) commit(ctx context.Context) error {
 		if !t.outbox.Put(stream.Piece{Data: t.answersTo(lines, replies)}) {
 			return stream.ErrCut
 		}
-		clear(lines) // lets go of the commands before the list is filled again
+		clear(lines) // frees the commands before the list is filled again
 		spare = lines
 	}
 	if ctx.Err() != nil {
@@ -158,7 +159,7 @@ func (t *batch) commit(ctx context.Context) error {
 	return nil
 }
 
-// commandsOf lists the commands of the lines that have one. The list is the backend's to keep.
+// commandsOf returns the commands of the lines that have one. The backend may keep the list.
 func commandsOf(lines []line) []*fsmpb.Command {
 	cmds := make([]*fsmpb.Command, 0, len(lines))
 	for _, l := range lines {
@@ -169,7 +170,7 @@ func commandsOf(lines []line) []*fsmpb.Command {
 	return cmds
 }
 
-// answersTo writes a line for each line, in order.
+// answersTo returns a line of the answer for each line, in order.
 func (t *batch) answersTo(lines []line, replies []task.Reply) *[]byte {
 	buffer := t.s.buffers.get()
 	b, tally := *buffer, statusTally{}
@@ -195,7 +196,7 @@ func (t *batch) logInternal(err error) {
 	}
 }
 
-// statusTally counts runs of one status, so that a metric is touched once a run and not once a line.
+// statusTally counts runs of equal statuses, so that a metric is updated once per run and not once per line.
 type statusTally struct{ status, n int }
 
 func (c *statusTally) count(status int, m *metrics) {
@@ -213,10 +214,10 @@ func (c *statusTally) flush(m *metrics) {
 	c.n = 0
 }
 
-// headPatience is for how long a client waits for the head of an answer that is to be sent whole.
+// headPatience is how long a client waits for the header of an answer that is sent whole.
 const headPatience = time.Second
 
-// workAtOnce commits and answers a batch of which all lines are there.
+// workAtOnce commits and answers a batch whose lines have all arrived.
 func (t *batch) workAtOnce(do func(stream.Step)) {
 	late := time.AfterFunc(headPatience, func() { do(t.sendHeadFirst) })
 	do(func(ctx context.Context) error {

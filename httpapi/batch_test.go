@@ -102,7 +102,8 @@ func TestBatchLines(t *testing.T) {
 	}
 }
 
-// A patch line has the meaning of the PATCH call with the same fields, wherever its op stands.
+// TestBatchPatches checks that a patch line means the same as the PATCH call with the same fields, wherever its op
+// stands.
 func TestBatchPatches(t *testing.T) {
 	h := newHarness(t)
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h","target":{"url":"http://x/","timeout":"5s"},"labels":{"l":"v"}}`).mustStatus(t, 201)
@@ -146,10 +147,11 @@ func TestBatchPatches(t *testing.T) {
 		}
 	}
 	single := h.call("PATCH", "/v1/tasks/a", `{"labels":null,"payload":{"n": 1},"target":{"timeout":null}}`, keyHeader, "k")
-	single.mustStatus(t, 200) // the first line said the same
+	single.mustStatus(t, 200) // the first line meant the same
 }
 
-// A batch says in its head which map its node believes in, and of a schedule what it replaced.
+// TestBatchTellsMapAndPrevious checks that a batch's header has the version of the node's map, and that a schedule's
+// answer has the replaced task's state.
 func TestBatchTellsMapAndPrevious(t *testing.T) {
 	h := newHarness(t)
 	body := strings.Repeat(`{"op":"schedule","id":"a","delay":"1h"}`+"\n", 2) + `{"op":"cancel","id":"a"}`
@@ -200,7 +202,8 @@ func TestBatchKeepsOrderAndGoesOn(t *testing.T) {
 	}
 }
 
-// A line over the limit is answered as such, and the batch ends there, whether the line would have ended or not.
+// TestBatchLineOverTheLimit checks that a line over the limit is answered as such, and ends the batch, whether the line
+// would have ended or not.
 func TestBatchLineOverTheLimit(t *testing.T) {
 	for name, end := range map[string]string{"ends": "\n" + `{"op":"cancel","id":"a"}` + "\n", "is the last": ""} {
 		for _, size := range []int{1000, 300_000} {
@@ -221,13 +224,14 @@ func TestEmptyBatch(t *testing.T) {
 	}
 }
 
-// Lines that are refused for overload are tried again, and only those; the caller sees no 429.
+// TestBatchSlowsDownUnderOverload checks that only the lines refused for overload are retried, and that the caller sees
+// no 429.
 func TestBatchSlowsDownUnderOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
 		var calls atomic.Int32
 		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
-			if n := calls.Add(1); n <= 6 { // one more command gets through each time
+			if n := calls.Add(1); n <= 6 { // one more command succeeds each time
 				replies := make([]task.Reply, len(cmds))
 				for i := range replies {
 					replies[i].Err = fmt.Errorf("shard 1: %w", task.ErrOverloaded)
@@ -271,7 +275,7 @@ func TestBatchErrorsAreOfTheirLines(t *testing.T) {
 	}
 }
 
-// heldWriter lets nothing through before it is opened.
+// heldWriter blocks all writes until it is opened.
 type heldWriter struct {
 	*httptest.ResponseRecorder
 	open    chan struct{}
@@ -284,7 +288,7 @@ func (w *heldWriter) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-// countedReader makes lines without end, and counts what has been taken of them.
+// countedReader yields endless lines, and counts the bytes read.
 type countedReader struct {
 	line  []byte
 	limit int64
@@ -303,7 +307,8 @@ func (r *countedReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// As long as the client takes no answers, no more is read than fits the bounds; then all of it comes.
+// TestBatchMemoryIsBoundedWithASlowReader checks that the server reads no more than its bounds while the client takes
+// no answers, and everything afterwards.
 func TestBatchMemoryIsBoundedWithASlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, func(c *Config) { c.BatchAnswerBytes, c.BatchChunkLines = 32<<10, 256 })
@@ -317,7 +322,7 @@ func TestBatchMemoryIsBoundedWithASlowReader(t *testing.T) {
 			defer close(done)
 			h.server.ServeHTTP(w, r)
 		}()
-		synctest.Wait() // everyone waits for the writer
+		synctest.Wait() // all goroutines wait for the writer
 		if taken := lines.taken.Load(); !w.blocked.Load() || taken > 512<<10 {
 			t.Errorf("%d bytes are taken in while no answer is", taken)
 		}
@@ -379,7 +384,8 @@ func TestBatchIdleEndsWithALineThatSaysSo(t *testing.T) {
 	}
 }
 
-// A small batch that comes in one piece is answered in one, and one that takes long has its head before.
+// TestSmallBatchIsAnsweredWhole checks that a small batch that arrives in one piece is answered in one, and that a slow
+// one sends its header earlier.
 func TestSmallBatchIsAnsweredWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -399,7 +405,7 @@ func TestSmallBatchIsAnsweredWhole(t *testing.T) {
 	})
 }
 
-// A small batch that comes slowly is answered line by line all the same.
+// TestSlowBatchOfKnownLengthIsFullDuplex checks that a small batch that arrives slowly is answered line by line.
 func TestSlowBatchOfKnownLengthIsFullDuplex(t *testing.T) {
 	server := newHarness(t).listen()
 	const line = `{"op":"fire","id":"a"}` + "\n"

@@ -9,14 +9,14 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// line is one line of a batch: a command, or why there is none.
+// line is one line of a batch: a command, or the reason for its absence.
 type line struct {
 	id      string
 	cmd     *fsmpb.Command // nil if refused
 	refused *problem
 }
 
-// batchLine reads one line. The call in it hashes like the single call that says the same.
+// batchLine reads one line. Its call hashes like the single call with the same meaning.
 func (p *parser) batchLine(data []byte) line {
 	d, err := p.parse(data, &contract.LineObject)
 	if errors.Is(err, errPatchLine) || err != nil && textIn(data, contract.Op) == "patch" {
@@ -31,7 +31,7 @@ func (p *parser) batchLine(data []byte) line {
 	return line{id: textIn(data, contract.ID), refused: problemOf(err)}
 }
 
-// errPatchLine ends the reading of a line as one of the other operations: its members mean something else.
+// errPatchLine ends the reading of a line as another operation, since a patch's members have other meanings.
 var errPatchLine = errors.New("the line is a patch")
 
 // lineOp reads the operation of a line that is not known to be a patch.
@@ -111,7 +111,7 @@ func opFields(op string) (contract.Set, bool) {
 
 var errFound = errors.New("found")
 
-// textIn looks for a member of a line that was refused: its answer names the id. Empty if there is none to be read.
+// textIn returns a member of a refused line, such as its id for the answer, or "" if the member cannot be read.
 func textIn(data []byte, member contract.Field) (found string) {
 	r := contract.NewReader(data)
 	err := r.Each("line", func(name []byte) error {
@@ -130,7 +130,7 @@ func textIn(data []byte, member contract.Field) (found string) {
 	return found
 }
 
-// appendReply writes the answer to one line and tells its status.
+// appendReply appends the answer to one line and returns its status.
 func appendReply(b []byte, id string, reply task.Reply) ([]byte, int) {
 	if reply.Err != nil {
 		return appendRefusal(b, id, problemOf(reply.Err))

@@ -12,7 +12,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// quiet is a response writer that keeps nothing.
+// quiet is a response writer that discards everything.
 type quiet struct{ header http.Header }
 
 func (w *quiet) Header() http.Header         { return w.header }
@@ -36,7 +36,7 @@ func idleBackend(h *harness) {
 
 var benchPayload = `{"order":1042,"note":"` + strings.Repeat("x", 175) + `"}`
 
-// BenchmarkPut: one PUT of a 200-byte payload through the handler, without network and commit.
+// BenchmarkPut measures one PUT of a 200-byte payload through the handler, without network and commit.
 func BenchmarkPut(b *testing.B) {
 	h := newHarness(b)
 	idleBackend(h)
@@ -49,7 +49,8 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// BenchmarkBatchLine: one line of a batch of 200-byte payloads, through all three steps, without network and commit.
+// BenchmarkBatchLine measures one line of a batch of 200-byte payloads through all three steps, without network and
+// commit.
 func BenchmarkBatchLine(b *testing.B) {
 	h := newHarness(b)
 	idleBackend(h)
@@ -61,7 +62,7 @@ func BenchmarkBatchLine(b *testing.B) {
 	h.server.ServeHTTP(&quiet{http.Header{}}, r)
 }
 
-// BenchmarkParseLine: the parsing alone.
+// BenchmarkParseLine measures the parsing alone.
 func BenchmarkParseLine(b *testing.B) {
 	large := `"` + strings.Repeat("x", 16<<10) + `"`
 	for name, rest := range map[string]string{

@@ -24,7 +24,7 @@ const (
 	freeBody = 16 << 10 // bodies up to this size are not counted against the memory of all calls
 )
 
-// checkType refuses a body that is not declared as one of the types that the call takes.
+// checkType refuses a body whose declared type is not one of the accepted types.
 func checkType(h http.Header, accepted ...string) error {
 	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
 		return &problem{kind: unsupportedMedia, field: "Content-Encoding", detail: "must be absent: bodies are not decoded"}
@@ -45,10 +45,10 @@ func checkType(h http.Header, accepted ...string) error {
 	return &problem{kind: unsupportedMedia, field: "Content-Type", detail: detail}
 }
 
-// binder is how echo reads a body: by the contract, and not by fields' tags. It is the one place where single calls do.
+// binder makes echo read bodies by the contract, and not by fields' tags. All bodies of single calls go through it.
 type binder struct{ s *Server }
 
-// Bind fills a *body, and reads nothing else.
+// Bind fills a *body. It refuses any other type.
 func (b binder) Bind(i any, c echo.Context) error {
 	into, ok := i.(*body)
 	if !ok {
@@ -57,7 +57,7 @@ func (b binder) Bind(i any, c echo.Context) error {
 	return b.s.readBody(c, into)
 }
 
-// bind takes in the body of a single call. It must be released, also after an error.
+// bind reads the body of a single call. The caller must release the body, even after an error.
 func bind(c echo.Context, limit int, types ...string) (*body, error) {
 	b := &body{limit: limit, types: types}
 	return b, c.Bind(b)
@@ -78,8 +78,9 @@ func (b *body) release() {
 	}
 }
 
-// readBody takes in the body of a single call within its limits of type, size, time and memory. An empty body has no
-// type. Afterwards the request's own body is empty, which tells a later refusal that nothing is left on the wire.
+// readBody reads the body of a single call within its limits of type, size, time and memory. An empty body has no type.
+// Afterwards the request's own Body is http.NoBody if it was read to its end, so that a later refusal knows that no
+// bytes are left on the wire.
 //
 // echo's BodyLimit is not used: its refusal names no limit, and does not reach a client that is still sending.
 func (s *Server) readBody(c echo.Context, b *body) error {
@@ -97,7 +98,7 @@ func (s *Server) readBody(c echo.Context, b *body) error {
 	return s.fill(c, b)
 }
 
-// unlessEmpty forgives the type of a chunked body that turns out to have no bytes.
+// unlessEmpty accepts a chunked body of the wrong type if it turns out to be empty.
 func (s *Server) unlessEmpty(c echo.Context, refusal error) error {
 	if c.Request().ContentLength > 0 {
 		return refusal
@@ -116,7 +117,7 @@ func (s *Server) fill(c echo.Context, b *body) error {
 	s.readWithin(c, s.cfg.BodyTimeout)
 	size := 4 << 10
 	if r.ContentLength > 0 {
-		size = int(min(r.ContentLength, freeBody-1)) + 1 // one more shows the end without growing
+		size = int(min(r.ContentLength, freeBody-1)) + 1 // one more byte shows the end without growing
 	}
 	b.data = make([]byte, 0, size)
 	for {
@@ -139,7 +140,7 @@ func (s *Server) fill(c echo.Context, b *body) error {
 	}
 }
 
-// grow doubles the room, as long as the calls together stay within their memory.
+// grow doubles the buffer, as long as all calls together stay within their memory.
 func (b *body) grow() error {
 	size := min(2*cap(b.data), b.limit+1)
 	if size > freeBody {
@@ -163,7 +164,7 @@ func (s *Server) bodyBroken(err error) error {
 	return &problem{kind: malformedJSON, detail: "the body broke off before its end"}
 }
 
-// readWithin bounds how long the body may take from now on. The server lifts the bound at the body's end.
+// readWithin bounds the time for the rest of the body. The server lifts the bound at the body's end.
 func (s *Server) readWithin(c echo.Context, d time.Duration) {
 	at := time.Now().Add(d) // the socket's clock, not the injected one
 	s.ignoreUnsupported(http.NewResponseController(c.Response().Writer).SetReadDeadline(at))

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// nobodysRevision is of no task: revisions begin with 1.
+// nobodysRevision is a revision that no task has: revisions begin with 1.
 const nobodysRevision = 0
 
 func appendETag(b []byte, revision uint64) []byte {
@@ -42,8 +42,8 @@ func (o *order) takeKey(h http.Header) error {
 	return contract.Twice(keyHeader)
 }
 
-// parseIfMatch reads "*", or entity tags separated by commas (RFC 9110, section 13.1.1). A revision without quotes
-// is taken as well. A tag that cannot be a revision of ours, or is weak, matches nothing.
+// parseIfMatch reads "*", or entity tags separated by commas (RFC 9110, section 13.1.1). It also accepts a revision
+// without quotes. A tag that is weak or no revision matches no task.
 func parseIfMatch(field, text string, c *fsmpb.Condition) error {
 	if strings.Trim(text, " \t") == "*" {
 		c.Present = true

@@ -12,40 +12,41 @@ import (
 	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
-// Config is what a Server needs. Zero limits take the defaults written beside them.
+// Config holds the settings of a Server. A zero limit takes the default that is written beside it.
 type Config struct {
 	Backend Backend
-	// CheckURL refuses receivers that may not be delivered to. Nil refuses none.
+	// CheckURL refuses receivers that deliveries must not reach. Nil: none.
 	CheckURL func(rawURL string) *task.FieldError
-	// Origins says which host names and web pages may call. Nil: localhost, IP literals, and the node's own pages.
+	// Origins is the policy on the host names and web pages that may call. Nil: localhost, IP literals, and the node's own
+	// pages.
 	Origins *origin.Policy
-	// Gatherer is what GET /metrics shows. Nil: nothing.
+	// Gatherer is the source of GET /metrics. Nil: no metrics.
 	Gatherer prometheus.Gatherer
-	// Registerer takes the server's own metrics. Nil: they are not registered anywhere.
+	// Registerer registers the server's own metrics. Nil: they are not registered.
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger // nil: discards
-	// Now is the time, and whether the node is sure of it: calls that count from now are refused while it is not. Nil:
-	// time.Now.
+	// Now returns the time, and whether the node is sure of it. While it is not sure, calls that count from now are
+	// refused. Nil: time.Now.
 	Now func() (now time.Time, sure bool)
 
-	RequestTimeout time.Duration // 10s: how long a call may wait for its commit or its read
-	BodyTimeout    time.Duration // 10s: how long a single call's body may take to arrive
-	IdleTimeout    time.Duration // 3m: how long a connection may lie idle between calls
+	RequestTimeout time.Duration // 10s: for a call's commit or read
+	BodyTimeout    time.Duration // 10s: for a single call's body to arrive
+	IdleTimeout    time.Duration // 3m: for an idle connection between calls
 	BodyBytes      int           // 512 KiB: the body of a single call, or a batch line
 	MemoryBytes    int           // 256 MiB: bodies, leased payloads and batch answers of all calls together
-	MaxInFlight    int           // 4096: single calls at work at once
-	MaxBatches     int           // 256: batch streams open at once; of one address three quarters
+	MaxInFlight    int           // 4096: single calls in progress
+	MaxBatches     int           // 256: open batch streams; three quarters from one address
 	SettleBytes    int           // 2 MiB: the body of a settle
-	MaxPolls       int           // 16384: consumers that wait for a lease at once; of one address three quarters
-	MaxStreams     int           // 1024: consumers' streams open at once; of one address three quarters
+	MaxPolls       int           // 16384: consumers waiting for a lease; three quarters from one address
+	MaxStreams     int           // 1024: open consumers' streams; three quarters from one address
 
-	BatchIdle        time.Duration // 1m: how long a batch may go on without a line from its client
-	BatchStall       time.Duration // 1m: how long a batch's client may take no answer
-	BatchChunkBytes  int           // 256 KiB: lines that wait while a commit is under way
-	BatchChunkLines  int           // 2048: the same, counted
+	BatchIdle        time.Duration // 1m: for a batch without a line from its client
+	BatchStall       time.Duration // 1m: for a batch whose client takes no answer
+	BatchChunkBytes  int           // 256 KiB: lines that wait during a commit
+	BatchChunkLines  int           // 2048: number of such lines
 	BatchAnswerBytes int           // 16 MiB: answers that wait for one batch's client
 
-	StreamBeat  time.Duration // 15s: how often a stream on which nothing else goes says that it is there
+	StreamBeat  time.Duration // 15s: interval of heartbeats on an idle stream
 	StreamBytes int           // 256 KiB: lines that wait for one stream's client; one answer of the shards always fits
 }
 

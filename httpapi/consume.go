@@ -19,9 +19,9 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// consumer is one stream under way: tasks flow to it as it gives credit, and it may settle them on the same connection.
-// Its steps run beside each other; those that put lines into the outbox are its producers, and the last of them to
-// end ends the outbox.
+// consumer is one stream in progress: tasks flow to the consumer as it gives credit, and it may settle them on the same
+// connection. Its steps run in parallel. The steps that put lines into the outbox are its producers, and the last of
+// them to end ends the outbox.
 type consumer struct {
 	*stream.Conn
 	s         *Server
@@ -32,7 +32,7 @@ type consumer struct {
 	outbox    *stream.Outbox
 	producers atomic.Int32
 
-	leasing context.Context // ends when no more tasks are to be asked for
+	leasing context.Context // ends when no more tasks are to be leased
 	stop    context.CancelFunc
 }
 
@@ -51,7 +51,7 @@ func (s *Server) stream(c echo.Context) error {
 	if err := t.serve(c.Request().Context()); err != nil {
 		s.logCut(err)
 		s.giveBack(t.outbox.Unwritten())
-		panic(http.ErrAbortHandler) // this was not the end that the consumer may take for one
+		panic(http.ErrAbortHandler) // the consumer must not take this for an orderly end
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func (t *consumer) takeQuery(query url.Values) error {
 	return err
 }
 
-// serve goes on until the consumer ends its lines, or the server closes. Tasks that were leased by then are still
+// serve runs until the consumer ends its lines, or the server closes. Tasks that were leased before the end are still
 // written, and settles answered.
 func (t *consumer) serve(request context.Context) error {
 	t.producers.Store(2) // leaseTasks and settle
@@ -98,8 +98,8 @@ func (t *consumer) serve(request context.Context) error {
 		func(context.Context) error { return t.Answer(t.outbox) })
 }
 
-// watch ends the stream in order when the server closes. A read that is woken here is no sign of the consumer's
-// leaving. It is a step, so that nothing touches the connection after the handler.
+// watch ends the stream in order when the server closes. The read that it wakes does not count as the consumer's
+// leaving. It is a step, so that the connection is not touched after the handler.
 func (t *consumer) watch(context.Context) error {
 	select {
 	case <-t.leasing.Done():
@@ -118,8 +118,8 @@ func (t *consumer) produced() {
 	}
 }
 
-// leaseTasks asks for tasks as long as there is credit, and room for them. Trouble with the shards is waited out: the
-// consumer would only come back for the same.
+// leaseTasks leases tasks as long as there is credit and room. It waits out failures of the shards, since the consumer
+// would only come back and meet the same.
 func (t *consumer) leaseTasks(context.Context) error {
 	for pause := firstPause; ; {
 		n, ok := t.credit.wait(t.leasing)
@@ -134,7 +134,7 @@ func (t *consumer) leaseTasks(context.Context) error {
 			pause = firstPause
 			continue
 		}
-		_ = wait(t.leasing, pause) // its end is seen by who waits for credit
+		_ = wait(t.leasing, pause) // credit.wait sees the end
 		pause = min(2*pause, lastPause)
 	}
 	t.stop()
@@ -142,7 +142,7 @@ func (t *consumer) leaseTasks(context.Context) error {
 	return nil
 }
 
-// leaseSome asks once, and delivers what comes; false if nothing does.
+// leaseSome makes one lease call and delivers its tasks. some is false if there were none.
 func (t *consumer) leaseSome(n int) (some bool, err error) {
 	tasks, err := t.s.cfg.Backend.Lease(t.leasing, task.LeaseRequest{
 		Namespace: task.DefaultNamespace, Queue: t.queue, Max: min(n, task.MaxLeaseTasks), Lease: t.lease,
@@ -166,7 +166,7 @@ func (t *consumer) leaseSome(n int) (some bool, err error) {
 	return true, nil
 }
 
-// deliver puts tasks into the outbox in pieces. Its room is what slows the leasing down to the consumer's pace.
+// deliver puts tasks into the outbox in pieces. The outbox's room slows the leasing down to the consumer's pace.
 func (t *consumer) deliver(tasks []*fsmpb.Task) bool {
 	const pieceBytes = 32 << 10
 	t.s.metrics.leased.Add(float64(len(tasks)))
@@ -187,7 +187,7 @@ func (t *consumer) deliver(tasks []*fsmpb.Task) bool {
 	return true
 }
 
-// beat writes a line now and then while nothing else is written, so that both sides see a connection that is dead.
+// beat writes a heartbeat now and then while no other line is written, so that both sides notice a dead connection.
 func (t *consumer) beat(context.Context) error {
 	for wait(t.leasing, t.s.cfg.StreamBeat) == nil {
 		buffer := t.s.buffers.get()
@@ -199,14 +199,14 @@ func (t *consumer) beat(context.Context) error {
 	return nil
 }
 
-// consumerLine is what one line settles, or why it does not.
+// consumerLine is one line's settlements, or its refusal.
 type consumerLine struct {
 	asked   []settlement
 	refused *problem
 }
 
-// readLines takes in credit at once and settlements in order, until the consumer ends, the server closes, or a line is
-// too long, which is answered.
+// readLines takes credit at once and settlements in order, until the consumer ends its lines, the server closes, or a
+// line is too long. A line that is too long is answered.
 func (t *consumer) readLines(context.Context) error {
 	err := t.Lines(0, t.parseLine)
 	switch {
@@ -214,7 +214,7 @@ func (t *consumer) readLines(context.Context) error {
 		if !t.intake.Put(consumerLine{refused: t.s.lineTooLong()}, 0) {
 			return stream.ErrCut
 		}
-	case err != nil && !errors.Is(err, stream.ErrIdle): // stream.ErrIdle: woken by close
+	case err != nil && !errors.Is(err, stream.ErrIdle): // stream.ErrIdle: woken by watch
 		return err
 	}
 	t.stop()
@@ -241,8 +241,8 @@ func parseConsumerLine(data []byte, queue string) (*verdicts, error) {
 	return v, v.read(contract.NewReader(data), &contract.StreamObject)
 }
 
-// settle carries out what has been read, one commit at a time, and answers each line that settles something, or is
-// wrong, with a line.
+// settle carries out the settlements, one commit at a time. It answers each line that settles leases, or is faulty,
+// with a line.
 func (t *consumer) settle(ctx context.Context) error {
 	var spare []consumerLine
 	for {
@@ -287,12 +287,12 @@ func (t *consumer) answersTo(lines []consumerLine, replies []task.Reply) *[]byte
 	return buffer
 }
 
-// maxCredit is how many tasks a consumer may ask a stream for ahead.
+// maxCredit is the largest number of tasks that a consumer may ask a stream for in advance.
 const maxCredit = 10_000
 
-// credit is how many tasks a consumer still wants of its stream.
+// credit is the number of tasks that a consumer still wants from its stream.
 type credit struct {
-	more chan struct{} // holds one token when left has grown since wait looked
+	more chan struct{} // has a token if left has grown since the last look of wait
 
 	mu   sync.Mutex
 	left int // 0 <= left <= maxCredit
@@ -300,7 +300,7 @@ type credit struct {
 
 func newCredit(n int) *credit { return &credit{left: n, more: make(chan struct{}, 1)} }
 
-// add gives more, all of it or, over the limit, none.
+// add adds n to the credit, or refuses all of it if the sum exceeds the limit.
 func (c *credit) add(n int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -328,7 +328,7 @@ func (c *credit) now() int {
 	return c.left
 }
 
-// wait is the credit there is, once there is some; false when the context ends.
+// wait returns the credit once it is positive, or false when the context ends.
 func (c *credit) wait(ctx context.Context) (int, bool) {
 	for ctx.Err() == nil {
 		if n := c.now(); n > 0 {

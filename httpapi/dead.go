@@ -15,8 +15,8 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// replayDead makes a queue's dead letters due again, and dropDead forgets them: all of them, those that filters
-// select, or those named by their ids.
+// replayDead makes a queue's dead letters due again, and dropDead deletes them: all of them, those that filters select,
+// or those named by their ids.
 func (s *Server) replayDead(c echo.Context) error {
 	return s.eachDead(c, func(cmd *fsmpb.Command) { cmd.Op = &fsmpb.Command_Replay{Replay: &fsmpb.Replay{}} })
 }
@@ -25,12 +25,12 @@ func (s *Server) dropDead(c echo.Context) error {
 	return s.eachDead(c, func(cmd *fsmpb.Command) { cmd.Op = &fsmpb.Command_Drop{Drop: &fsmpb.Drop{}} })
 }
 
-// exhumation changes dead letters one page after the other.
+// exhumation changes dead letters one page after another.
 type exhumation struct {
 	s     *Server
 	set   func(*fsmpb.Command) // the command's op
-	left  uint64               // how many it may still change
-	count uint64               // how many it has changed
+	left  uint64               // dead letters that it may still change
+	count uint64               // dead letters that it has changed
 }
 
 func (s *Server) eachDead(c echo.Context, set func(*fsmpb.Command)) error {
@@ -52,7 +52,7 @@ func (s *Server) eachDead(c echo.Context, set func(*fsmpb.Command)) error {
 	return nil
 }
 
-// deadFilter is which dead letters are meant: those of ids, or those of query.
+// deadFilter selects dead letters: by ids, or else by query.
 type deadFilter struct {
 	queue string
 	ids   []string
@@ -70,7 +70,7 @@ func (s *Server) parseDead(query url.Values, queue string) (*deadFilter, error) 
 			return nil, fieldProblem("limit", fmt.Sprintf("is %q", contract.Clip(limit[0])), "1 or more")
 		}
 		f.limit = n
-		delete(query, "limit") // a page's own limit is another
+		delete(query, "limit") // a page has another limit
 	}
 	if len(f.ids) > 0 {
 		return f, f.checkIDs(query)
@@ -85,7 +85,7 @@ func (s *Server) parseDead(query url.Values, queue string) (*deadFilter, error) 
 	return f, nil
 }
 
-// checkIDs checks names that stand in place of a filter.
+// checkIDs checks ids, which exclude all filters.
 func (f *deadFilter) checkIDs(query url.Values) error {
 	for name := range query {
 		if name != "id" {
@@ -103,7 +103,7 @@ func (f *deadFilter) checkIDs(query url.Values) error {
 	return nil
 }
 
-// run changes page after page; beat is called before each.
+// run changes one page after another, and calls beat before each.
 func (e *exhumation) run(ctx context.Context, f *deadFilter, beat func()) error {
 	if len(f.ids) > 0 {
 		beat()
@@ -139,7 +139,7 @@ func (e *exhumation) page(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListP
 	return page, nil
 }
 
-// named reads the tasks that are named; those that are no dead letters of the queue are left out.
+// named reads the tasks with the filter's ids, and leaves out those that are no dead letters of the queue.
 func (e *exhumation) named(ctx context.Context, f *deadFilter) ([]*fsmpb.Task, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.s.cfg.RequestTimeout)
 	defer cancel()
@@ -156,8 +156,8 @@ func (e *exhumation) named(ctx context.Context, f *deadFilter) ([]*fsmpb.Task, e
 	return tasks, nil
 }
 
-// change sends the commands for a page. Each holds only for the task as it was read, so a task that has changed since
-// is let be.
+// change sends the commands for a page. Each command holds only for the revision that was read, so a task that has
+// changed since stays as it is.
 func (e *exhumation) change(ctx context.Context, tasks []*fsmpb.Task) error {
 	if uint64(len(tasks)) > e.left {
 		tasks = tasks[:e.left]
@@ -175,7 +175,7 @@ func (e *exhumation) change(ctx context.Context, tasks []*fsmpb.Task) error {
 	var failed error
 	for _, r := range replies {
 		if err := e.tally(r); err != nil && (failed == nil || errors.Is(err, task.ErrUnknown)) {
-			failed = err // what is not known is worse than what was not done
+			failed = err // an unknown outcome is worse than a refusal
 		}
 	}
 	return failed
@@ -189,11 +189,11 @@ func (e *exhumation) tally(r task.Reply) error {
 		e.count++
 		e.left--
 	}
-	return nil // gone, replayed or replaced meanwhile: not a dead letter any more
+	return nil // gone, replayed or replaced meanwhile: no dead letter now
 }
 
-// broken says how far it came. Once some are done the call as a whole is neither done nor not: that is told as
-// unknown, with the number that is done for certain.
+// broken returns the problem of a walk that broke off. If some letters have changed, the call is neither done nor
+// undone: its outcome is reported as unknown, with the number that has certainly changed.
 func (e *exhumation) broken(err error) error {
 	p := *problemOf(err)
 	if e.count > 0 && p.kind != internalError {

@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// die makes dead letters.
+// die creates dead letters.
 func (h *harness) die(queue string, ids ...string) {
 	h.t.Helper()
 	for _, id := range ids {
@@ -69,7 +69,7 @@ func TestReplayGoesThroughAllPages(t *testing.T) {
 	}
 }
 
-// What changes between the listing and the command is let be.
+// TestReplayOfAChangedTask checks that a task that changes between the listing and the command stays as it is.
 func TestReplayOfAChangedTask(t *testing.T) {
 	h := newHarness(t)
 	h.die("q", "a", "b")

@@ -16,9 +16,9 @@ const (
 	lastPause  = 500 * time.Millisecond
 )
 
-// doPatiently carries out commands, and those that were refused for overload again, with a growing pause, until none is
-// or the client is gone. Order about one id holds, and a command can be handed over twice, by what Backend says about
-// such refusals.
+// doPatiently carries out commands. It repeats those that were refused for overload, with a growing pause, until none
+// is refused or the client is gone. Backend's rules for such refusals keep the order about one id, and allow a command
+// to be passed twice.
 func (s *Server) doPatiently(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error) {
 	replies, err := s.doOnce(ctx, cmds)
 	for pause := firstPause; err == nil; pause = min(2*pause, lastPause) {
@@ -34,7 +34,7 @@ func (s *Server) doPatiently(ctx context.Context, cmds []*fsmpb.Command) ([]task
 	return nil, err
 }
 
-// doOnce carries out commands, none of them if there are none, within the time for a call.
+// doOnce carries out commands within the time for a call. It does not call the backend for an empty list.
 func (s *Server) doOnce(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error) {
 	if len(cmds) == 0 {
 		return nil, nil
@@ -58,7 +58,7 @@ func overloadedAmong(replies []task.Reply) []int {
 	return refused
 }
 
-// again carries out the refused ones and puts their replies in place.
+// again carries out the refused commands and replaces their replies.
 func (s *Server) again(ctx context.Context, cmds []*fsmpb.Command, replies []task.Reply, refused []int) error {
 	part := make([]*fsmpb.Command, len(refused))
 	for i, at := range refused {

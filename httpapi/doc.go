@@ -1,77 +1,84 @@
 // Package httpapi turns HTTP requests into the commands and queries of a cluster, and their results into answers.
 //
-// It owns the public contract: routes, JSON in and out, limits, problem+json, conditions and idempotency keys, the
-// batch stream, and openapi.yaml, which a test holds together with the routes. Which shard a task lives on, who leads
-// it and how a command commits is the business of whatever implements Backend; no request is answered here from
-// anything but what Backend says.
+//	contract      the JSON of requests and answers    httpapi/stream   lines both ways on one connection
+//	routes.go     the calls and their middleware      httpapi/origin   web pages and hosts that may call
+//	middleware.go, admission.go, body.go              the shared part of calls
+//	tasks, queues, list, dead, lease, settle          handlers of single calls
+//	batch, consume                                    handlers of lines
+//	parse*, order, key, condition, secret             requests → commands
+//	answer, problem                                   results → answers
 //
-//	contract      what the JSON is                 httpapi/stream   lines both ways on one connection
-//	routes.go     which call has which middleware  httpapi/origin   which web pages and hosts may call
-//	middleware.go, admission.go, body.go           what calls share
-//	tasks, queues, list, dead, lease, settle       handlers of single calls
-//	batch, consume                                 handlers of lines
-//	parse*, order, key, condition, secret          requests → commands
-//	answer, problem                                results → answers
+// The package owns the public contract: routes, JSON in and out, limits, problem+json, conditions and idempotency keys,
+// the batch stream, and openapi.yaml, which a test compares with the routes. The implementation of Backend finds a
+// task's shard and its leader, and commits commands. Every answer about tasks comes from Backend.
 //
 // # echo
 //
-// Routes are groups of echo, with middleware; its error handler words every refusal, and its Binder reads bodies. These
-// of its parts are not used:
-//   - Middleware of groups: echo then registers a route for every other path below the group, and a wrong method is
-//     answered 404 and not 405.
-//   - BodyLimit: its refusal names no limit, and the client that is still sending does not see it.
-//   - Recover: the package around it needs one more module, for a rate limiter.
-//   - RequestID: answers have no such header. Lines of the log about a call have the caller's id for it.
-//   - Routes for HEAD: they would stand in every Allow. A HEAD is routed as a GET.
+// Routes are groups of echo, with middleware. Its error handler words every refusal, and its Binder reads bodies. The
+// package does not use these parts of echo:
+//   - Middleware of groups: echo then registers a route for every other path below the group, and answers a wrong
+//     method with 404 instead of 405.
+//   - BodyLimit: its refusal names no limit, and a client that is still sending does not see it.
+//   - Recover: its package needs one more module, for a rate limiter.
+//   - RequestID: answers have no such header. Log lines about a call have the caller's id.
+//   - Routes for HEAD: they would stand in every Allow header. A HEAD is routed as a GET.
 //   - Binding by tags: encoding/json is not strict enough.
-//   - Its names in paths: the router leaves them encoded, which a middleware (named) mends.
+//   - Its decoding of names in paths: the router leaves some names encoded, so a middleware (named) decodes them.
 //
 // # Parsing
 //
-// Requests are read by package contract, which refuses members that the contract does not name and keeps a payload byte
-// for byte. Everything is bounded before it is parsed: a body and a line of a batch by Config.BodyBytes, and the memory
-// of all calls together by Config.MemoryBytes.
+//   - Package contract reads requests. It refuses unknown members and keeps a payload byte for byte.
+//   - All input is bounded before it is parsed: a body and a batch line by Config.BodyBytes, and the memory of all
+//     calls together by Config.MemoryBytes.
 //
-// # Calls that are repeated
+// # Repeated calls
 //
-// An idempotency key travels as two hashes: of the key, and of the call's meaning (operation, id, conditions and
-// every parsed field, a delay as it was given and not as the instant it came to). So a repeat matches whatever its
-// whitespace, order of fields or clock, and a batch line matches the single call that says the same.
+//   - An idempotency key travels as two hashes: of the key, and of the call's meaning (operation, id, conditions and
+//     every parsed field; a delay as given, and not the resulting instant).
+//   - So a repeat matches regardless of white space, order of fields and clock, and a batch line matches the single
+//     call with the same meaning.
 //
 // # Batch
 //
-// A batch is three goroutines with bounded space between them: one cuts and parses lines, one commits whatever
-// has been parsed while the commit before it ran, one writes answers. There is one commit at a time, so lines about
-// one id apply in the order of the lines; its size follows the load by itself. A commit that is refused because the
-// shards have too much waiting is tried again with a growing pause for as long as the client stays: the stream is
-// slowed down instead of each line being answered 429. Answers wait for a slow reader up to Config.BatchAnswerBytes,
-// so that a client that sends all it has before it reads anything works too, within reason; past that, the stream
-// stops being read until the client takes its answers. A line over the limit ends the batch, with an answer that says
-// so: it may have no end.
+// A batch is three goroutines with bounded space between them: one splits and parses lines, one commits the lines
+// parsed during the previous commit, and one writes answers.
 //
-// # Who calls
+//   - There is one commit at a time, so lines about one id apply in order. The size of commits adapts to the load.
+//   - A commit that the shards refuse as overloaded is repeated with growing pauses for as long as the client stays.
+//     The stream slows down instead of each line being answered with 429.
+//   - Up to Config.BatchAnswerBytes of answers wait for a slow reader, so that a client may send everything before it
+//     reads. Past that limit the server stops reading the stream until the client takes its answers.
+//   - A line over the limit ends the batch, with an answer that tells so, since the line may never end.
 //
-// Calls carry no credentials yet, so a middleware (refuseForeign) refuses calls that a browser sends for a foreign web
-// page: see package origin. No GET has an effect. Answers show the credentials of targets masked (shownValue). A mask
-// that the client sends back keeps the stored value.
+// Why not:
+//
+//   - One commit per line: the price of a commit is per entry.
+//   - A fixed chunk size: a lone line would wait for others.
+//   - Concurrent commits of one stream: two lines about one id could change places.
+//
+// # Callers
+//
+//   - Calls carry no credentials yet, so a middleware (refuseForeign) refuses calls that a browser sends for a foreign
+//     web page; see package origin. No GET has an effect.
+//   - Answers show the credentials of targets masked (shownValue). A mask that the client sends back keeps the stored
+//     value.
 //
 // # Consumers
 //
-// A lease waits without holding a place among single calls: waiting consumers have their own, larger bound. Whatever
-// ends the wait (a task, the time, the caller's leaving, the shutdown of the server) ends it at once, and tasks that
-// were granted to a caller that has gone, or that a broken connection left unwritten, are released uncounted. A receipt
-// names one lease by task, occurrence and fence; it is checked here for being whole and of the queue, and by the log
-// for being current. Settling is idempotent by the receipts, queue calls by nature, so neither keeps idempotency keys.
-//
-// A stream is a batch's connection with other steps: one leases what there is credit and room for, one reads lines, one
-// settles, one writes, and one beats while nothing else is written. Its outbox is small, so a consumer that does not
-// read is leased no more, and it knows the tasks in it, so that those which were never written go back.
+//   - A waiting lease holds no place among single calls: waiting consumers have their own, larger bound.
+//   - A task, the time, the caller's leaving, or the server's shutdown ends the wait at once. Tasks that were granted
+//     to a caller that has gone, or that a broken connection left unwritten, are released uncounted.
+//   - A receipt names one lease by task, occurrence and fence. This package checks that the receipt is whole and of the
+//     queue; the log checks that it is current.
+//   - Settling is idempotent by the receipts, and calls about queues are idempotent by nature, so neither keeps
+//     idempotency keys.
+//   - A stream is a batch's connection with other steps: one leases tasks within credit and room, one reads lines, one
+//     settles, one writes, and one sends heartbeats while no other line is written.
+//   - A stream's outbox is small, so that a consumer that does not read gets no more tasks. The outbox knows its tasks,
+//     so that unwritten ones go back.
 //
 // # Dead letters
 //
-// Replaying and dropping walk the list page by page, and send each change under the revision that was listed: what
-// changes meanwhile is let be. A walk that breaks off says how many it has changed.
-//
-// Rejected: one commit per line (the price of a commit is per entry), a fixed chunk size (a lone line would wait for
-// company), and concurrent commits of one stream (two lines about one id could change places).
+// Replaying and dropping walk the list page by page. Each change holds only for the listed revision, so that tasks
+// changed meanwhile stay as they are. A walk that breaks off reports how many tasks it has changed.
 package httpapi

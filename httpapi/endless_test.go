@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// endless is a body that begins with a line and goes on without any end.
+// endless is a body that begins with a line and never ends.
 type endless struct {
 	first string
 	read  atomic.Int64
@@ -30,7 +30,8 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// An endless line is answered at the limit, over both versions of HTTP, and the server reads no more of it.
+// TestEndlessLine checks that an endless line is answered at the limit, over both versions of HTTP, and that the server
+// stops reading it.
 func TestEndlessLine(t *testing.T) {
 	const slack = 32 << 20 // more than the buffers of both ends hold
 	for proto, client := range clients(t) {
@@ -58,7 +59,7 @@ func TestEndlessLine(t *testing.T) {
 	}
 }
 
-// A client that never looks at its answer is not read either: its connection ends.
+// TestEndlessLineOfADeafClient checks that the connection ends if the client of an endless line never reads its answer.
 func TestEndlessLineOfADeafClient(t *testing.T) {
 	url := newHarness(t).listen()
 	for _, head := range []string{batchHead, strings.Replace(batchHead, "/v1/batch", "/v1/queues/q/stream", 1)} {
@@ -70,7 +71,7 @@ func TestEndlessLineOfADeafClient(t *testing.T) {
 	}
 }
 
-// A body without end is refused at the limit, and the connection takes little more of it.
+// TestEndlessBody checks that an endless body is refused at the limit, and that the connection takes little more of it.
 func TestEndlessBody(t *testing.T) {
 	url := newHarness(t).listen()
 	for path, method := range map[string]string{"/v1/tasks/a": "PUT", "/v1/tasks": "POST", "/v1/queues/q/settle": "POST"} {
@@ -89,14 +90,14 @@ func TestEndlessBody(t *testing.T) {
 			t.Errorf("%s: %d bytes were taken: %v", path, n, p)
 		}
 	}
-	c := dial(t, url) // and one that does not look at its answer
+	c := dial(t, url) // a client that does not read its answer
 	send(t, c, putHead+"Transfer-Encoding: chunked\r\n\r\n")
 	if sent := flood(c, 48<<20); sent >= 48<<20 {
 		t.Errorf("all of %d bytes were taken", sent)
 	}
 }
 
-// flood writes chunks until the connection takes no more, and returns how many bytes it took, or most.
+// flood writes chunks until the connection takes no more, or most bytes are sent. It returns the number of bytes sent.
 func flood(c net.Conn, most int) (sent int) {
 	chunk := fmt.Sprintf("%x\r\n%s\r\n", 64<<10, strings.Repeat("x", 64<<10))
 	for sent < most {
@@ -108,7 +109,7 @@ func flood(c net.Conn, most int) (sent int) {
 	return sent
 }
 
-// trickle is a body that brings a little text every second and never ends, and the deadline of its connection.
+// trickle is an endless body with a little text every second. It records the deadline of its connection.
 type trickle struct {
 	*httptest.ResponseRecorder
 	text     string
@@ -130,7 +131,7 @@ func (b *trickle) Read(p []byte) (int, error) {
 	return copy(p, b.text), nil
 }
 
-// Lines keep a batch open. Blank lines, or parts of one line, do not.
+// TestBatchIsIdleWithoutLines checks that blank lines, or parts of one line, do not keep a batch open.
 func TestBatchIsIdleWithoutLines(t *testing.T) {
 	for _, text := range []string{"\n", " ", "x"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -29,7 +29,7 @@ func (s *Server) fail(err error, c echo.Context) {
 	s.refuse(c, p)
 }
 
-// routeProblem tells what the router found wrong.
+// routeProblem returns the problem for an error of the router.
 func routeProblem(c echo.Context, err *echo.HTTPError) *problem {
 	path := c.Request().URL.Path
 	switch err.Code {

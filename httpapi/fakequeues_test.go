@@ -12,15 +12,15 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// fakeQueues are the fake's policies, and what wakes those who wait for a task.
+// fakeQueues holds the fake's policies, and the signal for waiting leases.
 type fakeQueues struct {
 	policies map[string]*fsmpb.QueuePolicy
-	ready    chan struct{} // closed, and made anew, whenever a task may have become ready
+	ready    chan struct{} // closed and replaced when a task may have become ready
 	asked    []task.LeaseRequest
-	waiting  int // Lease calls under way
+	waiting  int // Lease calls in progress
 }
 
-// wake lets those who wait for tasks look again. The caller holds the lock.
+// wake makes waiting leases look again. The caller holds the lock.
 func (f *fakeBackend) wake() {
 	if f.queues.ready != nil {
 		close(f.queues.ready)
@@ -65,7 +65,7 @@ func (f *fakeBackend) Lease(ctx context.Context, request task.LeaseRequest) ([]*
 	}
 }
 
-// lease grants what is ready, in the order of ids.
+// lease grants ready tasks, in the order of ids.
 func (f *fakeBackend) lease(request task.LeaseRequest) []*fsmpb.Task {
 	var tasks []*fsmpb.Task
 	for _, id := range slices.Sorted(maps.Keys(f.tasks)) {
@@ -98,7 +98,7 @@ func (f *fakeBackend) settle(t *fsmpb.Task, fence, occurrence uint64, replaceabl
 	return f.changed(fsmpb.Code_CODE_OK, t, fsmpb.Answer_ANSWER_BRIEF)
 }
 
-// consume carries out what consumers and operators of dead letters do; nil: it is nothing of the kind.
+// consume carries out the commands of consumers and of operators of dead letters. It returns nil for any other command.
 func (f *fakeBackend) consume(c *fsmpb.Command, t *fsmpb.Task) *fsmpb.Result {
 	switch op := c.Op.(type) {
 	case *fsmpb.Command_Settle:

@@ -11,8 +11,9 @@ import (
 	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
-// refuseForeign keeps out calls that a web page of another origin makes a browser send. Without credentials the node
-// trusts every call that reaches it, and a browser carries a page's calls there. It also answers preflights of CORS.
+// refuseForeign refuses calls that a web page of another origin makes a browser send. Without credentials the node
+// trusts every call that reaches it, and a browser sends a page's calls there. The middleware also answers CORS
+// preflights.
 func (s *Server) refuseForeign(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r, h := c.Request(), c.Response().Header()
@@ -27,8 +28,8 @@ func (s *Server) refuseForeign(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// foreignProblem returns nil if the policy has nothing against a request. The result is no error, since a nil
-// *problem in one would not be nil.
+// foreignProblem returns the policy's refusal of a request, or nil. The result has no error type, since a nil *problem
+// in an error would not be nil.
 func foreignProblem(policy *origin.Policy, r *http.Request) *problem {
 	refusal := policy.Check(r)
 	if refusal == nil {
@@ -38,8 +39,8 @@ func foreignProblem(policy *origin.Policy, r *http.Request) *problem {
 }
 
 // Waiting returns a handler for a node that waits before it opens its data. It answers every call, /healthz included,
-// with 503 and the reason. Only /metrics works, with the metrics that exist so far. Calls that the policy refuses are
-// refused here too; a nil policy is the zero Policy.
+// with 503 and the reason. Only /metrics works, with the metrics that exist so far. The policy's refusals apply here
+// too; a nil policy is the zero Policy.
 func Waiting(reason func() string, policy *origin.Policy, metrics prometheus.Gatherer, log *slog.Logger) http.Handler {
 	if policy == nil {
 		policy = new(origin.Policy)

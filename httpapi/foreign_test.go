@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// Calls from web pages of another origin are refused on every route and have no effect.
+// TestForeignCalls checks that calls from web pages of another origin are refused on every route and have no effect.
 func TestForeignCalls(t *testing.T) {
 	h := newHarness(t)
 	h.ready("q", "a")
@@ -59,7 +59,7 @@ func TestCORS(t *testing.T) {
 	if a.StatusCode != 204 || a.text != "" || len(h.fake.seen) != 0 {
 		t.Errorf("preflight: %d %s", a.StatusCode, a.text)
 	}
-	for body, status := range map[string]int{`{"delay":"1h"}`: 201, `{}`: 400} { // a refusal can be read too
+	for body, status := range map[string]int{`{"delay":"1h"}`: 201, `{}`: 400} { // refusals are readable too
 		a = h.call("PUT", "/v1/tasks/a", body, "Origin", app, "Sec-Fetch-Site", "cross-site")
 		if a.StatusCode != status || a.Header.Get("Access-Control-Allow-Origin") != app || a.Header.Get("Vary") != "Origin" ||
 			a.Header.Get("Access-Control-Expose-Headers") != "ETag, Location, Retry-After" {

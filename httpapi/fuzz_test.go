@@ -16,7 +16,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// almostJSON are bodies that are no JSON object, or stop being one in some part of the grammar.
+// almostJSON lists bodies that are no JSON object, or that break off or deviate at some part of the grammar.
 var almostJSON = []string{
 	``, ` `, `null`, `[]`, `"x"`, `-1.5e+3`, `{`, `{"`, `{"a`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{a:1}`,
 	`{"a" 1}`, `{"a":1 "b":2}`, "{\n\t\"a\" :\r1 }", `{"a":1}x`, `{"a":tru}`, `{"a":[true,false,null,{"b":-0}]}`,
@@ -31,7 +31,7 @@ func addAlmostJSON(f *testing.F) {
 	}
 }
 
-// FuzzTaskBody: a body is refused with a 4xx, or makes a task that is within the limits and keeps its payload.
+// FuzzTaskBody checks that a body is refused with a 4xx, or makes a task within the limits with its payload unchanged.
 func FuzzTaskBody(f *testing.F) {
 	f.Add([]byte(wholeTask))
 	f.Add([]byte(`{"delay":"1d12h","payload_base64":"/+8="}`))
@@ -134,7 +134,7 @@ func FuzzCursor(f *testing.F) {
 	const l = listing(1)
 	whole := l.cursor(7, "a")
 	f.Add(whole)
-	// The base64 decoder skips line breaks, also in strict mode: a cursor with one in it was taken.
+	// The base64 decoder skips line breaks, even in strict mode, so that decode once accepted a cursor with a line break.
 	f.Add(whole[:8] + "\r" + whole[8:])
 	f.Add("?")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -144,10 +144,10 @@ func FuzzCursor(f *testing.F) {
 	})
 }
 
-// Whatever bytes come, on whatever route, the answer is no 5xx, and each refusal is a problem.
+// TestByteSoup checks for any bytes on any route that the answer is no 5xx, and that each refusal is a problem.
 func TestByteSoup(t *testing.T) {
 	h := newHarness(t)
-	h.server.close() // nobody waits for a task here
+	h.server.close() // no lease waits here
 	scraps := []string{"{", "}", `"delay"`, ":", `"1h"`, ",", `"op"`, `"schedule"`, `"id"`, `"a"`, "null", "[", "]", "1",
 		"\n", "\x00", "\xff",
 		`"payload"`, `"target"`, `"url"`, `"http://x"`, `"headers"`, `"labels"`, `"or_schedule"`, `"\ud800"`, `"retry"`, "e",

@@ -29,7 +29,8 @@ func TestJitterSpreadsATie(t *testing.T) {
 	}
 }
 
-// Tasks of one slot, so of one shard, are spread like any others, also over a window that the slots divide.
+// TestJitterDoesNotFollowTheSlots checks that tasks of one slot, and so of one shard, are spread like any others, even
+// over a window of as many milliseconds as there are slots.
 func TestJitterDoesNotFollowTheSlots(t *testing.T) {
 	offsets := map[uint64]bool{}
 	for i := 0; len(offsets) < 2; i++ {
@@ -42,7 +43,8 @@ func TestJitterDoesNotFollowTheSlots(t *testing.T) {
 	}
 }
 
-// Every form of a schedule comes to the same instant, and so does a repeat; the key knows the jitter.
+// TestJitterOfEveryForm checks that every form of a schedule gets the same instant, as does a repeat, and that the key
+// covers the jitter.
 func TestJitterOfEveryForm(t *testing.T) {
 	h := newHarness(t)
 	const fields = `"delay":"1h","jitter":"1h"`

@@ -25,8 +25,8 @@ func checkKey(name, key string) error {
 
 func keyHash(key string) uint64 { return xxhash.Sum64String(key) }
 
-// generatedID is the id of a task that POST makes: of the key, so that a repeat finds the same task, or else random.
-// Either way 128 bits, so that two never meet.
+// generatedID returns the id of a task that POST creates: derived from the key, so that a repeat finds the same task,
+// or else random. Both have 128 bits, so that two never collide.
 func generatedID(key string, keyed bool) string {
 	var raw [16]byte
 	if keyed {
@@ -39,10 +39,11 @@ func generatedID(key string, keyed bool) string {
 	return "t-" + base32.NewEncoding(alphabet).WithPadding(base32.NoPadding).EncodeToString(raw[:])
 }
 
-// callHash is a hash of what a command asks for. It covers the meaning: a delay as given and not the instant that it
-// came to, and nothing that may differ between a call and its honest repeat (the time of receipt, the trace). Each
-// part is preceded by its length or a mark of its kind, so that no two calls run together to the same bytes.
-// Never change what is hashed: keys outlive the process.
+// callHash returns a hash of a command's meaning. A delay is hashed as given, and not as its instant. Values that may
+// differ between a call and its repeat (the time of receipt, the trace) are not hashed. A length or a mark of its kind
+// precedes each part, so that no two calls have the same bytes.
+//
+// Never change the hashed parts: keys outlive the process.
 func callHash(c *fsmpb.Command, jitterMs int64) uint64 {
 	var h hasher
 	h.digest.Reset()
@@ -65,7 +66,7 @@ func callHash(c *fsmpb.Command, jitterMs int64) uint64 {
 	default:
 		panic(fmt.Sprintf("httpapi: no hash for %T", op))
 	}
-	if jitterMs > 0 { // calls without it hash as they did before there was any
+	if jitterMs > 0 { // calls without jitter hash as before there was jitter
 		h.text("jitter")
 		h.num(jitterMs)
 	}
@@ -100,7 +101,7 @@ func (h *hasher) bytes(b []byte) {
 	_, _ = h.digest.Write(b)
 }
 
-// optional marks whether there is a number before it.
+// optional hashes whether there is a number, and then the number.
 func (h *hasher) optional(n *int64) {
 	h.flag(n != nil)
 	if n != nil {
@@ -130,7 +131,7 @@ func (h *hasher) schedule(s *fsmpb.Schedule) {
 	h.spec(s.Spec)
 }
 
-// when hashes the delay if there is one, else the instant.
+// when hashes the delay if there is one, or else the instant.
 func (h *hasher) when(delayMs *int64, fireAtMs int64) {
 	h.optional(delayMs)
 	if delayMs == nil {
@@ -165,7 +166,7 @@ func (h *hasher) spec(s *fsmpb.Spec) {
 		h.text(l.Name)
 		h.text(l.Value)
 	}
-	if delays := s.Retry.GetDelaysMs(); len(delays) > 0 { // calls without them hash as they did before there were any
+	if delays := s.Retry.GetDelaysMs(); len(delays) > 0 { // calls without delays hash as before there were any
 		h.delays(delays)
 	}
 }

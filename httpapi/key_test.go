@@ -23,7 +23,8 @@ func lineHash(t *testing.T, text string) uint64 {
 	return l.cmd.Key.Call
 }
 
-// The hash of one call is a part of the data format: a change forgets every key that is remembered.
+// TestCallHashNeverChanges checks the hash of one call. The hash is a part of the data format: a change would
+// invalidate every remembered key.
 func TestCallHashNeverChanges(t *testing.T) {
 	const line = `{"op":"schedule","id":"a","key":"k","delay":"1h","queue":"q","payload":{"n":1},"labels":{"l":"v"},
 		"target":{"url":"http://x/","headers":{"h":"v"},"timeout":"5s"},"retry":{"max_attempts":3},"expires_after":"1m"}`
@@ -106,7 +107,7 @@ func TestCallHashForgivesWhatDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A line of a batch and the single call that says the same are one call.
+// TestLinesHashLikeSingleCalls checks that a batch line and the single call with the same meaning count as one call.
 func TestLinesHashLikeSingleCalls(t *testing.T) {
 	for _, c := range []struct{ method, path, body, line string }{
 		{"PUT", "/v1/tasks/a", `{"delay":"1h","payload":[1]}`,

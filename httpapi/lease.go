@@ -14,22 +14,22 @@ import (
 
 const (
 	maxLeaseWait = time.Minute
-	// leaseLook is how long a call that does not want to wait waits for the shards, which may have to commit grants, if
-	// one of them does not say that nothing is there.
+	// leaseLook is how long a call with wait 0 waits for the shards, which may have to commit grants. It waits less if
+	// every shard's leader reports that it has no tasks.
 	leaseLook    = 250 * time.Millisecond
 	leaseRule    = "100ms to 12h"
-	writeReserve = 30 * time.Second // for an answer to be taken, however long the call waited before
+	writeReserve = 30 * time.Second // time for an answer to be taken, after any wait
 )
 
-// demand is what the body of a lease asks for.
+// demand is the content of a lease's body.
 type demand struct {
 	max   int
 	wait  time.Duration
 	lease time.Duration
 }
 
-// lease answers as soon as one task is there, or when the wait, the connection or the server ends. Consumers that wait
-// are not among the calls that single bounds: they hold next to nothing, and there may be many.
+// lease answers as soon as there is one task, or when the wait, the connection or the server ends. Waiting consumers
+// are not among the calls that single bounds: they hold almost no memory, and there may be many.
 func (s *Server) lease(c echo.Context) error {
 	queue := c.Param("queue")
 	d, err := s.readDemand(c)
@@ -46,7 +46,7 @@ func (s *Server) lease(c echo.Context) error {
 	}
 	if request.Err() != nil {
 		s.giveBack(tasks)
-		return nil // nobody is left to be answered
+		return nil // the caller is gone
 	}
 	held, ok := s.hold(tasks)
 	if !ok {
@@ -58,8 +58,8 @@ func (s *Server) lease(c echo.Context) error {
 	return nil
 }
 
-// hold takes memory for tasks that wait for their consumer to read them, or gives them back if there is none. A few
-// small ones are not counted.
+// hold takes memory for tasks that wait to be written, or gives the tasks back if there is no memory. A few small tasks
+// are not counted.
 func (s *Server) hold(tasks []*fsmpb.Task) (held int, ok bool) {
 	for _, t := range tasks {
 		held += len(t.Spec.GetPayload())
@@ -105,7 +105,7 @@ func parseDemand(data []byte) (demand, error) {
 	return d, err
 }
 
-// demand asks for tasks until the wait is over, the request ends, or the server closes.
+// demand leases tasks until the wait is over, the request ends, or the server closes.
 func (s *Server) demand(request context.Context, queue string, d demand) ([]*fsmpb.Task, error) {
 	ctx, cancel := context.WithTimeout(request, max(d.wait, leaseLook))
 	defer cancel()
@@ -114,13 +114,13 @@ func (s *Server) demand(request context.Context, queue string, d demand) ([]*fsm
 		Namespace: task.DefaultNamespace, Queue: queue, Max: d.max, Lease: d.lease, Look: d.wait == 0,
 	})
 	if err != nil && ctx.Err() != nil {
-		return nil, nil // the wait is over: that is no failure
+		return nil, nil // the end of the wait is no failure
 	}
 	return tasks, err
 }
 
-// writeLeased answers task by task, so that the answer is not held twice. What a broken connection leaves unwritten
-// goes back to the queue.
+// writeLeased answers task by task, so that the answer is not in memory twice. Tasks that a broken connection leaves
+// unwritten go back to the queue.
 func (s *Server) writeLeased(w http.ResponseWriter, tasks []*fsmpb.Task) {
 	h := w.Header()
 	h["Content-Type"] = []string{jsonType}
@@ -156,8 +156,8 @@ func leasedView(t *fsmpb.Task) view {
 	return v
 }
 
-// giveBack releases tasks that their consumer never got. It is not counted as an attempt; what fails here comes back
-// when its lease ends.
+// giveBack releases tasks that their consumer never got. A release does not count as an attempt. A task whose release
+// fails returns when its lease ends.
 func (s *Server) giveBack(tasks []*fsmpb.Task) {
 	if len(tasks) == 0 {
 		return
@@ -176,7 +176,7 @@ func (s *Server) giveBack(tasks []*fsmpb.Task) {
 	}
 }
 
-// writeWithin bounds how long the call may go on from now until its answer is taken.
+// writeWithin bounds the time from now until the call's answer is taken.
 func (s *Server) writeWithin(c echo.Context, d time.Duration) {
 	at := time.Now().Add(d) // the socket's clock, not the injected one
 	s.ignoreUnsupported(http.NewResponseController(c.Response().Writer).SetWriteDeadline(at))

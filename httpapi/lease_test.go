@@ -17,7 +17,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// ready schedules tasks and lets them come due.
+// ready schedules tasks and makes them due.
 func (h *harness) ready(queue string, ids ...string) {
 	h.t.Helper()
 	for _, id := range ids {
@@ -133,7 +133,8 @@ func TestLeaseWaits(t *testing.T) {
 	})
 }
 
-// Consumers that wait leave room for other calls, and are bounded themselves.
+// TestWaitingConsumersAreBoundedApart checks that waiting consumers leave room for other calls, and have their own
+// bound.
 func TestWaitingConsumersAreBoundedApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, func(c *Config) { c.MaxInFlight, c.MaxPolls = 1, 3 })
@@ -149,7 +150,8 @@ func TestWaitingConsumersAreBoundedApart(t *testing.T) {
 	})
 }
 
-// A consumer that goes away takes its place with it, and what it was granted goes back uncounted.
+// TestConsumerThatGoesAway checks that a consumer that goes away frees its place, and that its granted tasks go back
+// uncounted.
 func TestConsumerThatGoesAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
@@ -176,7 +178,7 @@ func TestConsumerThatGoesAway(t *testing.T) {
 	})
 }
 
-// A real connection that is closed is noticed while the call waits.
+// TestClosedConnectionEndsTheWait checks that the server notices a closed connection while the call waits.
 func TestClosedConnectionEndsTheWait(t *testing.T) {
 	h := newHarness(t)
 	c := dial(t, h.listen())
@@ -187,7 +189,7 @@ func TestClosedConnectionEndsTheWait(t *testing.T) {
 	h.until(func() bool { return h.fake.queues.waiting == 0 })
 }
 
-// until waits for something that the fake will see.
+// until waits until the fake has seen an event.
 func (h *harness) until(seen func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
@@ -238,7 +240,7 @@ func TestLeaseFailures(t *testing.T) {
 	}
 }
 
-// An answer that breaks in the middle gives back what was not written.
+// TestTornLeaseAnswer checks that the unwritten tasks of an answer that breaks go back.
 func TestTornLeaseAnswer(t *testing.T) {
 	h := newHarness(t)
 	var ids []string
@@ -266,7 +268,7 @@ func TestTornLeaseAnswer(t *testing.T) {
 	}
 }
 
-// tornWriter fails after some writes, and calls torn, unless it is nil, when it does.
+// tornWriter fails after some writes. It then calls torn, unless torn is nil.
 type tornWriter struct {
 	http.ResponseWriter
 	left int

@@ -35,7 +35,7 @@ func (s *Server) list(c echo.Context) error {
 	return nil
 }
 
-// writePage answers task by task, so that a page of large payloads is not held twice.
+// writePage answers task by task, so that a page of large payloads is not in memory twice.
 func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb.ListQuery) {
 	h := w.Header()
 	h["Content-Type"] = []string{jsonType}
@@ -61,17 +61,17 @@ func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb
 		}
 	}
 	b = append(b, `],"next_cursor":`...)
-	if page.More && page.Slot < task.Slots { // a page that ends with the last slot has nothing behind it
+	if page.More && page.Slot < task.Slots { // a page that ends with the last slot is the last page
 		b = append(append(append(b, '"'), listingOf(listsTasks, q).cursor(page.Slot, page.AfterId)...), '"')
 	} else {
 		b = append(b, "null"...)
 	}
 	b = append(b, "}\n"...)
-	_, _ = w.Write(b) // the last one: an error has nobody left to hear it
+	_, _ = w.Write(b) // the last write: an error has no reader
 	*buffer = b
 }
 
-// parseList reads the parameters of a listing of what, each of which parameters has found to be there once at most.
+// parseList reads the parameters of a listing of kind what. The middleware params has refused repeated parameters.
 func parseList(what string, query url.Values, now time.Time) (*fsmpb.ListQuery, error) {
 	q := &fsmpb.ListQuery{Namespace: task.DefaultNamespace, Limit: task.DefaultListLimit}
 	for _, p := range []struct {
@@ -94,7 +94,7 @@ func parseList(what string, query url.Values, now time.Time) (*fsmpb.ListQuery, 
 	if err := listLabels(q, query["label"]); err != nil {
 		return nil, err
 	}
-	return q, listCursor(what, q, query) // it belongs to all the others
+	return q, listCursor(what, q, query) // the cursor depends on all other parameters
 }
 
 func listQueue(q *fsmpb.ListQuery, value string) error {
@@ -110,7 +110,7 @@ func listPrefix(q *fsmpb.ListQuery, value string) error {
 	return checked(task.CheckName("prefix", value))
 }
 
-// checked makes a plain error of a FieldError, nil of nil.
+// checked converts a FieldError to an error, and nil to nil.
 func checked(err *task.FieldError) error {
 	if err != nil {
 		return err
@@ -136,9 +136,9 @@ func listInclude(q *fsmpb.ListQuery, value string) error {
 }
 
 func listDueBefore(q *fsmpb.ListQuery, value string, now time.Time) error {
-	// In a query an unescaped plus is a space, and an instant has no spaces.
+	// An unescaped plus in a query is a space, and an instant has no spaces.
 	ms, err := instantField("due_before", strings.ReplaceAll(value, " ", "+"), now)
-	q.DueBeforeMs = max(ms, 1) // 0 would be any
+	q.DueBeforeMs = max(ms, 1) // 0 would select any time
 	return err
 }
 
@@ -199,7 +199,8 @@ func listLabels(q *fsmpb.ListQuery, values []string) error {
 }
 
 // listing identifies a listing by a hash of its kind and its filters. A cursor belongs to one listing: in another one
-// it would pass over entries that its caller never saw. The hash is the same on every node, so any of them can go on.
+// it would skip entries that its caller has not seen. The hash is the same on every node, so any node can continue the
+// listing.
 type listing uint64
 
 const (
@@ -207,7 +208,7 @@ const (
 	listsQueues = "queues"
 )
 
-// listingOf hashes the filters of q. The size of a page and the payloads in it may differ from page to page.
+// listingOf hashes the filters of q. The page size and the inclusion of payloads may differ from page to page.
 func listingOf(what string, q *fsmpb.ListQuery) listing {
 	var h hasher
 	h.digest.Reset()
@@ -232,7 +233,8 @@ func listingOf(what string, q *fsmpb.ListQuery) listing {
 	return listing(h.digest.Sum64())
 }
 
-// A cursor is base64url of: eight bytes of a checksum over the listing and the rest, the slot (two bytes), the last id.
+// A cursor is base64url of eight bytes of a checksum over the listing and the rest, the slot (two bytes), and the last
+// id.
 const (
 	cursorSum  = 8
 	cursorHead = cursorSum + 2
@@ -253,7 +255,7 @@ func (l listing) sum(rest []byte) uint64 {
 	return h.digest.Sum64()
 }
 
-// decode reads a cursor. ok is false if this listing did not give it out.
+// decode reads a cursor. ok is false if the cursor is not this listing's.
 func (l listing) decode(text string) (slot uint32, after string, ok bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) < cursorHead || binary.BigEndian.Uint64(raw) != l.sum(raw[cursorSum:]) {

@@ -109,7 +109,8 @@ func TestCursor(t *testing.T) {
 	})
 }
 
-// A cursor goes on in the listing that gave it, at any node and in pages of any size, and in no other.
+// TestCursorBelongsToItsListing checks that a cursor continues its own listing, at any node and with pages of any size,
+// and no other listing.
 func TestCursorBelongsToItsListing(t *testing.T) {
 	h := newHarness(t)
 	another := newHarness(t)
@@ -158,7 +159,8 @@ func mustParseList(t *testing.T, query string) *fsmpb.ListQuery {
 	return q
 }
 
-// A parameter is given once, or several times with different values where there may be several.
+// TestParametersAreGivenOnce checks that a parameter may be given once, or, if it may be repeated, several times with
+// different values.
 func TestParametersAreGivenOnce(t *testing.T) {
 	h := newHarness(t)
 	h.ready("q", "a")

@@ -35,7 +35,7 @@ func mustEqual[T any](t *testing.T, got, want T) {
 	}
 }
 
-// No answer of any call shows credentials.
+// TestCredentialsAreMasked checks that no answer to any call shows credentials.
 func TestCredentialsAreMasked(t *testing.T) {
 	h := newHarness(t)
 	h.call("PUT", "/v1/queues/q", `{`+credentialTarget+`}`).mustStatus(t, 201)
@@ -68,7 +68,8 @@ func TestCredentialsAreMasked(t *testing.T) {
 	}
 }
 
-// A mask in a PUT, a PATCH or a batch keeps the stored credential of a task.
+// TestMaskedCredentialsOfTasksAreKept checks that a mask in a PUT, a PATCH or a batch keeps the stored credential of a
+// task.
 func TestMaskedCredentialsOfTasksAreKept(t *testing.T) {
 	h := newHarness(t)
 	kept := map[string]string{"authorization": credential, "cookie": "sid=s3cr3t", "x-a": "***"}
@@ -99,7 +100,7 @@ func TestMaskedCredentialsOfQueuesAreKept(t *testing.T) {
 	h.call("PATCH", "/v1/queues/q", `{`+maskedTarget+`}`).mustProblem(t, 400, field)
 	h.call("PUT", "/v1/queues/q", `{`+credentialTarget+`}`).mustStatus(t, 201)
 	stored := func() *task.FieldError { return task.CheckMasked(h.fake.queues.policies["q"].Target) }
-	for range 2 { // an answer is a request
+	for range 2 { // an answer can be sent back as a request
 		a := h.call("PUT", "/v1/queues/q", `{"max_in_flight":3,`+maskedTarget+`}`)
 		a.mustStatus(t, 200)
 		h.call("PUT", "/v1/queues/q", strings.TrimSpace(a.text)).mustStatus(t, 200)
@@ -116,7 +117,8 @@ func TestMaskedCredentialsOfQueuesAreKept(t *testing.T) {
 	h.call("PUT", "/v1/queues/q", `{`+maskedTarget+`}`).mustProblem(t, 400, field)
 }
 
-// A 412 of If-None-Match shows the task as a GET does, tombstones included, in single calls and in a batch.
+// TestTaskThatWasToBeAbsent checks that a 412 of If-None-Match shows the task as a GET does, tombstones included, in
+// single calls and in a batch.
 func TestTaskThatWasToBeAbsent(t *testing.T) {
 	h := newHarness(t)
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h","payload":{"n":1},`+credentialTarget+`}`).mustStatus(t, 201)

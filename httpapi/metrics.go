@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics of one server. They work unregistered too.
+// metrics holds the metrics of one server. They also work unregistered.
 type metrics struct {
 	seconds  *prometheus.HistogramVec // by method, route, status
 	inFlight prometheus.Gauge
@@ -77,7 +77,8 @@ func (m *metrics) called(method, route string, status int, took time.Duration) {
 	m.seconds.WithLabelValues(methodLabel(method), route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// methodLabel keeps the callers' inventions out of the label's values.
+// methodLabel returns the label of a method. Unusual methods share one label, so that callers cannot create any number
+// of values.
 func methodLabel(method string) string {
 	switch method {
 	case "GET", "PUT", "POST", "PATCH", "DELETE", "OPTIONS":

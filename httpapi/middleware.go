@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// logCall writes a line for every call that has ended. It is in use while the logger shows such lines.
+// logCall logs every call that has ended. It is installed only if the logger is enabled for such lines.
 func (s *Server) logCall(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		begin, r := time.Now(), c.Request()
@@ -27,8 +27,8 @@ func (s *Server) logCall(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// requestID returns the caller's name for a call, which the lines of the log about the call have. Answers do not repeat
-// it, and no name is made for a call without one.
+// requestID returns the caller's id for a call, which log lines about the call contain. Answers do not repeat the id,
+// and a call without an id gets none.
 func requestID(r *http.Request) string {
 	if id := r.Header.Get(echo.HeaderXRequestID); id != "" {
 		return contract.Clip(id)
@@ -36,8 +36,8 @@ func requestID(r *http.Request) string {
 	return traceparent(r.Header)
 }
 
-// recover makes an answer and a line of the log of a panic. http.ErrAbortHandler passes: it is how a handler cuts a
-// connection. echo's own Recover is not used: the package around it needs one more module, for its rate limiter.
+// recover turns a panic into an answer and a log line. http.ErrAbortHandler passes, since handlers cut a connection
+// with it. echo's own Recover is not used: its package needs one more module, for its rate limiter.
 func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
@@ -56,8 +56,8 @@ func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// params refuses every parameter of the query that the call does not know, or that is given twice. Those of which there
-// may be several must differ.
+// params refuses every query parameter that the call does not know, or that is given twice. Parameters that may be
+// repeated must have different values.
 func params(known ...string) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -98,8 +98,8 @@ func hasEqual(values []string) bool {
 	return len(slices.Compact(slices.Sorted(slices.Values(values)))) < len(values)
 }
 
-// named decodes the name of a task or a queue that stands in the path, and checks it. The router leaves it encoded if
-// it has bytes that could be written in another way.
+// named decodes and checks the name of a task or a queue in the path. The router leaves a name encoded if it has bytes
+// with another spelling.
 func named(param string) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -118,8 +118,8 @@ func named(param string) echo.MiddlewareFunc {
 	}
 }
 
-// soundKey checks the idempotency key of a call about a queue. Such a call is safe to repeat without it, so it is not
-// kept.
+// soundKey checks the idempotency key of a call about a queue. The key is not kept, since such a call is safe to repeat
+// without it.
 func soundKey(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := new(order).takeKey(c.Request().Header); err != nil {
@@ -129,7 +129,7 @@ func soundKey(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// unconditional refuses conditions on a call that makes an id.
+// unconditional refuses conditions on a call that creates an id.
 func unconditional(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		for _, name := range []string{"If-Match", "If-None-Match"} {
@@ -141,7 +141,7 @@ func unconditional(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// consistency refuses a read that asks for another consistency than there is.
+// consistency refuses a read with an unknown consistency.
 func consistency(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if _, value := isStale(c); value != "stale" {
@@ -151,7 +151,7 @@ func consistency(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// isStale reports whether a read may be stale, with the value that says so.
+// isStale reports whether a read may be stale, and returns the parameter's value.
 func isStale(c echo.Context) (stale bool, value string) {
 	if c.Request().URL.RawQuery == "" {
 		return false, "stale"

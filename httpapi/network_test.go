@@ -35,7 +35,7 @@ func (h *harness) listen(change ...func(*http.Server)) string {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	h.t.Cleanup(func() {
-		_ = server.Close() // open connections are the tests' own
+		_ = server.Close() // open connections belong to the tests
 		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
 			h.t.Error(err)
 		}
@@ -97,7 +97,8 @@ func TestBodyThatNeverEnds(t *testing.T) {
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`).mustStatus(t, 201)
 }
 
-// A body that goes on and on is refused at the limit, and a client that sends all before it reads sees why.
+// TestBodyThatGoesOnAndOn checks that an overlong body is refused at the limit, and that a client that sends everything
+// before it reads sees the reason.
 func TestBodyThatGoesOnAndOn(t *testing.T) {
 	url := newHarness(t).listen()
 	c := dial(t, url)
@@ -113,11 +114,12 @@ func TestBodyThatGoesOnAndOn(t *testing.T) {
 	receive(t, c).mustProblem(t, 413, "")
 
 	c = dial(t, url)
-	send(t, c, putHead+"Expect: 100-continue\r\nContent-Length: 1099511627776\r\n\r\n") // nothing of it is asked for
+	send(t, c, putHead+"Expect: 100-continue\r\nContent-Length: 1099511627776\r\n\r\n") // the server asks for none of it
 	receive(t, c).mustProblem(t, 413, "")
 }
 
-// Over HTTP/2 as well: a stream that is reset as soon as it is answered loses the answer in some clients.
+// TestRefusedStreamIsHeardOut checks the same over HTTP/2: some clients lose the answer of a stream that is reset right
+// after it.
 func TestRefusedStreamIsHeardOut(t *testing.T) {
 	c := dial(t, newHarness(t).listen())
 	send(t, c, http2.ClientPreface)
@@ -136,7 +138,7 @@ func TestRefusedStreamIsHeardOut(t *testing.T) {
 	if h := await[*http2.MetaHeadersFrame](t, f); h.PseudoValue("status") != "413" {
 		t.Fatalf("answered %v", h.Fields)
 	}
-	for i := range 64 { // most of it waits for windows that open only while somebody reads
+	for i := range 64 { // most of it waits for windows that open only while the server reads
 		mustDo(t, f.WriteData(1, i == 63, make([]byte, 1000000/64)))
 		await[*http2.WindowUpdateFrame](t, f)
 	}
@@ -151,7 +153,7 @@ func mustDo(t *testing.T, err error) {
 	}
 }
 
-// await reads frames until one of this kind comes. A stream that is reset fails the test.
+// await reads frames until one of type F comes. A reset of the stream fails the test.
 func await[F http2.Frame](t *testing.T, f *http2.Framer) F {
 	t.Helper()
 	for {
@@ -166,7 +168,8 @@ func await[F http2.Frame](t *testing.T, f *http2.Framer) F {
 	}
 }
 
-// Whatever is refused before its body is read is answered at once, though the body does not come.
+// TestRefusalsDoNotWaitForTheBody checks that a refusal that does not depend on the body is sent at once, even if the
+// body never comes.
 func TestRefusalsDoNotWaitForTheBody(t *testing.T) {
 	url := newHarness(t).listen()
 	for head, status := range map[string]int{
@@ -219,7 +222,7 @@ func clients(t *testing.T) map[string]*http.Client {
 	return map[string]*http.Client{"HTTP/1.1": {Transport: one}, "HTTP/2.0": {Transport: two}}
 }
 
-// Each line is answered before the next one is sent, over both versions of HTTP.
+// TestBatchIsFullDuplex checks that each line is answered before the next one is sent, over both versions of HTTP.
 func TestBatchIsFullDuplex(t *testing.T) {
 	for proto, client := range clients(t) {
 		t.Run(proto, func(t *testing.T) {
@@ -280,7 +283,7 @@ func TestSingleCallsOverBothVersions(t *testing.T) {
 	}
 }
 
-// A client that sends a whole batch before it reads a single answer gets all of them.
+// TestBatchOfAClientThatReadsLate checks that a client that sends a whole batch before it reads gets all answers.
 func TestBatchOfAClientThatReadsLate(t *testing.T) {
 	h := newHarness(t)
 	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply { return okReplies(cmds) }
@@ -341,7 +344,8 @@ func TestBatchAnswersExpectContinue(t *testing.T) {
 	}
 }
 
-// A connection serves the next call after a batch: nothing of the stream is left on it.
+// TestConnectionGoesOnAfterABatch checks that a connection serves the next call after a batch, with no rest of the
+// stream on it.
 func TestConnectionGoesOnAfterABatch(t *testing.T) {
 	url := newHarness(t).listen()
 	c := dial(t, url)
@@ -364,7 +368,8 @@ func TestConnectionGoesOnAfterABatch(t *testing.T) {
 	}
 }
 
-// The time for a single call does not bound a stream; nor does the time for lines, or for a body, bound a commit.
+// TestTimeoutsKeepToThemselves checks that the timeout of single calls does not bound a stream, and that the timeouts
+// for lines and bodies do not bound a commit.
 func TestTimeoutsKeepToThemselves(t *testing.T) {
 	for proto, client := range clients(t) {
 		t.Run(proto, func(t *testing.T) {

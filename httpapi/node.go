@@ -35,13 +35,14 @@ func (s *Server) cluster(c echo.Context) error {
 	return nil
 }
 
-// healthz says that the process answers, and nothing about the cluster.
+// healthz answers that the process runs. It reports nothing about the cluster.
 func (s *Server) healthz(c echo.Context) error {
 	writeJSON(c.Response(), http.StatusOK, []byte("{\"status\":\"ok\"}\n"))
 	return nil
 }
 
-// readyz says who is ready, too: who finds this address in /v1/cluster can see whether it leads to that node.
+// readyz also answers the cluster's and the node's id, so that a client with an address from /v1/cluster can check that
+// it leads to that node.
 func (s *Server) readyz(c echo.Context) error {
 	if err := s.cfg.Backend.Ready(); err != nil {
 		return &problem{kind: notReady, detail: err.Error(), retryAfter: 1}

@@ -52,7 +52,8 @@ func TestRoutesAndDocumentAgree(t *testing.T) {
 	}
 }
 
-// Every call may come from a web page that may not call.
+// TestForeignCallsAreDocumented checks that every call documents a 403, since any call may come from a forbidden web
+// page.
 func TestForeignCallsAreDocumented(t *testing.T) {
 	for path, item := range loadDocument(t).Paths.Map() {
 		for method, operation := range item.Operations() {
@@ -83,8 +84,9 @@ func TestProblemTypesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestBodiesHaveNoDefaults keeps default values in prose. Type generators make a field with a default required, also in
-// requests, where the service applies the default to an absent field.
+// TestBodiesHaveNoDefaults checks that schemas have no default values, which belong in the descriptions. Type
+// generators make a field with a default required, even in requests, where the service applies the default to an absent
+// field.
 func TestBodiesHaveNoDefaults(t *testing.T) {
 	doc := loadDocument(t)
 	seen := map[*openapi3.Schema]bool{}
@@ -133,7 +135,7 @@ func withoutDefaults(t *testing.T, place string, ref *openapi3.SchemaRef, seen m
 	}
 }
 
-// documented is a harness whose every answer is held against the document.
+// documented is a harness that compares every answer with the document.
 type documented struct {
 	*harness
 	doc    *openapi3.T
@@ -149,7 +151,7 @@ func newDocumented(t *testing.T) *documented {
 	return &documented{newHarness(t), doc, router}
 }
 
-// call sends a request and checks status and answer; a request that succeeds must be a documented one too.
+// call sends a request and checks status and answer. A request that succeeds must be documented too.
 func (d *documented) call(status int, method, path, body string, header ...string) {
 	d.t.Helper()
 	a := d.harness.call(method, path, body, header...)
@@ -294,7 +296,7 @@ func TestStreamAnswersAreDocumented(t *testing.T) {
 	}
 }
 
-// begun puts the task into the hands of a receiver.
+// begun puts the task into the state of a running attempt.
 func (d *documented) begun(id string) string {
 	d.fake.set(id, fsmpb.State_STATE_FIRING, 1)
 	return ""

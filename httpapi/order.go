@@ -9,11 +9,11 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// order is one command under construction, with what it commonly points to in the same allocation.
+// order is one command under construction. Its usual parts share one allocation.
 type order struct {
 	cmd      fsmpb.Command
 	schedule plan
-	instead  *plan // of a touch: or_schedule
+	instead  *plan // the or_schedule of a touch
 
 	key       fsmpb.Key
 	condition fsmpb.Condition
@@ -21,7 +21,7 @@ type order struct {
 	keyed     bool
 }
 
-// plan is a schedule with what it points to.
+// plan is a schedule with its parts.
 type plan struct {
 	op      fsmpb.Command_Schedule
 	msg     fsmpb.Schedule
@@ -47,7 +47,8 @@ func (o *order) setKey(name, key string) error {
 	return nil
 }
 
-// finish puts the parts together: instants are spread, key and call are hashed, once everything else is known.
+// finish completes the command: it applies the jitter and then hashes the key and the call, which needs all other
+// parts.
 func (o *order) finish() *fsmpb.Command {
 	o.timed().spread(o.cmd.Namespace, o.cmd.Id)
 	if c := &o.condition; c.Absent || c.Present || len(c.Revisions) > 0 {
@@ -61,7 +62,7 @@ func (o *order) finish() *fsmpb.Command {
 	return &o.cmd
 }
 
-// timed is the schedule that the order comes to, if it comes to one.
+// timed returns the order's schedule: that of or_schedule, if there is one.
 func (o *order) timed() *plan {
 	if o.instead != nil {
 		return o.instead
@@ -69,13 +70,13 @@ func (o *order) timed() *plan {
 	return &o.schedule
 }
 
-// arrival is when a call came in, that a delay counts from.
+// arrival is the time when a call came in, from which delays count.
 type arrival struct {
 	at   time.Time
-	sure bool // the node knows the time
+	sure bool // the node is sure of the time
 }
 
-// check refuses to count from a time that may be wrong by anything: such a task could be due at once.
+// check refuses to count from an uncertain time, since such a task could be due at once.
 func (a arrival) check() error {
 	if a.sure {
 		return nil
@@ -84,22 +85,22 @@ func (a arrival) check() error {
 		"count from now", committed: "no", retryAfter: 1}
 }
 
-// arrived is the arrival of a call that comes in now.
+// arrived returns the arrival of a call that comes in now.
 func (s *Server) arrived() arrival {
 	now, sure := s.cfg.Now()
 	return arrival{now, sure}
 }
 
-// spread moves the instant back by a part of the jitter that only the task's name decides: tasks of one instant are
-// spread over the window, and a call that is repeated comes to the same instant. It is done before the call is
-// committed, so the log knows nothing of it.
+// spread moves the instant later by a part of the jitter that depends on the task's name only. So tasks of one instant
+// are spread over the window, and a repeated call gets the same instant. This happens before the commit, so the log has
+// only the result.
 func (p *plan) spread(namespace, id string) {
 	if p.jitterMs > 0 {
 		p.msg.FireAtMs += int64(jitterHash(namespace, id) % uint64(p.jitterMs+1))
 	}
 }
 
-// jitterHash differs from the hash that shards go by: those of one slot shall not share an offset.
+// jitterHash differs from the hash of the slots, so that tasks of one slot do not share an offset.
 func jitterHash(namespace, id string) uint64 {
 	if namespace == "" {
 		namespace = task.DefaultNamespace

@@ -19,7 +19,7 @@ type parser struct {
 	checkURL    func(rawURL string) *task.FieldError
 }
 
-// draft is what a body or a line has said so far. Which parts of it matter is known only at its end.
+// draft is the part of a body or a line that is read so far. Only at the end is it known which of its fields matter.
 type draft struct {
 	seen  contract.Set
 	order *order
@@ -115,7 +115,7 @@ func (p *parser) when(r *contract.Reader, f contract.Field, plan *plan) error {
 	return nil
 }
 
-// jitter reads over how long the instant may be spread.
+// jitter reads the window over which a task's instant may be spread, in milliseconds.
 func jitter(r *contract.Reader) (int64, error) {
 	text, err := r.Text("jitter")
 	if err != nil {
@@ -125,7 +125,7 @@ func jitter(r *contract.Reader) (int64, error) {
 	return contract.CeilMs(d), err
 }
 
-// complete checks a schedule as a whole and fills in what the request does not say.
+// complete checks a schedule as a whole and fills in the values that the request leaves out.
 func (p *parser) complete(plan *plan, seen contract.Set) error {
 	if seen.Has(contract.FireAt) == seen.Has(contract.Delay) {
 		detail := "is absent, and so is fire_at: say when with exactly one of them"
@@ -172,7 +172,7 @@ func key(r *contract.Reader, o *order) error {
 	return o.setKey("key", key)
 }
 
-// queue reads a queue's name; the default one is kept as none.
+// queue reads a queue's name. It returns the default queue's name as "".
 func queue(r *contract.Reader) (string, error) {
 	name, err := r.Text("queue")
 	if err != nil {
@@ -187,7 +187,7 @@ func queue(r *contract.Reader) (string, error) {
 	return name, nil
 }
 
-// contentType reads a content type; the default one is kept as none.
+// contentType reads a content type. It returns the default one as "".
 func contentType(r *contract.Reader) (string, error) {
 	text, err := r.Text("content_type")
 	switch {
@@ -201,7 +201,7 @@ func contentType(r *contract.Reader) (string, error) {
 	return text, nil
 }
 
-// payload reads any JSON value and keeps it as it was written.
+// payload reads any JSON value and keeps it byte for byte.
 func payload(r *contract.Reader) ([]byte, error) {
 	raw, err := r.Value()
 	if err != nil {
@@ -235,7 +235,7 @@ func checkPayload(field string, n int) error {
 		limit: fmt.Sprintf("%d bytes", task.MaxPayloadBytes)}
 }
 
-// asSchedule makes the draft a schedule.
+// asSchedule turns the draft into a schedule.
 func (p *parser) asSchedule(d *draft, generated bool) error {
 	plan := &d.order.schedule
 	if err := p.complete(plan, d.seen); err != nil {
@@ -246,7 +246,7 @@ func (p *parser) asSchedule(d *draft, generated bool) error {
 	return nil
 }
 
-// asTouch makes the draft a touch. Its receipt is rounded up, since the new delay counts from it.
+// asTouch turns the draft into a touch. Its time of receipt is rounded up, since the new delay counts from it.
 func (p *parser) asTouch(d *draft) error {
 	if err := p.now.check(); err != nil {
 		return err
@@ -295,7 +295,7 @@ func (p *parser) age(name, text string) (int64, error) {
 	return contract.CeilMs(d), err
 }
 
-// orSchedule reads a task as a PUT takes it. What is wrong in it is named with the field it stands in.
+// orSchedule reads a task as in a PUT. Its errors name the field with the prefix or_schedule.
 func (p *parser) orSchedule(r *contract.Reader) (*plan, error) {
 	inner := newDraft()
 	if r.Peek() != '{' {

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// patch reads a merge patch (RFC 7396): an absent member stays, null goes back to the default, anything else is set.
+// patch reads a merge patch (RFC 7396): an absent member stays, null restores the default, and any other value is set.
 func (p *parser) patch(data []byte) (*fsmpb.Patch, error) {
 	r := contract.NewReader(data)
 	patch, seen := new(fsmpb.Patch), contract.Set(0)
@@ -51,7 +51,7 @@ func (p *parser) patchMember(r *contract.Reader, f contract.Field, patch *fsmpb.
 	panic("httpapi: no patch of field " + f.String())
 }
 
-// restoreDefault carries out a null.
+// restoreDefault applies a null.
 func restoreDefault(f contract.Field, patch *fsmpb.Patch) error {
 	switch f {
 	case contract.FireAt, contract.Delay:
@@ -138,7 +138,7 @@ func patchRetry(r *contract.Reader, patch *fsmpb.Patch) error {
 	})
 }
 
-// numberOrNull makes 0, which clears, of a null. No number that can be read is 0.
+// numberOrNull reads a number, or returns 0 for a null. A 0 clears the field; read never returns 0.
 func numberOrNull[T int64 | uint32](r *contract.Reader, read func(*contract.Reader) (T, error)) (*T, error) {
 	if r.Null() {
 		return new(T), nil
@@ -147,7 +147,7 @@ func numberOrNull[T int64 | uint32](r *contract.Reader, read func(*contract.Read
 	return &n, err
 }
 
-// checkPatch holds what is set against the limits. The merged task is checked once more where it is merged.
+// checkPatch checks the set values against the limits. The merged task is checked again where it is merged.
 func (p *parser) checkPatch(patch *fsmpb.Patch, seen contract.Set) error {
 	if seen.Has(contract.FireAt) && seen.Has(contract.Delay) {
 		return &task.FieldError{Field: "delay", Detail: "and fire_at are both given: at most one of them"}
@@ -166,13 +166,13 @@ func (p *parser) checkPatch(patch *fsmpb.Patch, seen contract.Set) error {
 	return nil
 }
 
-// settings is a task made of nothing but what the patch sets.
+// settings returns a spec with only the values that the patch sets.
 func settings(patch *fsmpb.Patch) *fsmpb.Spec {
 	spec := &fsmpb.Spec{ContentType: patch.GetContentType()}
 	if t := patch.Target; t != nil {
 		spec.Target = &fsmpb.Target{Url: t.GetUrl(), TimeoutMs: t.GetTimeoutMs()}
 		if t.Url == nil {
-			spec.Target.Url = "http://unchanged" // the task's own is not known here
+			spec.Target.Url = "http://unchanged" // the task's own URL is not known here
 		}
 		for _, h := range t.Headers {
 			if h.Value != nil {

@@ -8,14 +8,15 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// policyDraft is a queue's policy as a request words it. Its secrets are not in the policy yet: some may only be named.
+// policyDraft is a queue's policy as a request gives it. Its secrets are not in the policy yet, since some may be given
+// by fingerprint.
 type policyDraft struct {
 	policy  *fsmpb.QueuePolicy
 	secrets []secret
-	merged  bool // into the policy that there is: a null restores a default
+	merged  bool // into the stored policy: a null restores a default
 }
 
-// named tells whether a secret stands there only by its fingerprint.
+// named reports whether a secret is given by its fingerprint only.
 func (d *policyDraft) named() bool {
 	for _, s := range d.secrets {
 		if s.fingerprint != "" {
@@ -25,7 +26,7 @@ func (d *policyDraft) named() bool {
 	return false
 }
 
-// queuePolicy reads the policy of the queue that the path names.
+// queuePolicy reads the policy of the queue in the path.
 func (p *parser) queuePolicy(data []byte, queue string) (*policyDraft, error) {
 	r, seen := contract.NewReader(data), contract.Set(0)
 	d := &policyDraft{policy: &fsmpb.QueuePolicy{Namespace: task.DefaultNamespace, Queue: queue}}
@@ -65,13 +66,13 @@ func (d *policyDraft) member(r *contract.Reader, f contract.Field) error {
 		return assign(d, r, &policy.Secrets, func() ([][]byte, error) {
 			var err error
 			d.secrets, err = signing(r)
-			return policy.Secrets, err // those that there are, until keepSecrets has found the named ones
+			return policy.Secrets, err // the present ones, until keepSecrets resolves fingerprints
 		})
 	}
 	panic("httpapi: a policy has no " + name)
 }
 
-// assign puts a value into its place, or in a merge patch, for a null, the default.
+// assign reads a value into place. In a merge patch a null sets the default.
 func assign[T any](d *policyDraft, r *contract.Reader, place *T, read func() (T, error)) (err error) {
 	if d.merged && r.Null() {
 		*place = *new(T)
@@ -122,7 +123,7 @@ func count32(r *contract.Reader, name string, most int64) (uint32, error) {
 	return uint32(n), err
 }
 
-const minPerSecond = 0.001 // one in a quarter of an hour
+const minPerSecond = 0.001 // one in about a quarter of an hour
 
 // signing reads the secrets, the newest first.
 func signing(r *contract.Reader) (secrets []secret, err error) {

@@ -13,7 +13,7 @@ const (
 	maxReceipts    = 4000 // of one call, or one line of a stream
 	maxReasonBytes = task.MaxErrorBytes
 
-	// noReason is why an attempt failed whose consumer does not say: without an error it would look delivered.
+	// noReason is the error of a nack without a reason. An attempt without an error would look delivered.
 	noReason = "the consumer gave no reason"
 )
 
@@ -33,8 +33,8 @@ func (v *verdicts) all() []settlement {
 	return out
 }
 
-// parseSettle reads the body of a settle. A body of the wrong shape is refused as a whole; a receipt or a value that
-// is wrong is only its own result's problem.
+// parseSettle reads the body of a settle. A body of the wrong shape is refused as a whole. A faulty receipt or value
+// only makes its own result a problem.
 func parseSettle(data []byte, queue string) ([]settlement, error) {
 	v := &verdicts{queue: queue}
 	err := v.read(contract.NewReader(data), &contract.SettleObject)
@@ -70,7 +70,7 @@ func (v *verdicts) member(r *contract.Reader, f contract.Field) (err error) {
 	return err
 }
 
-// count bounds how many receipts come in one go.
+// count bounds the number of receipts in one call or line.
 func (v *verdicts) count(member string) error {
 	if v.receipts++; v.receipts > maxReceipts {
 		return &task.FieldError{Field: member, Detail: "has a receipt too many", Limit: fmt.Sprintf("%d in all", maxReceipts)}
@@ -78,7 +78,7 @@ func (v *verdicts) count(member string) error {
 	return nil
 }
 
-// receiptList reads an array of receipts, strings or objects.
+// receiptList reads an array of receipts, which are strings or objects.
 func (v *verdicts) receiptList(r *contract.Reader, member string,
 	command func(receipt) *fsmpb.Command) ([]settlement, error) {
 	var out []settlement
@@ -95,7 +95,7 @@ func (v *verdicts) receiptList(r *contract.Reader, member string,
 	return out, err
 }
 
-// readReceipt reads a receipt that stands alone, or in an object as a nack's does.
+// readReceipt reads a receipt that is a string, or an object like a nack's.
 func readReceipt(r *contract.Reader, at string) (string, error) {
 	if r.Peek() != '{' {
 		return r.Text(at)
@@ -104,7 +104,7 @@ func readReceipt(r *contract.Reader, at string) (string, error) {
 	return e[contract.Receipt], err
 }
 
-// settlement makes a command of a receipt, or a refusal.
+// settlement turns a receipt into a command, or a refusal.
 func (v *verdicts) settlement(text string, command func(receipt) (*fsmpb.Command, error)) settlement {
 	a := settlement{receipt: text}
 	r, err := parseReceipt(text)
@@ -122,7 +122,7 @@ func (v *verdicts) settlement(text string, command func(receipt) (*fsmpb.Command
 	return a
 }
 
-// entry is an object that has a receipt and says something about it.
+// entry is an object with a receipt and further members about it.
 type entry map[contract.Field]string
 
 // entries reads an array of objects of strings.

@@ -11,13 +11,13 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// pair is a member of a map of strings. Value is nil for a null, where that is allowed.
+// pair is a member of a map of strings. value is nil for a null, if nulls are allowed.
 type pair struct {
 	name  string
 	value *string
 }
 
-// pairs reads an object of strings, sorted by name. A name twice, in whatever spelling fold makes equal, is refused.
+// pairs reads an object of strings, sorted by name. It refuses names that are equal after fold.
 func pairs(r *contract.Reader, field string, fold func(string) string, nulls bool) ([]pair, error) {
 	var out []pair
 	err := r.Each(field, func(name []byte) error {
@@ -93,7 +93,7 @@ func timeout(r *contract.Reader) (int64, error) {
 	return positive(r, "target.timeout", task.MaxTimeout, "10m")
 }
 
-// retry reads the retry policy; one that says nothing is kept as none.
+// retry reads the retry policy. It returns an empty policy as nil.
 func retry(r *contract.Reader) (*fsmpb.Retry, error) {
 	policy, seen := new(fsmpb.Retry), contract.Set(0)
 	err := r.Object("retry", &contract.RetryObject, &seen, func(f contract.Field) (err error) {
@@ -115,7 +115,7 @@ func retry(r *contract.Reader) (*fsmpb.Retry, error) {
 	return policy, nil
 }
 
-// delays reads the waits between attempts, at least one.
+// delays reads the pauses between attempts, at least one, in milliseconds.
 func delays(r *contract.Reader) (delays []int64, err error) {
 	const field = "retry.delays"
 	err = r.Array(field, func(i int) error {
@@ -145,7 +145,7 @@ func maxAttempts(r *contract.Reader) (uint32, error) {
 
 const spanLimit = "0s to 100 years (36500d)"
 
-// instantField reads an instant that may lie anywhere from 1970 to 100 years from now.
+// instantField reads an instant from 1970 to 100 years from now.
 func instantField(field, text string, now time.Time) (int64, error) {
 	ms, err := contract.ParseInstant(text)
 	if err != nil {
@@ -160,7 +160,7 @@ func instantField(field, text string, now time.Time) (int64, error) {
 	return ms, nil
 }
 
-// spanField reads a duration from nothing to 100 years.
+// spanField reads a duration from 0 to 100 years.
 func spanField(field, text string) (time.Duration, error) {
 	d, err := contract.ParseDuration(text)
 	switch {
@@ -174,7 +174,7 @@ func spanField(field, text string) (time.Duration, error) {
 	return d, nil
 }
 
-// positive reads a duration of more than nothing and at most limit, and returns whole milliseconds, rounded up.
+// positive reads a duration of more than 0 and at most limit, and returns whole milliseconds, rounded up.
 func positive(r *contract.Reader, field string, limit time.Duration, limitText string) (int64, error) {
 	d, err := r.Duration(field)
 	switch {

@@ -39,8 +39,8 @@ func (s *Server) setPaused(c echo.Context, paused bool) error {
 	})
 }
 
-// updateQueue changes a copy of the queue's policy, or of the defaults if it has none, and answers with it as it is
-// kept.
+// updateQueue changes a copy of the queue's policy, or of the defaults if there is none, and answers with the stored
+// policy.
 func (s *Server) updateQueue(c echo.Context, queue string, change func(*fsmpb.QueuePolicy) error) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
@@ -59,8 +59,8 @@ func (s *Server) updateQueue(c echo.Context, queue string, change func(*fsmpb.Qu
 	return nil
 }
 
-// patchPolicy changes a policy as a merge patch says: an absent member stays, null goes back to the default, anything
-// else is set.
+// patchPolicy applies a merge patch to a policy: an absent member stays, null restores the default, and any other value
+// is set.
 func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
 	r, seen := contract.NewReader(data), contract.Set(0)
 	d := &policyDraft{policy: policy, merged: true}

@@ -54,7 +54,7 @@ func TestBadQueuePatches(t *testing.T) {
 		{`{"paused":"yes"}`, "paused"},
 		{`{"paused":true,"paused":null}`, "paused"},
 		{`{"max_in_flight":0}`, "max_in_flight"},
-		{`{"target":{"timeout":"5s"}}`, "target.url"}, // of a queue that has none
+		{`{"target":{"timeout":"5s"}}`, "target.url"}, // the queue has no target yet
 		{`{"target":{"url":"ftp://x/"}}`, "target.url"},
 		{`{"target":{"url":null}}`, "target.url"},
 		{`{"target":7}`, "target"},

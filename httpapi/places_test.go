@@ -34,13 +34,13 @@ func TestPlacesOfAnAddress(t *testing.T) {
 		}
 	}
 	var leaves []func()
-	for i := range 6 { // one machine, whatever its port, or address in its network
+	for i := range 6 { // one machine, with any port or address in its network
 		leaves = append(leaves, take(fmt.Sprintf("[2001:db8::%d%%eth0]:%d", i+1, 1000+i)))
 	}
 	refused("[2001:db8::ffff]:1", "6")
 	first := take("192.0.2.1:1")
 	take("[::ffff:192.0.2.1]:2")
-	refused("192.0.2.1:3", "8") // none is left at all
+	refused("192.0.2.1:3", "8") // no place is left at all
 	refused("192.0.2.2:1", "8")
 	leaves[0]()
 	take("[2001:db8::7]:1")
@@ -80,7 +80,8 @@ func TestPlacesAreGivenBack(t *testing.T) {
 	})
 }
 
-// Idle batches of one address leave room for others, and streams do.
+// TestOneAddressDoesNotLockOthersOut checks that idle batches of one address leave room for others, and that streams do
+// too.
 func TestOneAddressDoesNotLockOthersOut(t *testing.T) {
 	for _, path := range []string{"/v1/batch", "/v1/queues/q/stream"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,14 +13,14 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// kind is one sort of problem: its slug ends the problem's type and never changes.
+// kind is one sort of problem. Its slug ends the problem's type and never changes.
 type kind struct {
 	slug   string
 	title  string
 	status int
 }
 
-// The problems there are. openapi.yaml lists their types.
+// The kinds of problems. openapi.yaml lists their types.
 var (
 	malformedJSON    = kind{"malformed-json", "The body is not the JSON that this call takes.", 400}
 	invalidField     = kind{"invalid-field", "A field, parameter or header is wrong.", 400}
@@ -54,17 +54,17 @@ var (
 type problem struct {
 	kind
 	detail    string
-	field     string // what is wrong, as the caller wrote it
-	limit     string // the limit that it breaks
-	committed string // "no" or "unknown": on 5xx of calls
-	// Of the task, on wrongState.
+	field     string // the faulty field, as the caller wrote it
+	limit     string // the broken limit
+	committed string // "no" or "unknown", on 5xx of calls
+	// The next two describe the task, on wrongState.
 	state    string
 	attempts uint32
 
-	task *fsmpb.Task // on conditionFailed: the one that was to be absent; nil: there is none, or it was not asked for
+	task *fsmpb.Task // on conditionFailed: the task that should be absent; nil: none, or not requested
 
 	counts *fsmpb.QueueCounts // on queueNotEmpty
-	done   *uint64            // of a call about many tasks that broke off: how many it has changed for certain
+	done   *uint64            // changes that a broken-off call on many tasks certainly made
 
 	retryAfter int    // seconds; 0: no header
 	allow      string // of methodNotAllowed
@@ -82,8 +82,8 @@ func fieldProblem(field, detail, limit string) *problem {
 	return &problem{kind: invalidField, field: contract.Clip(field), detail: detail, limit: limit}
 }
 
-// reason words an error of the cluster for a caller. What Go and gRPC call a deadline or a lost connection means
-// nothing to one.
+// reason words an error of the cluster for a caller. Callers do not know the words of Go and gRPC for a deadline or a
+// lost connection.
 func reason(err error) string { return plainWords.Replace(err.Error()) }
 
 var plainWords = strings.NewReplacer(
@@ -93,7 +93,8 @@ var plainWords = strings.NewReplacer(
 	"unexpected EOF", "the connection broke",
 )
 
-// problemOf finds the problem behind any error of a call. Committed says what a write that was not answered means.
+// problemOf returns the problem for any error of a call. Its committed field tells whether an unanswered write may have
+// happened.
 func problemOf(err error) *problem {
 	var p *problem
 	var field *task.FieldError
@@ -131,7 +132,7 @@ func problemOf(err error) *problem {
 	return &problem{kind: internalError, detail: "the node's log says more", committed: "unknown", retryAfter: 1}
 }
 
-// readProblem is problemOf for a call that changes nothing: whatever went wrong, nothing is committed by it.
+// readProblem returns the problem for an error of a call that changes nothing. Its committed field is never "unknown".
 func readProblem(err error) *problem {
 	p := problemOf(err)
 	if p.kind == outcomeUnknown {
@@ -145,7 +146,7 @@ func readProblem(err error) *problem {
 
 const noSuchTask = "no task has this id, and no tombstone of one is kept"
 
-// resultProblem is what a result that is not a success means; nil for a success.
+// resultProblem returns the problem for a result, or nil for a success.
 func resultProblem(r *fsmpb.Result) *problem {
 	switch r.Code {
 	case fsmpb.Code_CODE_OK, fsmpb.Code_CODE_CREATED:
@@ -171,7 +172,7 @@ func resultProblem(r *fsmpb.Result) *problem {
 	return &problem{kind: internalError, detail: detail, committed: "unknown", retryAfter: 1}
 }
 
-// conditionProblem says what there is in place of what the caller thought; revision 0: nothing.
+// conditionProblem describes the present task of a failed condition; revision 0 means that there is none.
 func conditionProblem(r *fsmpb.Result) *problem {
 	detail := noSuchTask
 	if r.Revision != 0 {
@@ -185,7 +186,7 @@ func stateProblem(t *fsmpb.Task) *problem {
 	return &problem{kind: wrongState, state: state, attempts: t.GetAttempts(), detail: "the task is " + state}
 }
 
-// appendProblem writes the problem as a JSON object.
+// appendProblem appends the problem as a JSON object.
 func appendProblem(b []byte, p *problem) []byte {
 	begin := len(b)
 	b = contract.AppendText(b, contract.Type, contract.ProblemPrefix+p.slug)
@@ -199,7 +200,7 @@ func appendProblem(b []byte, p *problem) []byte {
 	if p.kind == wrongState {
 		b = contract.AppendUint(b, contract.Attempts, uint64(p.attempts))
 	}
-	if p.retryAfter > 0 { // as in the header, which a line of a batch lacks
+	if p.retryAfter > 0 { // as in the header, which a batch line lacks
 		b = contract.AppendUint(b, contract.RetryAfter, uint64(p.retryAfter))
 	}
 	if p.counts != nil {
@@ -214,7 +215,7 @@ func appendProblem(b []byte, p *problem) []byte {
 	return contract.Close(b, begin)
 }
 
-// write answers with the problem. The write's error is the connection's end, and nobody is left to be told.
+// write answers with the problem. An error of the write means that the connection has ended, and is ignored.
 func (p *problem) write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")

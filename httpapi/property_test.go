@@ -19,13 +19,13 @@ import (
 	"github.com/belfryhq/belfry/httpapi/apitest"
 )
 
-// routeCaller sends drawn requests to a server with the fake behind it.
+// routeCaller sends drawn requests to a server over the fake.
 type routeCaller struct {
 	api *apitest.API
 	h   *harness
 
 	mu    sync.Mutex
-	calls map[string][2]int // by operation: all, and those that were carried out
+	calls map[string][2]int // by operation: all calls, and those carried out
 }
 
 func newRouteCaller(t testing.TB) *routeCaller {
@@ -36,10 +36,10 @@ func newRouteCaller(t testing.TB) *routeCaller {
 	return &routeCaller{api: api, h: newHarness(t), calls: map[string][2]int{}}
 }
 
-// patience: streams end when their caller goes.
+// patience is the time after which a caller goes, which ends its streams.
 const patience = 30 * time.Millisecond
 
-// call sends one request, holds the answer against the document, and what was refused against the tasks.
+// call sends one request. It compares the answer with the document, and checks that a refusal has changed no task.
 func (c *routeCaller) call(t *rapid.T) {
 	r := c.api.Draw(t)
 	target, err := url.ParseRequestURI(r.Target)
@@ -68,7 +68,7 @@ func (c *routeCaller) call(t *rapid.T) {
 	c.count(r.Operation, w.Code)
 }
 
-// serve answers a request, with false if it cuts the connection.
+// serve answers a request. whole is false if the server cuts the connection.
 func (c *routeCaller) serve(r *http.Request) (w *httptest.ResponseRecorder, whole bool) {
 	w = httptest.NewRecorder()
 	defer func() {
@@ -113,8 +113,8 @@ func equalTasks(a, b map[string]*fsmpb.Task) bool {
 	return len(a) == len(b)
 }
 
-// Whatever is asked of whichever route: the answer is a documented one, and what is refused changes nothing. Every route
-// is called until it was carried out once, so that it is not only refusals that are seen.
+// TestEveryRouteKeepsTheContract checks for any request that the answer is documented, and that a refusal changes
+// nothing. It continues until every operation was carried out once, so that the test covers more than refusals.
 func TestEveryRouteKeepsTheContract(t *testing.T) {
 	c := newRouteCaller(t)
 	for range 5 {

@@ -44,8 +44,8 @@ func (s *Server) putQueue(c echo.Context) error {
 	return nil
 }
 
-// fillKept completes a policy from the stored one: named secrets and masked credentials get their stored values. It
-// reads the stored policy only if the draft has one of these.
+// fillKept completes a policy from the stored one: secrets given by fingerprint and masked credentials get their stored
+// values. It reads the stored policy only if the draft has one of these.
 func (s *Server) fillKept(ctx context.Context, d *policyDraft) error {
 	var current *fsmpb.QueuePolicy
 	if d.named() || task.HasMasked(d.policy.Target) {
@@ -85,8 +85,8 @@ func noSuchQueue() error {
 	return &problem{kind: queueNotFound, detail: "the queue has neither a policy nor a task"}
 }
 
-// deleteQueue takes away the policy of a queue that has nothing before it. A task that arrives meanwhile is no
-// harm: it is a task of a queue without a policy.
+// deleteQueue deletes the policy of a queue without unfinished tasks. A task that arrives meanwhile does no harm: it
+// belongs to a queue without a policy.
 func (s *Server) deleteQueue(c echo.Context) error {
 	queue := c.Param("queue")
 	if err := s.emptyBody(c); err != nil {
@@ -135,7 +135,7 @@ func (s *Server) listQueues(c echo.Context) error {
 	return nil
 }
 
-// queuesOf keeps what the query asks for, its limit aside.
+// queuesOf returns the queues that the query selects, regardless of its limit.
 func queuesOf(queues []task.Queue, q *fsmpb.ListQuery) []task.Queue {
 	return slices.DeleteFunc(queues, func(queue task.Queue) bool {
 		name := queueName(queue)
@@ -175,7 +175,7 @@ func (s *Server) writeQueues(c echo.Context, queues []task.Queue, q *fsmpb.ListQ
 	*buffer = b
 }
 
-// emptyBody takes no body, or an object without members.
+// emptyBody accepts an empty body, or an object without members.
 func (s *Server) emptyBody(c echo.Context) error {
 	body, err := bind(c, s.cfg.BodyBytes, jsonType)
 	defer body.release()
@@ -185,7 +185,7 @@ func (s *Server) emptyBody(c echo.Context) error {
 	return err
 }
 
-// appendQueue writes a queue as an object: its policy, and counts unless they are nil.
+// appendQueue appends a queue as an object: its policy, and its counts unless they are nil.
 func appendQueue(b []byte, name string, p *fsmpb.QueuePolicy, counts *fsmpb.QueueCounts) []byte {
 	begin := len(b)
 	b = contract.AppendText(b, contract.Queue, name)
@@ -214,7 +214,7 @@ func appendLimits(b []byte, p *fsmpb.QueuePolicy) []byte {
 	return b
 }
 
-// appendSigning shows which secrets there are, and no byte of them.
+// appendSigning appends the secrets' fingerprints, which show no byte of them.
 func appendSigning(b []byte, secrets [][]byte) []byte {
 	var shown []string
 	for _, key := range secrets {
@@ -239,7 +239,7 @@ func appendCounts(b []byte, c *fsmpb.QueueCounts) []byte {
 	return contract.Close(contract.AppendTimeOrNull(b, contract.OldestOverdue, c.GetOldestOverdueMs()), begin)
 }
 
-// pending is how many tasks have something before them, dead letters included: all but what is done.
+// pending returns the number of tasks that are not done. Dead letters count.
 func pending(c *fsmpb.QueueCounts) uint64 {
 	return c.GetScheduled() + c.GetReady() + c.GetFiring() + c.GetLeased() + c.GetRetrying() + c.GetDead()
 }

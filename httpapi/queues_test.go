@@ -28,11 +28,11 @@ func TestQueueLife(t *testing.T) {
 	if want := `{"queue":"q",` + wholePolicy + "}\n"; a.text != want {
 		t.Errorf("answered %s, want %s", a.text, want)
 	}
-	h.call("PUT", "/v1/queues/q", strings.TrimSpace(a.text)).mustStatus(t, 200) // an answer is a request
+	h.call("PUT", "/v1/queues/q", strings.TrimSpace(a.text)).mustStatus(t, 200) // an answer can be sent back as a request
 	if got := h.call("GET", "/v1/queues/q", ""); !strings.HasPrefix(got.text, strings.TrimSuffix(a.text, "}\n")+`,"counts":{`) {
 		t.Errorf("read %s", got.text)
 	}
-	h.call("PUT", "/v1/queues/q", `{}`, keyHeader, "k").mustStatus(t, 200) // replaced whole
+	h.call("PUT", "/v1/queues/q", `{}`, keyHeader, "k").mustStatus(t, 200) // replaces the whole policy
 	if got := h.call("GET", "/v1/queues/q", "").text; !strings.HasPrefix(got, `{"queue":"q","paused":false,"counts"`) {
 		t.Errorf("read %s", got)
 	}
@@ -187,7 +187,7 @@ func TestListQueuesInPages(t *testing.T) {
 	h.call("GET", "/v1/queues?state=dead", "").mustProblem(t, 400, "state")
 }
 
-// Where as many queues have a policy as may, one more is refused as such by every call that would make it.
+// TestQueuesAreFull checks that every call that would create one policy too many is refused with queues-full.
 func TestQueuesAreFull(t *testing.T) {
 	d := newDocumented(t)
 	d.fake.readErr = &task.QueuesFullError{Limit: "4096"}

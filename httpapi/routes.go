@@ -6,11 +6,11 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// route registers the calls. The middleware of a call stands in the order in which it acts: admission first, then what
-// is cheap to check, and the body last, in the handler.
+// route registers the calls. A call's middleware is listed in the order in which it acts: admission first, then cheap
+// checks. The body comes last, in the handler.
 //
-// Groups carry no middleware of their own: echo then registers a route for every other path below them, and a wrong
-// method there would be answered 404 instead of 405.
+// Groups have no middleware of their own: echo would register a route for every other path below the group, and answer
+// a wrong method there with 404 instead of 405.
 func (s *Server) route() {
 	v1 := s.echo.Group("/v1")
 	s.routeTasks(v1.Group("/tasks"))
@@ -53,7 +53,8 @@ func (s *Server) routeQueues(queues *echo.Group) {
 	queues.POST("/:queue/stream", with(s.stream, s.streams.admit, params("credit", "lease"), soundKey, queue))
 }
 
-// with puts middleware around a handler, the first outermost. It does so once, where echo would for every call.
+// with puts middleware around a handler, the first one outermost. It does so once, while echo would do so for every
+// call.
 func with(h echo.HandlerFunc, middleware ...echo.MiddlewareFunc) echo.HandlerFunc {
 	for _, m := range slices.Backward(middleware) {
 		h = m(h)

@@ -12,8 +12,8 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// Signing secrets as Standard Webhooks writes them. They go in and never come out: answers show a fingerprint, and a
-// request may repeat the fingerprint in place of a secret that the queue has already.
+// Signing secrets have the format of Standard Webhooks. They are never answered: answers show a fingerprint, and a
+// request may send the fingerprint in place of a secret that the queue already has.
 const (
 	secretPrefix      = "whsec_"
 	fingerprintPrefix = "sha256:"
@@ -22,7 +22,7 @@ const (
 
 const secretRule = "whsec_ and the base64 of 24 to 64 bytes"
 
-// parseSecret never quotes what it refuses.
+// parseSecret reads a secret. Its errors never quote the text.
 func parseSecret(field, text string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(text, secretPrefix)
 	if !ok {
@@ -38,13 +38,13 @@ func parseSecret(field, text string) ([]byte, error) {
 	return key, nil
 }
 
-// fingerprint tells secrets apart without giving them away.
+// fingerprint returns a short hash that identifies a secret without revealing it.
 func fingerprint(secret []byte) string {
 	sum := sha256.Sum256(secret)
 	return fingerprintPrefix + hex.EncodeToString(sum[:fingerprintBytes])
 }
 
-// keepSecrets puts the queue's own secrets in the places where the request names them by their fingerprints.
+// keepSecrets returns the requested secrets. A fingerprint becomes the queue's present secret with that fingerprint.
 func keepSecrets(asked []secret, current [][]byte) ([][]byte, error) {
 	var out [][]byte
 	for i, s := range asked {
@@ -73,7 +73,7 @@ func byFingerprint(fingerprinted string, secrets [][]byte) []byte {
 	return nil
 }
 
-// secret is one that a request brings, or names.
+// secret is a secret in a request, or the fingerprint of one.
 type secret struct {
 	key         []byte
 	fingerprint string // in place of the key

@@ -27,7 +27,7 @@ type Server struct {
 	close   context.CancelFunc
 }
 
-// New makes a server. It fails if the config lacks something, or its metrics are registered already.
+// New makes a server. It returns an error for an invalid Config, or if the metrics are already registered.
 func New(cfg Config) (*Server, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
@@ -50,14 +50,14 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		s.echo.Use(s.logCall)
 	}
-	s.echo.Use(s.observe, s.recover, s.refuseForeign) // whoever checks credentials comes next
+	s.echo.Use(s.observe, s.recover, s.refuseForeign) // a check of credentials would come next
 	s.route()
 	return s, nil
 }
 
-// ServeHTTP answers one request. A HEAD is a GET whose body the HTTP server leaves out. Middleware cannot make one of
-// the other: echo routes by the request that came in, and the HTTP server goes by its method. Routes of their own would
-// stand in every Allow.
+// ServeHTTP answers one request. A HEAD is handled as a GET, and the HTTP server omits the body. Middleware cannot do
+// this: echo routes by the incoming request, and the HTTP server goes by its method. Routes for HEAD would stand in
+// every Allow header.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		get := *r
@@ -67,9 +67,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.echo.ServeHTTP(w, r)
 }
 
-// HTTPServer makes a server for HTTP/1.1 and HTTP/2, both without TLS, with every timeout set. What bounds a body and
-// a stream is set call by call, since these differ. Its Shutdown lets consumers that wait go at once, with an empty
-// answer; from then on nobody waits here any more.
+// HTTPServer makes a server for HTTP/1.1 and HTTP/2, both without TLS, with every timeout set. The bounds of bodies and
+// streams are set for each call, since they differ. Shutdown ends the wait of consumers at once with an empty answer,
+// and later leases do not wait.
 func (s *Server) HTTPServer() *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

@@ -41,7 +41,7 @@ func newHarness(t testing.TB, change ...func(*Config)) *harness {
 	return h
 }
 
-// testOrigins knows the host names that tests write into their requests: httptest's and x.
+// testOrigins returns a policy with the host names of the tests' requests: httptest's and x.
 func testOrigins(t testing.TB) *origin.Policy {
 	t.Helper()
 	p, err := origin.New([]string{"example.com", "x"}, nil)
@@ -56,8 +56,8 @@ type answer struct {
 	text string
 }
 
-// call sends a request; header is a list of names and values. A body that begins with a brace is JSON unless header
-// says otherwise.
+// call sends a request; header is a list of names and values. A body that begins with a brace is sent as JSON unless
+// header sets another type.
 func (h *harness) call(method, path, body string, header ...string) answer {
 	h.t.Helper()
 	w, r := recorded(method, path, body)
@@ -94,7 +94,7 @@ func (a answer) json(t testing.TB) map[string]any {
 	return m
 }
 
-// mustProblem checks that the answer is a problem of this status and field, and returns it.
+// mustProblem checks that the answer is a problem with this status and field, and returns it.
 func (a answer) mustProblem(t testing.TB, status int, field string) map[string]any {
 	t.Helper()
 	if got := a.Header.Get("Content-Type"); got != "application/problem+json" {
@@ -177,7 +177,7 @@ func TestRoutingProblems(t *testing.T) {
 	}
 }
 
-// The rule is written in two places; an id that is refused quotes the one of task.
+// TestNameRule checks that nameRule equals the rule of package task, which refusals of ids quote.
 func TestNameRule(t *testing.T) {
 	if err := task.CheckName("id", ""); err.Limit != nameRule {
 		t.Fatalf("fsm says %q", err.Limit)
@@ -230,7 +230,7 @@ func TestNodeRoutes(t *testing.T) {
 
 type route struct{ method, path string }
 
-// routesOf lists the routes, sorted.
+// routesOf returns the routes, sorted.
 func routesOf(s *Server) []route {
 	var routes []route
 	for _, r := range s.echo.Routes() {
@@ -240,7 +240,8 @@ func routesOf(s *Server) []route {
 	return routes
 }
 
-// A call leaves a line in a log that shows such lines, with the caller's id for it; its answer does not repeat the id.
+// TestCallsAreLogged checks that a call is logged at debug level with the caller's id, and that its answer does not
+// repeat the id.
 func TestCallsAreLogged(t *testing.T) {
 	var lines bytes.Buffer
 	h := newHarness(t, func(c *Config) {

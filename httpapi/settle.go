@@ -15,10 +15,10 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// settlement is one receipt of a settle, and what is to become of its lease: a command, or why there is none.
+// settlement is one receipt of a settle with its command, or the reason why there is none.
 type settlement struct {
 	receipt string // as it was sent
-	id      string // of its task; empty if the receipt cannot be read
+	id      string // the task's id; empty if the receipt is unreadable
 	cmd     *fsmpb.Command
 	refused *problem
 }
@@ -48,7 +48,7 @@ func (s *Server) settle(c echo.Context) error {
 	return nil
 }
 
-// settleCommands lists the commands of those that have one, in order: Do keeps it for each task.
+// settleCommands returns the settlements' commands in order. Do keeps the order for each task.
 func settleCommands(asked []settlement) []*fsmpb.Command {
 	commands := make([]*fsmpb.Command, 0, len(asked))
 	for _, a := range asked {
@@ -59,7 +59,7 @@ func settleCommands(asked []settlement) []*fsmpb.Command {
 	return commands
 }
 
-// appendResults writes an array with a result for each receipt.
+// appendResults appends an array with a result for each receipt.
 func (s *Server) appendResults(b []byte, asked []settlement, replies []task.Reply) []byte {
 	b = append(b, '[')
 	for i, a := range asked {
@@ -77,8 +77,8 @@ func (s *Server) appendResults(b []byte, asked []settlement, replies []task.Repl
 	return append(b, ']')
 }
 
-// settleProblem returns why a lease was not settled, nil if it was or the task was scheduled anew: then its consumer
-// has nothing left to settle.
+// settleProblem returns the reason why a lease was not settled. It returns nil if the lease was settled, or if the task
+// was scheduled anew, since no lease is left to settle then.
 func (s *Server) settleProblem(reply task.Reply) (_ *problem, replaced bool) {
 	if reply.Err == nil && reply.Result.Code == fsmpb.Code_CODE_REPLACED {
 		return nil, true
@@ -109,7 +109,7 @@ func (a settlement) appendResult(b []byte, refused *problem, replaced bool) []by
 	return contract.Close(b, begin)
 }
 
-// settle makes a command of the receipt.
+// settle returns the command that settles the receipt's lease.
 func (r receipt) settle(verdict *fsmpb.Settle) *fsmpb.Command {
 	verdict.Fence, verdict.Occurrence, verdict.Consumer = r.fence, r.occurrence, true
 	return &fsmpb.Command{Namespace: r.namespace, Id: r.id, Op: &fsmpb.Command_Settle{Settle: verdict}}
@@ -120,10 +120,10 @@ func (r receipt) extend(leaseMs int64) *fsmpb.Command {
 	return &fsmpb.Command{Namespace: r.namespace, Id: r.id, Op: &fsmpb.Command_Extend{Extend: e}}
 }
 
-// of checks that the receipt is one of this queue.
+// of checks that the receipt belongs to this queue.
 func (r receipt) of(queue string) error {
 	switch {
-	case r.namespace != task.DefaultNamespace: // what others have, we do not tell
+	case r.namespace != task.DefaultNamespace: // tasks of other namespaces stay hidden
 		return &problem{kind: taskNotFound, detail: noSuchTask}
 	case r.queue != queue:
 		return noSuchLease(fmt.Sprintf("is of queue %q", r.queue))
@@ -131,20 +131,20 @@ func (r receipt) of(queue string) error {
 	return nil
 }
 
-// noSuchLease is the answer to a receipt that names no lease of the queue, and never did.
+// noSuchLease returns the problem for a receipt that never named a lease of the queue.
 func noSuchLease(detail string) *problem {
 	return &problem{kind: leaseNotFound, field: "receipt", detail: detail}
 }
 
-// receipt names one lease: whoever holds it may end or extend that lease, as long as it lasts. It is no secret and
-// gives no right that the queue's consumers do not have; the checksum is there for torn and mixed-up ones.
+// receipt names one lease. Its holder may end or extend that lease while it lasts. A receipt is no secret and gives no
+// right that the queue's consumers lack; its checksum detects torn and mixed-up receipts.
 type receipt struct {
 	namespace, queue, id string
 	fence, occurrence    uint64
 }
 
-// A receipt is base64url of: the version (one byte), four bytes of a checksum over the rest, fence and occurrence as
-// varints, then namespace and queue with their lengths (a byte each), and the id. The default namespace is left out.
+// A receipt is base64url of the version (one byte), four bytes of a checksum over the rest, fence and occurrence as
+// varints, namespace and queue with their lengths (one byte each), and the id. The default namespace is left out.
 const (
 	receiptVersion = 1
 	receiptHead    = 1 + 4
@@ -177,7 +177,7 @@ func (r receipt) append(b []byte) []byte {
 	return base64.RawURLEncoding.AppendEncode(b, raw)
 }
 
-// parseReceipt reads what append wrote, and nothing else.
+// parseReceipt reads a receipt. It accepts only the output of append.
 func parseReceipt(text string) (receipt, error) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) < receiptHead || raw[0] != receiptVersion ||
@@ -192,13 +192,13 @@ func parseReceipt(text string) (receipt, error) {
 	for _, name := range []string{r.namespace, r.queue, r.id} {
 		f.ok = f.ok && task.CheckName("receipt", name) == nil
 	}
-	if !f.ok || string(r.append(nil)) != text { // one lease, one spelling
+	if !f.ok || string(r.append(nil)) != text { // each lease has one spelling
 		return receipt{}, errReceipt
 	}
 	return r, nil
 }
 
-// receiptFields takes fields off the front of a receipt until one is torn.
+// receiptFields reads fields from the front of a receipt, until one is torn.
 type receiptFields struct {
 	rest []byte
 	ok   bool

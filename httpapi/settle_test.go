@@ -79,7 +79,8 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// An ack, nack or release of a task that was scheduled anew settles nothing, and says so; an extend is refused.
+// TestSettleOfAReplacedTask checks that an ack, nack or release of a task that was scheduled anew settles nothing and
+// reports that, and that an extend is refused.
 func TestSettleOfAReplacedTask(t *testing.T) {
 	h := newHarness(t)
 	h.ready("q", "a")
@@ -107,7 +108,7 @@ func TestSettleOfAReplacedTask(t *testing.T) {
 	}
 }
 
-// Receipts of acks and releases stand alone or in objects, as those of nacks do.
+// TestReceiptsInObjects checks that receipts of acks and releases may be strings, or objects like those of nacks.
 func TestReceiptsInObjects(t *testing.T) {
 	h := newHarness(t)
 	h.ready("q", "a", "b", "c", "d")
@@ -157,7 +158,7 @@ func TestReceiptsAreOfTheirQueue(t *testing.T) {
 	}
 }
 
-// A value that is wrong is its own receipt's problem; the others are settled.
+// TestBadSettlements checks that a faulty value is a problem of its own receipt only, and that the others are settled.
 func TestBadSettlements(t *testing.T) {
 	h := newHarness(t)
 	h.ready("q", "a", "b")
@@ -259,7 +260,7 @@ func FuzzReceipt(f *testing.F) {
 	})
 }
 
-// A receipt survives the way out and back, and none of its neighbours does.
+// TestReceipts checks that a receipt is read as it was written, and that no changed receipt is accepted.
 func TestReceipts(t *testing.T) {
 	task := &fsmpb.Task{Id: strings.Repeat("i", 200), Fence: 1 << 63, Occurrence: 1<<64 - 1,
 		Spec: &fsmpb.Spec{Queue: strings.Repeat("q", 200)}, Namespace: strings.Repeat("n", 200)}

@@ -60,7 +60,7 @@ func (s *openStream) say(line string) {
 	}
 }
 
-// next is the next line, nil at the end.
+// next returns the next line, or nil at the end.
 func (s *openStream) next() *streamLine {
 	s.t.Helper()
 	if !s.lines.Scan() {
@@ -93,7 +93,7 @@ func TestStream(t *testing.T) {
 	if a.ID != "a" || a.LeaseEndsAt != "2026-11-21T10:01:00.000Z" || b.ID != "b" {
 		t.Fatalf("%+v %+v", a, b)
 	}
-	s.say(fmt.Sprintf(`{"ack":[%q],"nack":[{"receipt":%q}]}`, a.Receipt, b.Receipt)) // and no more credit
+	s.say(fmt.Sprintf(`{"ack":[%q],"nack":[{"receipt":%q}]}`, a.Receipt, b.Receipt)) // gives no more credit
 	if l := s.next(); len(l.Settled) != 2 || l.Settled[0].Status != 200 || l.Settled[1].ID != "b" {
 		t.Fatalf("%+v", l)
 	}
@@ -141,7 +141,8 @@ func TestStreamBeats(t *testing.T) {
 	}
 }
 
-// A consumer that does not read is leased no more than fits, and all of it goes back when it is gone.
+// TestStreamOfASlowReader checks that a consumer that does not read gets no more tasks than fit, and that all of them
+// go back when it is gone.
 func TestStreamOfASlowReader(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.StreamBytes = 64 << 10 })
 	var ids []string
@@ -157,7 +158,7 @@ func TestStreamOfASlowReader(t *testing.T) {
 	send(t, c, "POST /v1/queues/q/stream?credit=3000 HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\n"+
 		"Transfer-Encoding: chunked\r\n\r\n")
 	asked := -1
-	h.until(func() bool { // until it asks no more: what TCP takes for it is taken
+	h.until(func() bool { // until it leases no more: TCP's buffers are full
 		now := len(h.fake.queues.asked)
 		quiet := now == asked && now > 3 && h.fake.queues.waiting == 0
 		asked = now
@@ -180,7 +181,7 @@ func TestStreamOfASlowReader(t *testing.T) {
 	})
 }
 
-// What was leased and not written goes back, and nothing that was written.
+// TestStreamThatBreaks checks that leased and unwritten tasks go back, and that written ones do not.
 func TestStreamThatBreaks(t *testing.T) {
 	h := newHarness(t)
 	var ids []string
@@ -239,7 +240,7 @@ func TestShutdownEndsStreamsInOrder(t *testing.T) {
 	}
 }
 
-// Trouble with the shards is waited out.
+// TestStreamOutlivesTrouble checks that a stream waits out failures of the shards.
 func TestStreamOutlivesTrouble(t *testing.T) {
 	h := newHarness(t)
 	h.fake.readErr = task.ErrNotProposed
@@ -261,7 +262,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	h.call("POST", "/v1/queues/q/lease", "").mustStatus(t, 200)
 }
 
-// Neither GET nor HEAD leases anything, since a web page can make a browser send either.
+// TestStreamIsOnlyPosted checks that GET and HEAD lease no tasks, since a web page can make a browser send them.
 func TestStreamIsOnlyPosted(t *testing.T) {
 	h := newHarness(t)
 	h.ready("q", "a")

@@ -80,7 +80,7 @@ func (s *Server) cancel(c echo.Context) error {
 	})
 }
 
-// parseOptional takes an empty body for an empty object.
+// parseOptional reads a body as parse does, and accepts an empty body as an empty object.
 func (p *parser) parseOptional(data []byte, o *contract.Object) (*draft, error) {
 	if len(data) == 0 {
 		return newDraft(), nil
@@ -88,7 +88,7 @@ func (p *parser) parseOptional(data []byte, o *contract.Object) (*draft, error) 
 	return p.parse(data, o)
 }
 
-// change is the way of every single call that changes a task: check, read, parse, commit, answer.
+// change runs every single call that changes a task: it checks, reads, parses, commits and answers.
 func (s *Server) change(c echo.Context, answer fsmpb.Answer, types []string,
 	build func(*parser, []byte) (*order, error)) error {
 	r := c.Request()
@@ -119,7 +119,7 @@ func (s *Server) parser(r *http.Request) *parser {
 	return &parser{now: s.arrived(), traceparent: traceparent(r.Header), checkURL: s.cfg.CheckURL}
 }
 
-// commit carries out one command. Its error is a problem, or what problemOf makes one of.
+// commit carries out one command. problemOf turns its error into a problem.
 func (s *Server) commit(ctx context.Context, cmd *fsmpb.Command) (*fsmpb.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
 	defer cancel()
@@ -149,7 +149,7 @@ func (s *Server) answer(c echo.Context, cmd *fsmpb.Command, result *fsmpb.Result
 	}
 	v := viewOf(result.Task)
 	v.revision, v.previous = result.Revision, result.Previous
-	if spec := cmd.GetSchedule().GetSpec(); spec != nil { // it was sent without; the caller's is the same
+	if spec := cmd.GetSchedule().GetSpec(); spec != nil { // the result has no payload; the caller's is the same
 		v.payload, v.payloadIsBytes = spec.Payload, spec.PayloadIsBytes
 	}
 	if cmd.GetSchedule().GetGeneratedId() {
@@ -189,8 +189,8 @@ func (s *Server) readFailed(err error) error {
 	return p
 }
 
-// traceparent is the request's trace context if it is well-formed (W3C Trace Context, version 00), else none: the
-// standard tells to ignore a bad one.
+// traceparent returns the request's trace context if it is well-formed (W3C Trace Context, version 00), or else "". The
+// standard asks receivers to ignore a malformed one.
 func traceparent(h http.Header) string {
 	const form = "00-hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh-hhhhhhhhhhhhhhhh-hh"
 	values := h["Traceparent"]

@@ -21,7 +21,7 @@ const wholeTask = `{"queue":"mail","fire_at":"2026-11-21T12:00:00.0001+01:00","p
 	"target":{"url":"https://shop.example/close","headers":{"X-Shop":"1","a":"é"},"timeout":"15s"},
 	"retry":{"max_attempts":5,"min_backoff":"500ms","max_backoff":"10m"},"expires_after":"1h","labels":{"t":"a","b":""}}`
 
-// A list of delays is shown as it was said.
+// TestRetryDelaysReadBack checks that a list of delays is answered as it was given.
 func TestRetryDelaysReadBack(t *testing.T) {
 	h := newHarness(t)
 	const retry = `"retry":{"max_attempts":9,"delays":["4m","10m","1h"]}`
@@ -289,7 +289,7 @@ func TestErrorsOfTheBackend(t *testing.T) {
 	}
 }
 
-// Who is refused for want of memory is told whose it is, and the limit.
+// TestMemoryLimitIsNamed checks that a refusal for lack of memory names the node and its limit.
 func TestMemoryLimitIsNamed(t *testing.T) {
 	h := newHarness(t)
 	h.fake.do = func(context.Context, []*fsmpb.Command) []task.Reply {
@@ -385,7 +385,8 @@ func TestTooManyCallsAtOnce(t *testing.T) {
 	h.call("GET", "/v1/tasks/a", "").mustProblem(t, 404, "")
 }
 
-// A node that does not know the time takes no call that counts from now, and all others.
+// TestNobodyCountsFromAnUnknownTime checks that a node that is not sure of the time refuses the calls that count from
+// now, and no others.
 func TestNobodyCountsFromAnUnknownTime(t *testing.T) {
 	sure := true
 	h := newHarness(t, func(c *Config) { c.Now = func() (time.Time, bool) { return testNow, sure } })

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Whatever is asked of a node that waits, it says why, as a problem; and its metrics.
+// TestWaiting checks that a waiting node answers every call with the reason, as a problem, and serves its metrics.
 func TestWaiting(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "some_gauge"}))
@@ -47,13 +47,14 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// A stream's body does not end before its answer: the refusal must not wait for it.
+// TestWaitingAnswersAStream checks that a refusal does not wait for a stream's body, which does not end before the
+// answer.
 func TestWaitingAnswersAStream(t *testing.T) {
 	server := httptest.NewServer(Waiting(func() string { return "the disk is full" }, testOrigins(t),
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))
 	t.Cleanup(server.Close)
 	body, writer := io.Pipe()
-	t.Cleanup(func() { _ = writer.Close() }) // a pipe's never fails
+	t.Cleanup(func() { _ = writer.Close() }) // a pipe's Close never fails
 	go func() { _, _ = io.WriteString(writer, `{"credit":1}`+"\n") }()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()

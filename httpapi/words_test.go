@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// internals are words of Go's own packages, which mean nothing to a caller in another language.
+// internals lists words of Go's own packages, which mean nothing to a caller in another language.
 var internals = []string{
 	"strconv", "parsing", "parse \\\"", "invalid syntax", "unexpected EOF", "0x", "*http", "*url", "json:", "unmarshal",
 	"illegal base64", "out of range:", "goroutine", "runtime error", "context deadline", "context canceled", "rpc error",
@@ -32,7 +32,7 @@ func mustBePlain(t *testing.T, what, answer string) {
 	}
 }
 
-// Whatever a caller gets wrong, the answer speaks the caller's language.
+// TestErrorsArePlain checks for many faults of callers that the answer contains no internals.
 func TestErrorsArePlain(t *testing.T) {
 	h := newHarness(t)
 	long := strings.Repeat("定时", 80)
@@ -72,7 +72,7 @@ func TestErrorsArePlain(t *testing.T) {
 	}
 }
 
-// What went wrong inside is told in plain words, too.
+// TestFailuresArePlain checks that internal failures are worded without internals, too.
 func TestFailuresArePlain(t *testing.T) {
 	for _, err := range []error{
 		fmt.Errorf("%w: %w", task.ErrNotProposed, context.DeadlineExceeded), fmt.Errorf("%w: %w", task.ErrUnknown, context.Canceled),
@@ -84,7 +84,7 @@ func TestFailuresArePlain(t *testing.T) {
 	}
 }
 
-// A long quotation ends between two characters.
+// TestClipKeepsCharactersWhole checks that a long quotation ends between two characters.
 func TestClipKeepsCharactersWhole(t *testing.T) {
 	for n := range 4 {
 		text := strings.Repeat("a", n) + strings.Repeat("定", 60)

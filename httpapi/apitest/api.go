@@ -12,7 +12,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 )
 
-// API is an interface by its document.
+// API is an interface described by its document.
 type API struct {
 	router     routers.Router
 	operations []operation // by path and method
@@ -22,10 +22,10 @@ type API struct {
 type operation struct {
 	*openapi3.Operation
 	method, path string
-	parameters   openapi3.Parameters // also those of its path
+	parameters   openapi3.Parameters // the path's parameters included
 }
 
-// name is how failures and figures call it.
+// name returns the operation's name in failures and counts.
 func (o operation) name() string { return o.method + " " + o.path }
 
 // Load reads a document.
@@ -50,7 +50,7 @@ func Load(document []byte) (*API, error) {
 	return a, nil
 }
 
-// Operations are the names of all operations.
+// Operations returns the names of all operations.
 func (a *API) Operations() []string {
 	var names []string
 	for _, o := range a.operations {
@@ -59,7 +59,7 @@ func (a *API) Operations() []string {
 	return names
 }
 
-// bodyType is the content type that a request of the operation has by the document, empty if it has no body.
+// bodyType returns the documented content type and schema of the operation's body, or "" if it has none.
 func (o operation) bodyType() (string, *openapi3.SchemaRef) {
 	if o.RequestBody == nil {
 		return "", nil
@@ -72,7 +72,8 @@ func (o operation) bodyType() (string, *openapi3.SchemaRef) {
 	return first, o.RequestBody.Value.Content[first].Schema
 }
 
-// lines tells whether the body is lines of JSON, which the document describes in words and by a schema of its own.
+// lines reports whether the body is lines of JSON, and returns the name of a line's schema. The document describes such
+// bodies in words and by that schema.
 func (o operation) lines() (schema string, ok bool) {
 	t, _ := o.bodyType()
 	if !strings.Contains(t, "ndjson") {
@@ -84,14 +85,14 @@ func (o operation) lines() (schema string, ok bool) {
 	return "StreamLine", true
 }
 
-// Request is one that was drawn.
+// Request is a drawn request.
 type Request struct {
 	Operation string // its name
 	Method    string
 	Target    string // path and query
 	Header    [][2]string
 	Body      string
-	Spoiled   string // what was done to it; empty: it keeps to the document
+	Spoiled   string // the applied faults; empty: the request follows the document
 }
 
 func (r Request) String() string {

@@ -17,7 +17,7 @@ import (
 
 const problemType = "application/problem+json"
 
-// problem is what every refusal carries.
+// problem is the body of every refusal.
 type problem struct {
 	Type      string `json:"type"`
 	Status    int    `json:"status"`
@@ -25,7 +25,7 @@ type problem struct {
 	Committed string `json:"committed"`
 }
 
-// Check holds an answer against the document. Its error says what is wrong with it.
+// Check compares an answer with the document. Its error describes the fault.
 func (a *API) Check(r Request, request *http.Request, status int, header http.Header, body []byte) error {
 	if status == http.StatusInternalServerError {
 		return fmt.Errorf("500: %s", body)
@@ -65,7 +65,7 @@ func (a *API) checkDocumented(
 	}
 	input.SetBodyBytes(body)
 	err := openapi3filter.ValidateResponse(context.Background(), input)
-	if err != nil && !errors.Is(err, strconv.ErrRange) { // a payload may hold a number that only the validator cannot
+	if err != nil && !errors.Is(err, strconv.ErrRange) { // out of range for the validator only
 		return fmt.Errorf("%d %s: %w", status, body, err)
 	}
 	if strings.Contains(kind, "ndjson") {
@@ -83,7 +83,7 @@ func checkLines(body []byte) error {
 	return nil
 }
 
-// passing are the refusals that say when to come again.
+// passing lists the statuses of refusals that must have a Retry-After.
 var passing = []int{http.StatusTooManyRequests, http.StatusServiceUnavailable}
 
 func checkProblem(r Request, status int, header http.Header, body []byte) error {

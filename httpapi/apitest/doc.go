@@ -1,12 +1,15 @@
-// Package apitest calls an HTTP interface at random, along its OpenAPI document: every operation, with requests that
-// keep to the document, and with requests that were spoiled in one or two places. Each answer is held against the
-// document, whatever the request was.
+// Package apitest calls an HTTP interface at random, along its OpenAPI document.
 //
-// The document alone says what is drawn, so that a route or a field that is added to it is tested without a line of
-// code. Where a schema says less than the contract (an instant is only a string to it), the field's name decides what
-// is mostly drawn.
+//	Load    reads the document
+//	Draw    draws a request of any operation; a third of them are spoiled in one or two places
+//	Check   compares an answer with the document, whatever the request was
 //
-// What it finds: answers that nobody documented, a 500, a 4xx without a problem, a refusal that names no field, a
-// panic. What it leaves to its caller: whether anything was done that should not have been, and the server itself,
-// which may be a handler in the test or a cluster of real nodes.
+// The division of work:
+//
+//   - The document alone decides on the drawn requests, so that a new route or field is tested without new code.
+//   - Where a schema is weaker than the contract (an instant is only a string in it), the field's name decides on most
+//     of the drawn values.
+//   - Check finds undocumented answers, a 500, a 4xx without a problem, and a refusal that names no field.
+//   - The caller provides the server, which may be a handler in the test or a cluster of real nodes, and checks that
+//     refused calls had no effect. A server's panic shows at the caller.
 package apitest

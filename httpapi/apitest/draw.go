@@ -76,12 +76,12 @@ func (a *API) drawBody(t *rapid.T, o operation, r *Request) {
 func encode(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // what was drawn is made of maps, lists, strings and numbers
+		panic(err) // drawn values are made of maps, lists, strings and numbers
 	}
 	return string(data)
 }
 
-// drawLine draws a line of a batch or of a consumer's stream: the document leaves its fields to words.
+// drawLine draws a line of a batch or of a consumer's stream, whose fields the document describes only in words.
 func drawLine(t *rapid.T, schema string) map[string]any {
 	if schema == "StreamLine" {
 		line := map[string]any{}
@@ -108,10 +108,10 @@ func drawLine(t *rapid.T, schema string) map[string]any {
 	return line
 }
 
-// deepest is how far objects are nested before only what is required is drawn.
+// deepest is the depth of objects from which only required fields are drawn.
 const deepest = 3
 
-// drawValue draws a value of a schema, for a field of that name.
+// drawValue draws a value of a schema, for a field with this name.
 func drawValue(t *rapid.T, name string, ref *openapi3.SchemaRef, depth int) any {
 	if ref == nil || ref.Value == nil {
 		return drawAny(t)
@@ -149,7 +149,7 @@ func drawValue(t *rapid.T, name string, ref *openapi3.SchemaRef, depth int) any 
 func drawObject(t *rapid.T, s *openapi3.Schema, depth int) map[string]any {
 	object := map[string]any{}
 	required, excluded := slices.Clone(s.Required), []string{}
-	if len(s.OneOf) > 0 { // exactly one of what these require
+	if len(s.OneOf) > 0 { // exactly one branch's required fields
 		chosen := rapid.IntRange(0, len(s.OneOf)-1).Draw(t, "one of")
 		for i, branch := range s.OneOf {
 			if i == chosen {
@@ -189,7 +189,7 @@ func drawNumber(t *rapid.T, name string, s *openapi3.Schema) any {
 	return rapid.OneOf(rapid.IntRange(least, min(most, least+3)), rapid.IntRange(least, most)).Draw(t, name)
 }
 
-// drawString draws what a field of that name usually holds, and sometimes anything.
+// drawString draws a usual value of a field with this name, and sometimes any string.
 func drawString(t *rapid.T, name string) string {
 	if known, ok := usual[name]; ok && rapid.IntRange(0, 9).Draw(t, "unusual") > 0 {
 		return rapid.SampledFrom(known).Draw(t, name)

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ways of spoiling a request. Each says what it did.
+// ways lists the functions that spoil a request. Each returns a description of its change.
 var ways = []func(*rapid.T, *Request) string{
 	cutBody, flipByte, unknownField, twiceTheField, otherType, deepBody, largeNumber, otherMethod, unknownParameter,
 	oddPath, noType, longHeader, notUTF8, swapValue,
@@ -43,7 +43,7 @@ func twiceTheField(_ *rapid.T, r *Request) string {
 	return "a field twice"
 }
 
-// otherType puts a value of another type in the place of a string.
+// otherType replaces a string by a value of another type.
 func otherType(t *rapid.T, r *Request) string {
 	others := []string{"0", "-1", "null", "true", "[]", "{}", `""`, `"\ud800"`, "1e1000"}
 	other := rapid.SampledFrom(others).Draw(t, "other")

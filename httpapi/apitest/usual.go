@@ -1,6 +1,7 @@
 package apitest
 
-// A few ids and queues, so that calls meet tasks; instants and durations that are right, and some that are at the edge.
+// The lists have few ids and queues, so that calls meet existing tasks; the instants and durations are valid, and some
+// lie at a limit.
 var (
 	names     = []string{"a", "b", "c", "order-1042:close", "Z~.", "0"}
 	durations = []string{"0s", "1ms", "500ms", "1h30m", "48h", "7d", "30s", "36500d", "1.5h"}
@@ -11,7 +12,7 @@ var (
 	}
 )
 
-// usual is what fields of these names mostly hold.
+// usual holds usual values of fields by name.
 var usual = map[string][]string{
 	"id": names, "queue": names[:3], "prefix": {"", "a", "order-"}, "label": {"tenant:acme", "a:", "x:y:z"},
 	"fire_at": instants, "due_before": instants, "no_later_than": {"1h", instants[0]},
@@ -39,7 +40,7 @@ var usual = map[string][]string{
 	"x-forwarded-host": {"h"},
 }
 
-// odd is what breaks things elsewhere.
+// odd lists strings that often break programs.
 var odd = []string{
 	"", " ", ".", "..", "%00", "\x00", "\n", "a/b", "-", "NaN", "null", "1e999", "ſ", "e\u0301", "\u202e", "\ufeff",
 	"<script>", "'; --", "{}", "99999999999999999999h", "-1s", "9999-12-31T23:59:59.999999999Z", "0000-00-00T00:00:00Z",

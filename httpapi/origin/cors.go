@@ -14,9 +14,9 @@ var (
 	corsExposed = strings.Join([]string{"ETag", "Location", "Retry-After"}, ", ")
 )
 
-const corsMaxAge = "600" // seconds for which a browser may reuse the answer of a preflight
+const corsMaxAge = "600" // seconds for which a browser may reuse a preflight's answer
 
-// Share lets the calling page read the answer whose header is h, if the page is of an allowed origin.
+// Share lets the calling page read the answer with the header h, if the page's origin is allowed.
 func (p *Policy) Share(h http.Header, r *http.Request) {
 	if len(p.origins) == 0 {
 		return
@@ -30,8 +30,8 @@ func (p *Policy) Share(h http.Header, r *http.Request) {
 	h.Set("Access-Control-Expose-Headers", corsExposed)
 }
 
-// Preflight reports whether a request is the question that a browser asks before it sends a call of an allowed origin,
-// and writes the answer into h. The answer has no body.
+// Preflight reports whether a request is a browser's CORS preflight for a call from an allowed origin, and writes the
+// answer into h. The answer has no body.
 func (p *Policy) Preflight(h http.Header, r *http.Request) bool {
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" || p.Allowed(r) == "" {
 		return false

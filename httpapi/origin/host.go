@@ -9,15 +9,15 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// authority is a host and a port in the form in which they are compared: names in lower case and without the root's
-// dot, addresses as netip writes them.
+// authority is a host and a port in the form for comparisons: names in lower case and without the root's dot, addresses
+// as netip writes them.
 type authority struct {
 	host string
-	port uint16 // 0: none is given
+	port uint16 // 0: absent
 	ip   bool   // host is an IP literal
 }
 
-// parseAuthority reads host, host:port, [v6], [v6]:port, or a bare IPv6 address, as a Host header has them.
+// parseAuthority reads host, host:port, [v6], [v6]:port, or a bare IPv6 address, the forms of a Host header.
 func parseAuthority(text string) (authority, bool) {
 	host, port, ok := splitPort(text)
 	if !ok {
@@ -39,7 +39,7 @@ func parseAuthority(text string) (authority, bool) {
 	return a, isName(host)
 }
 
-// splitPort cuts the port off, if there is one. An address of IPv6 without brackets has none.
+// splitPort splits off the port, if there is one. An IPv6 address without brackets has none.
 func splitPort(text string) (host string, port uint16, ok bool) {
 	host, digits := text, ""
 	if bracket := strings.LastIndexByte(text, ']'); bracket >= 0 {
@@ -54,17 +54,17 @@ func splitPort(text string) (host string, port uint16, ok bool) {
 	return host, uint16(n), digits[0] == ':' && err == nil && n > 0
 }
 
-// unescapeZone undoes the escape of the percent sign before a zone (RFC 6874).
+// unescapeZone resolves the escape of the percent sign before a zone (RFC 6874).
 func unescapeZone(addr string) string { return strings.Replace(addr, "%25", "%", 1) }
 
-// isName reports whether text can be a host name in ASCII. Underscores are none by the standard, and in use.
+// isName reports whether text can be a host name in ASCII. Underscores are not standard, but in use, and accepted.
 func isName(text string) bool {
 	const maxName = 253
 	return text != "" && len(text) <= maxName && !strings.Contains(text, "..") &&
 		strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789-_.") == "" && text[0] != '.'
 }
 
-// parseName reads a host as an operator gives it, without a port: a name, in Unicode too, or an IP literal.
+// parseName reads a host in an operator's form, without a port: a name, perhaps in Unicode, or an IP literal.
 func parseName(text string) (string, error) {
 	a, ok := parseAuthority(toASCII(text))
 	if !ok || a.port != 0 || strings.HasSuffix(text, ":") {
@@ -73,7 +73,7 @@ func parseName(text string) (string, error) {
 	return a.host, nil
 }
 
-// toASCII writes a name in Unicode as browsers send it (punycode). A text that is no such name stays as it is.
+// toASCII returns a Unicode name in the form that browsers send (punycode), or text itself if it is no such name.
 func toASCII(text string) string {
 	ascii, err := idna.Lookup.ToASCII(text)
 	if err != nil {
@@ -82,7 +82,7 @@ func toASCII(text string) string {
 	return ascii
 }
 
-// HostOf returns the host of an address such as belfry.example:8400, empty if it names none.
+// HostOf returns the host of an address such as belfry.example:8400, or "" if there is none.
 func HostOf(addr string) string {
 	host, _, ok := splitPort(addr)
 	if !ok {

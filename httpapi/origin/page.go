@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// page is the origin of a web page (RFC 6454), its default port filled in.
+// page is the origin of a web page (RFC 6454), with its default port filled in.
 type page struct {
 	scheme string
 	at     authority
 }
 
-// parsePage reads scheme://host or scheme://host:port, as an Origin header has it. Other schemes than http and https,
-// and "null", are none.
+// parsePage reads scheme://host or scheme://host:port, the forms of an Origin header. It returns false for "null" and
+// for schemes other than http and https.
 func parsePage(text string) (page, bool) {
 	scheme, rest, found := strings.Cut(text, "://")
 	scheme = strings.ToLower(scheme)
@@ -33,7 +33,7 @@ func defaultPort(scheme string) uint16 {
 	return 80
 }
 
-// isOwn reports whether an origin is that of the node as the request's caller sees it.
+// isOwn reports whether an origin is the node's own, from the view of the request's caller.
 func isOwn(r *http.Request, origin string) bool {
 	scheme := "http"
 	if r.TLS != nil {
@@ -44,7 +44,7 @@ func isOwn(r *http.Request, origin string) bool {
 	return ownOK && ok && own == from
 }
 
-// unicodePage writes an origin as browsers send it, if its host is in Unicode.
+// unicodePage returns an origin with its Unicode host in the form that browsers send.
 func unicodePage(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	host, _, ok := splitPort(rest)

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Policy says which host names a node goes by, and which web pages may call it. The zero Policy knows localhost and IP
-// literals, and only the node's own pages. A Policy does not change, so it is safe for concurrent use.
+// Policy decides which host names a node has, and which web pages may call it. The zero Policy allows localhost and IP
+// literals, and only the node's own pages. A Policy never changes, so it is safe for concurrent use.
 type Policy struct {
-	hosts   map[string]bool // as authority has them
+	hosts   map[string]bool // in the form of authority
 	origins map[page]bool
 }
 
-// New makes a policy that also takes these host names, without ports, and the pages of these origins, such as
-// https://app.example. An empty host is passed over.
+// New returns a policy that also allows these host names, without ports, and pages of these origins, such as
+// https://app.example. It skips empty hosts.
 func New(hosts, origins []string) (*Policy, error) {
 	p := &Policy{hosts: map[string]bool{}, origins: map[page]bool{}}
 	for _, text := range hosts {
@@ -37,13 +37,13 @@ func New(hosts, origins []string) (*Policy, error) {
 	return p, nil
 }
 
-// Refusal says which header of a request gives it away as a web page's, and why.
+// Refusal names the header that shows that a request is a web page's, and the reason.
 type Refusal struct {
 	Header string // Host, Origin or Sec-Fetch-Site
 	Detail string
 }
 
-// Check returns nil if a request may be a program's, or comes from a page that may call.
+// Check returns nil if a request may be a program's, or comes from an allowed page.
 func (p *Policy) Check(r *http.Request) *Refusal {
 	if !p.knows(r.Host) && !isHealthCheck(r) {
 		return &Refusal{"Host", fmt.Sprintf("is %q, which is neither localhost, an IP address nor a name of this node; "+
@@ -65,7 +65,7 @@ func (p *Policy) Check(r *http.Request) *Refusal {
 	return nil
 }
 
-// Allowed returns the request's Origin if the operator gave it, else an empty string.
+// Allowed returns the request's Origin if the operator gave it, or else "".
 func (p *Policy) Allowed(r *http.Request) string {
 	origins := r.Header["Origin"]
 	if len(origins) != 1 {
@@ -82,7 +82,7 @@ func (p *Policy) knows(host string) bool {
 	return ok && (a.ip || a.host == "localhost" || p.hosts[a.host])
 }
 
-// isHealthCheck reports whether a request asks only how the node is.
+// isHealthCheck reports whether a request reads the node's health.
 func isHealthCheck(r *http.Request) bool {
 	return isRead(r) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz")
 }
@@ -96,7 +96,7 @@ func isVisit(r *http.Request) bool {
 
 func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// clip keeps a quotation short.
+// clip shortens a quotation to about 128 bytes.
 func clip(text string) string {
 	const most = 128
 	if len(text) <= most {

@@ -18,7 +18,7 @@ func policy(t *testing.T, hosts, origins []string) *Policy {
 	return p
 }
 
-// refused returns the header for which a request is refused, empty if it is not.
+// refused returns the header for which a request is refused, or "" if it is not refused.
 func refused(p *Policy, r *http.Request) string {
 	if refusal := p.Check(r); refusal != nil {
 		return refusal.Header
@@ -56,7 +56,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// The zero policy is that of a node that was told nothing.
+// TestZeroPolicy checks the policy of a node without settings.
 func TestZeroPolicy(t *testing.T) {
 	for host, want := range map[string]string{"localhost:8400": "", "127.0.0.1:8400": "", "belfry.example": "Host"} {
 		r := httptest.NewRequest("GET", "/v1/tasks", nil)
@@ -67,7 +67,8 @@ func TestZeroPolicy(t *testing.T) {
 	}
 }
 
-// Requests as they come over the wire: net/http itself refuses some, and decides which host an absolute target means.
+// TestHostOnTheWire checks raw requests, since net/http itself refuses some, and chooses the host of an absolute
+// target.
 func TestHostOnTheWire(t *testing.T) {
 	p := policy(t, nil, nil)
 	for text, want := range map[string]string{
@@ -100,7 +101,7 @@ func TestOrigin(t *testing.T) {
 	for _, c := range []struct {
 		host, origin string
 		tls          bool
-		own          bool // or allowed
+		own          bool // own or allowed
 	}{
 		{"localhost:8400", "http://localhost:8400", false, true},
 		{"LOCALHOST:8400", "http://localhost:8400", false, true},

@@ -19,31 +19,31 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// Config is what a Conn needs.
+// Config holds the settings of a Conn.
 type Config struct {
-	LineBytes int           // the longest line that is read, without its end
+	LineBytes int           // the longest allowed line, without its end
 	Stall     time.Duration // how long the client may take no answer
-	Arrived   func()        // called when bytes have come, before their lines are handed over; nil: not at all
-	Recycle   func(*[]byte) // takes back the data of a piece that was written
-	Control   func(error)   // takes the errors of calls that set deadlines, flush, and the like
+	Arrived   func()        // called when bytes have come, before their lines; nil: never
+	Recycle   func(*[]byte) // takes back the data of a written piece
+	Control   func(error)   // takes the errors of deadline, flush and similar calls
 }
 
-// Conn is a connection on which lines go both ways at once. Steps of its user read, work and write beside each other,
-// and end together.
+// Conn is a connection on which lines go both ways at once. Steps of its user read, work and write in parallel, and end
+// together.
 type Conn struct {
 	cfg    Config
 	body   io.Reader
-	length int64 // of the body; -1: not known
+	length int64 // of the body; -1: unknown
 	out    *echo.Response
 	conn   *http.ResponseController
-	idleAt atomic.Int64 // when the read under way gives up, in Unix nanoseconds
+	idleAt atomic.Int64 // when the present read gives up, in Unix nanoseconds
 	unread bool         // the client may still be sending after the last read
 
-	head   sync.Mutex // held while the answer's head is written
+	head   sync.Mutex // held while the answer's header is written
 	headed bool
 }
 
-// Step is a part of the work on a connection. Its error ends all of it, as does the context.
+// Step is a part of the work on a connection. Its error ends all steps. It must end when the context does.
 type Step func(context.Context) error
 
 // New makes a connection of a call. The call's handler may set headers until the first step.
@@ -57,14 +57,14 @@ func New(c echo.Context, cfg Config) *Conn {
 	if c.Request().Header.Get("Expect") != "" {
 		d.out.Writer.WriteHeader(http.StatusContinue) // some clients take any other status for a refusal of the body
 	}
-	d.cfg.Control(d.conn.SetWriteDeadline(time.Time{})) // the server's own is for single calls
+	d.cfg.Control(d.conn.SetWriteDeadline(time.Time{})) // the server's own deadline is for single calls
 	return d
 }
 
-// Small reports whether the body is known to fit a single block.
+// Small reports whether the body is known to fit into a single block.
 func (d *Conn) Small() bool { return d.length >= 0 && d.length <= blockBytes }
 
-// SendHead sends the head of the answer, unless it is out, before any line is answered: a client may wait for it.
+// SendHead sends the answer's header, unless it was sent, before any line is answered: a client may wait for it.
 func (d *Conn) SendHead() {
 	d.head.Lock()
 	defer d.head.Unlock()
@@ -75,7 +75,7 @@ func (d *Conn) SendHead() {
 	}
 }
 
-// Run does all steps beside each other until each has ended.
+// Run runs all steps in parallel until each has ended.
 func (d *Conn) Run(request context.Context, abandon func(), steps ...Step) error {
 	return d.Perform(request, abandon, func(do func(Step)) {
 		var all sync.WaitGroup
@@ -86,8 +86,8 @@ func (d *Conn) Run(request context.Context, abandon func(), steps ...Step) error
 	})
 }
 
-// Perform works through steps, each with do. The first error, or the client's leaving, ends the steps' context, calls
-// abandon, and wakes reads and writes wherever they wait.
+// Perform calls work, which runs each step with do. The first error, or the client's leaving, ends the steps' context,
+// calls abandon, and wakes blocked reads and writes.
 func (d *Conn) Perform(request context.Context, abandon func(), work func(do func(Step))) error {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(request))
 	defer cancel(nil)
@@ -100,7 +100,7 @@ func (d *Conn) Perform(request context.Context, abandon func(), work func(do fun
 		d.cfg.Control(d.conn.SetWriteDeadline(past))
 	})
 	defer context.AfterFunc(request, func() {
-		// The server ends a request's context at any failed read, one for idleness too; but an idle client is still there.
+		// The server ends a request's context after any failed read, even one for idleness. An idle client is still there.
 		if time.Now().UnixNano() < d.idleAt.Load() {
 			cancel(ErrClient)
 		}
@@ -114,23 +114,23 @@ func (d *Conn) Perform(request context.Context, abandon func(), work func(do fun
 		d.leaveUnread()
 		return nil
 	}
-	<-woken // nothing may touch the connection after the handler
+	<-woken // the connection must not be used after the handler
 	return context.Cause(ctx)
 }
 
-// leaveUnread lets the HTTP server close the connection of a client that may still be sending. The server looks for the
-// body's end within 256 KiB. Only if it has seen that much does it wait a little for its answer to be read before it
-// closes, so it may look for a moment.
+// leaveUnread lets the HTTP server close the connection of a client that may still be sending. The server searches for
+// the body's end within 256 KiB. Only after reading that much does it wait a little before it closes, so that the
+// client can read the answer. leaveUnread therefore gives the search a moment.
 func (d *Conn) leaveUnread() {
 	if d.unread {
 		d.cfg.Control(d.conn.SetReadDeadline(time.Now().Add(quiet)))
 	}
 }
 
-// quiet is how long the rest of a body is waited for.
+// quiet is the wait for the rest of a body.
 const quiet = 100 * time.Millisecond
 
-// guard turns a panic into an error: these goroutines are none that the HTTP server watches.
+// guard turns a panic into an error, since the HTTP server does not watch these goroutines.
 func guard(step func() error) (err error) {
 	defer func() {
 		if what := recover(); what != nil {
@@ -140,7 +140,7 @@ func guard(step func() error) (err error) {
 	return step()
 }
 
-// PanicError says that an invariant is broken in a step.
+// PanicError means that an invariant was broken in a step.
 type PanicError struct {
 	what  any
 	stack []byte
@@ -148,17 +148,18 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic in a stream: %v\n%s", e.what, e.stack) }
 
-// Why a step ends.
+// The reasons for a step's end.
 var (
-	ErrCut    = errors.New("the stream was cut")        // its neighbour has ended with the real error
+	ErrCut    = errors.New("the stream was cut")        // another step has ended with the real error
 	ErrClient = errors.New("the client is gone")        // wrapped by errors of the client or the network
 	ErrIdle   = errors.New("no line came for too long") // from Lines
 	ErrLong   = errors.New("a line is over the limit")  // from Lines
 )
 
-// Lines hands each line of the client to line, without its end, until the client ends. Blank lines are skipped. idle
-// bounds the time until the next line is whole; 0 means no bound. The error is ErrCut when line returns false, and
-// ErrLong at a line over the limit, of which no more is read, since it may never end.
+// Lines calls line with each line of the client, without its end, until the client ends the body. Blank lines are
+// skipped. idle bounds the time until the next line is whole; 0 means no bound. The error is ErrCut when line returns
+// false, ErrIdle when idle passes, and ErrLong at a line over the limit. Lines reads no more of such a line, since it
+// may never end.
 func (d *Conn) Lines(idle time.Duration, line func(data []byte) bool) error {
 	f := newFramer(d.cfg.LineBytes, d.length)
 	d.awaitLine(idle)
@@ -183,7 +184,7 @@ func (d *Conn) Lines(idle time.Duration, line func(data []byte) bool) error {
 		switch {
 		case err == nil:
 		case err == io.EOF:
-			d.idleAt.Store(math.MaxInt64) // from now on the request's end is its client's leaving
+			d.idleAt.Store(math.MaxInt64) // now the request's end means that the client left
 			if rest := f.rest(); !blank(rest) && !line(rest) {
 				return ErrCut
 			}
@@ -196,7 +197,7 @@ func (d *Conn) Lines(idle time.Duration, line func(data []byte) bool) error {
 	}
 }
 
-// awaitLine gives the client this long for its next line, unless it is 0.
+// awaitLine gives the client the time idle for its next line. 0 means no bound.
 func (d *Conn) awaitLine(idle time.Duration) {
 	if idle > 0 {
 		idleAt := time.Now().Add(idle)
@@ -205,13 +206,13 @@ func (d *Conn) awaitLine(idle time.Duration) {
 	}
 }
 
-// StopReading wakes the read under way. That this fails is no sign of the client's leaving.
+// StopReading wakes the present read. Its failure does not count as the client's leaving.
 func (d *Conn) StopReading() {
 	d.idleAt.Store(0)
 	d.cfg.Control(d.conn.SetReadDeadline(time.Unix(1, 0)))
 }
 
-// each hands over the whole lines that the framer has, and tells how many. Its error is ErrCut or ErrLong.
+// each passes the framer's whole lines to line, and returns their number. Its error is ErrCut or ErrLong.
 func each(f *framer, line func(data []byte) bool) (handed int, err error) {
 	for {
 		data, tooLong, ok := f.next()
@@ -260,7 +261,7 @@ func (d *Conn) write(data []byte, flush bool) error {
 	return nil
 }
 
-// AnswerWhole writes the only piece of the outbox, and before it, if the head is not out yet, how long it is.
+// AnswerWhole writes the only piece of the outbox. If the header was not sent, it includes the answer's length.
 func (d *Conn) AnswerWhole(o *Outbox) error {
 	p, _ := o.take()
 	if p.Data == nil { // there was no line
@@ -281,7 +282,8 @@ func (d *Conn) AnswerWhole(o *Outbox) error {
 	return nil
 }
 
-// Close ends the use of the connection: the head is sent no more. Nothing may touch it after the handler.
+// Close ends the use of the connection: the header is not sent any more. The connection must not be used after the
+// handler.
 func (d *Conn) Close() {
 	d.head.Lock()
 	defer d.head.Unlock()

@@ -2,12 +2,12 @@ package stream
 
 import "bytes"
 
-// framer cuts a stream into lines. It holds little more than one line of the limit; what it hands out is never
-// overwritten, so that payloads can go on pointing into it.
+// framer splits a stream into lines. It holds little more than one line of the limit. It never overwrites returned
+// lines, so that payloads may alias them.
 type framer struct {
 	limit    int // of a line, without its end
 	block    []byte
-	start    int // block[:start] is handed out
+	start    int // block[:start] was returned
 	searched int // block[start:searched] has no line end; start <= searched <= len(block)
 }
 
@@ -16,7 +16,7 @@ const (
 	minRead    = 4 << 10
 )
 
-// newFramer makes one for a stream of so many bytes; -1: it is not known how many.
+// newFramer makes a framer for a stream of length bytes; -1 means an unknown length.
 func newFramer(limit int, length int64) *framer {
 	f := &framer{limit: limit}
 	if length >= 0 && length <= blockBytes {
@@ -25,7 +25,7 @@ func newFramer(limit int, length int64) *framer {
 	return f
 }
 
-// room is where the next bytes of the stream go; filled tells how many came.
+// room returns the buffer for the next bytes of the stream. The caller then passes their number to filled.
 func (f *framer) room() []byte {
 	if cap(f.block)-len(f.block) < minRead {
 		partial := f.block[f.start:]
@@ -38,8 +38,8 @@ func (f *framer) room() []byte {
 
 func (f *framer) filled(n int) { f.block = f.block[:len(f.block)+n] }
 
-// next is the next whole line without its end. A line over the limit is told as soon as it is known to be one, whether
-// its end has come or not; the framer must not be asked for more then.
+// next returns the next whole line without its end. tooLong is set as soon as a line is over the limit, whether its end
+// has come or not; next must not be called after that.
 func (f *framer) next() (line []byte, tooLong, ok bool) {
 	i := bytes.IndexByte(f.block[f.searched:], '\n')
 	if i < 0 {
@@ -52,5 +52,5 @@ func (f *framer) next() (line []byte, tooLong, ok bool) {
 	return line, len(line) > f.limit, true
 }
 
-// rest is what follows the last line end, once the stream is over.
+// rest returns the bytes after the last line end, once the stream is over.
 func (f *framer) rest() []byte { return f.block[f.start:] }

@@ -2,8 +2,8 @@ package stream
 
 import "sync"
 
-// Intake holds the lines that were parsed and wait for the commit under way to end. Whatever is there then is the
-// next commit, so commits grow with the load by themselves.
+// Intake holds parsed lines during a commit. All lines that are present at its end form the next commit, so the size of
+// commits adapts to the load.
 type Intake[T any] struct {
 	maxLines, maxBytes int
 
@@ -11,22 +11,22 @@ type Intake[T any] struct {
 	moved sync.Cond // on mu; something below changed
 	lines []T
 	bytes int    // of lines; Put waits while it or len(lines) has reached its maximum
-	full  func() // called once, when Put would wait for room; nil: not at all
+	full  func() // called once, when Put would wait for room; nil: never
 	ended bool   // no more lines come
 	cut   bool   // Put and Take wait no more
 }
 
-// NewIntake makes an intake that holds lines up to either bound.
+// NewIntake returns an intake that holds lines up to either bound.
 func NewIntake[T any](maxLines, maxBytes int) *Intake[T] {
 	in := &Intake[T]{maxLines: maxLines, maxBytes: maxBytes}
 	in.moved.L = &in.mu
 	return in
 }
 
-// OnFull has full called once, when Put would wait for room.
+// OnFull sets a function that is called once, when Put would wait for room.
 func (in *Intake[T]) OnFull(full func()) { in.full = full }
 
-// Put adds a line that came in size bytes, once there is room. It is false if the stream was cut.
+// Put adds a line of size bytes, once there is room. It returns false if the stream was cut.
 func (in *Intake[T]) Put(l T, size int) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -51,7 +51,8 @@ func (in *Intake[T]) Put(l T, size int) bool {
 	return true
 }
 
-// Take waits for lines and takes them all, in the place of spare. It is false after the last ones.
+// Take waits for lines and takes all of them; spare becomes the buffer for the next ones. It returns false after the
+// last ones.
 func (in *Intake[T]) Take(spare []T) ([]T, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -67,7 +68,7 @@ func (in *Intake[T]) Take(spare []T) ([]T, bool) {
 	return lines, true
 }
 
-// End says that no more lines come.
+// End marks that no more lines come.
 func (in *Intake[T]) End() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -75,7 +76,7 @@ func (in *Intake[T]) End() {
 	in.moved.Broadcast()
 }
 
-// Abandon wakes and sends away everyone who waits.
+// Abandon wakes all waiting callers, whose calls return false.
 func (in *Intake[T]) Abandon() {
 	in.mu.Lock()
 	defer in.mu.Unlock()

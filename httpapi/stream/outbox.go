@@ -6,43 +6,43 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Memory is what all calls of a server share.
+// Memory is the memory that all calls of a server share.
 type Memory interface {
 	Take(bytes int) bool // reports whether the bytes may be held
 	Give(bytes int)      // gives them back
 }
 
-// Piece is some of an answer, whole lines, with the tasks that are in it.
+// Piece is a part of an answer, in whole lines, with its tasks.
 type Piece struct {
 	Data  *[]byte
-	Tasks []*fsmpb.Task // leased for the client, whose they are only once they are written
+	Tasks []*fsmpb.Task // leased for the client, but the client's only once they are written
 }
 
-// Outbox holds answers until the client takes them. A client that reads late finds them here, as long as they fit.
+// Outbox holds answers for a client that reads late, up to a bound.
 type Outbox struct {
-	most   int    // bytes it may hold
-	free   int    // of them, what it may hold without asking the memory
+	most   int    // largest number of bytes held
+	free   int    // part of most that is held without memory's consent
 	memory Memory // shared by all calls
 
 	mu    sync.Mutex
 	moved sync.Cond // on mu; something below changed
 	queue []Piece
-	out   Piece // what take handed out last
+	out   Piece // the piece that take returned last
 	lent  int   // its bytes
-	size  int   // bytes of queue, and lent: at most free + held once put returns, unless it is a single Piece
+	size  int   // bytes of queue, and lent: at most free + held once Put returns, unless it is a single Piece
 	held  int   // bytes taken from memory
 	ended bool
 	cut   bool
 }
 
-// NewOutbox makes an outbox of at most most bytes, of which it takes those beyond free from the memory.
+// NewOutbox returns an outbox of at most most bytes. It takes the bytes beyond free from memory.
 func NewOutbox(most, free int, memory Memory) *Outbox {
 	o := &Outbox{most: most, free: min(free, most), memory: memory}
 	o.moved.L = &o.mu
 	return o
 }
 
-// Put hands over a piece, once there is room; an empty outbox always has. It is false if the stream was cut.
+// Put adds a piece, once there is room. An empty outbox always has room. Put returns false if the stream was cut.
 func (o *Outbox) Put(p Piece) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -62,7 +62,7 @@ func (o *Outbox) add(p Piece) {
 	o.moved.Broadcast()
 }
 
-// PutIfEmpty hands over a piece if nothing else waits, or is being written.
+// PutIfEmpty adds a piece if no other piece waits or is being written. It returns false otherwise.
 func (o *Outbox) PutIfEmpty(p Piece) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -73,7 +73,7 @@ func (o *Outbox) PutIfEmpty(p Piece) bool {
 	return true
 }
 
-// fits tells whether n bytes may be held, and takes memory for them if need be.
+// fits reports whether n bytes may be held, and takes memory for them if necessary.
 func (o *Outbox) fits(n int) bool {
 	const step = 1 << 20
 	if n > o.most {
@@ -88,8 +88,8 @@ func (o *Outbox) fits(n int) bool {
 	return true
 }
 
-// take waits for a piece and hands it out; the one before is over with. Last tells that none waits behind it.
-// Its data is nil after the last one of all.
+// take waits for a piece and returns it; the piece before counts as written. last reports that no other piece waits.
+// The piece's Data is nil after the last piece.
 func (o *Outbox) take() (p Piece, last bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,7 +108,7 @@ func (o *Outbox) take() (p Piece, last bool) {
 	return p, len(o.queue) == 0
 }
 
-// Unwritten lists the tasks that were handed over and not written, the piece that take handed out last included.
+// Unwritten returns the tasks of pieces that were not written, including the piece that take returned last.
 func (o *Outbox) Unwritten() []*fsmpb.Task {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -119,7 +119,7 @@ func (o *Outbox) Unwritten() []*fsmpb.Task {
 	return tasks
 }
 
-// End says that no more answers come.
+// End marks that no more answers come.
 func (o *Outbox) End() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -127,7 +127,7 @@ func (o *Outbox) End() {
 	o.moved.Broadcast()
 }
 
-// Abandon wakes and sends away everyone who waits.
+// Abandon wakes all waiting callers, and Put returns false from now on.
 func (o *Outbox) Abandon() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -135,5 +135,5 @@ func (o *Outbox) Abandon() {
 	o.moved.Broadcast()
 }
 
-// Release gives the memory back. Nobody may use the outbox any more.
+// Release gives the memory back. The outbox must not be used afterwards.
 func (o *Outbox) Release() { o.memory.Give(o.held) }

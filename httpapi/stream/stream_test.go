@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The framer returns the same lines however the stream is cut into reads, up to the first line that is too long. It
-// never overwrites a line that it has returned.
+// TestFramer checks that the framer returns the same lines for any division of the stream into reads, up to the first
+// line that is too long, and that it never overwrites a returned line.
 func TestFramer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 9000).Draw(t, "limit")
@@ -66,7 +66,7 @@ func TestOutboxLendsFromTheSharedMemory(t *testing.T) {
 	memory := &budget{left: 1 << 20}
 	o := NewOutbox(4<<20, 10, memory)
 	data := make([]byte, 600<<10)
-	if !o.Put(Piece{Data: &data}) || memory.left != 1<<20 { // alone, it is always taken
+	if !o.Put(Piece{Data: &data}) || memory.left != 1<<20 { // a single piece is always taken
 		t.Fatal("the first piece")
 	}
 	if o.fits(len(data)+600<<10) || !o.fits(len(data)+100<<10) {
@@ -81,7 +81,7 @@ func TestOutboxLendsFromTheSharedMemory(t *testing.T) {
 	}
 }
 
-// budget is a memory of so many bytes.
+// budget is a memory of left bytes.
 type budget struct{ left int }
 
 func (b *budget) Take(n int) bool {
