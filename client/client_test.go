@@ -428,8 +428,8 @@ func TestSentBeforeItCouldNotConnect(t *testing.T) {
 	}
 }
 
-// TestSentBeforeItWasRefused checks a call that net/http sent twice by itself. The second answer says that it was not
-// committed, but the first sending may have been.
+// TestSentBeforeItWasRefused checks a call that net/http sent twice by itself. According to the second answer nothing
+// was committed, but the first sending may have been.
 func TestSentBeforeItWasRefused(t *testing.T) {
 	for status, unknown := range map[int]bool{503: true, 429: true, 404: false} {
 		c, s := start(t, Config{MaxAttempts: 1, SingleCalls: true}, answer(200, `{"id":"a"}`), hangUp, answer(status, `{"committed":"no"}`))

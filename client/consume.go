@@ -86,8 +86,8 @@ func (e *retryIn) Unwrap() error { return e.error }
 // tasks, running handlers have ConsumeOptions.Grace to end, and Consume returns nil once all outcomes are settled.
 // Failures of nodes are waited out, at any address.
 //
-// Consume returns an error if the service refuses the queue or the options for good, or if handlers still run when the
-// grace is over. The tasks of those handlers return to the queue when their leases end.
+// Consume returns an error if the service refuses the queue or the options permanently, or if handlers still run when
+// the grace is over. The tasks of those handlers return to the queue when their leases end.
 func (c *Client) Consume(ctx context.Context, queue string, o ConsumeOptions, handle Handler) error {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {

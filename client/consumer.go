@@ -25,7 +25,7 @@ type consumer struct {
 	mu      sync.Mutex
 	jobs    []*job        // with a running handler
 	asked   int           // tasks asked for that have not come; len(jobs) + asked <= Concurrency
-	moved   chan struct{} // capacity 1: there may be more to ask for
+	moved   chan struct{} // capacity 1: filled when there may be more to ask for
 	stopped chan struct{} // closed when stopping and jobs is empty; nil: not stopping
 }
 

@@ -67,7 +67,8 @@
 //
 //   - Any node takes any call and passes it on; a call to the leader itself saves the hop. So the client reads from
 //     /v1/cluster the slots of each shard, its leader, and the leader's address. It does so in the background, at the
-//     first use and when an answer shows a change: every batch names in its header the version of the node's map.
+//     first use and when an answer shows a change: the answer to every batch names the version of the node's map in its
+//     header.
 //   - The client works without this knowledge. It uses a leader's address only after /readyz there has confirmed that
 //     node of that cluster, since an announced address may lead to another machine, or to none, from the client's
 //     network. Until then, and when the address fails, calls go to the configured addresses, and the client retries the

@@ -10,8 +10,8 @@ type endpoint struct {
 	base string
 	lane *lane
 
-	// Guarded by the directory's mutex.
-	usable   bool      // as a leader's: confirmed by a probe, and has not failed since
+	// The directory's mutex guards the next three fields.
+	usable   bool      // as a leader's: configured or probed, and has not failed since
 	failures int       // consecutive failures
 	retryAt  time.Time // when an unusable address may be probed again
 }

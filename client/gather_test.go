@@ -144,8 +144,8 @@ func TestRequestsAreBounded(t *testing.T) {
 	})
 }
 
-// TestCallersLeave checks that a caller who leaves before its line is sent gets a certain error, and an unknown outcome
-// afterwards.
+// TestCallersLeave checks that the call of a caller who leaves before its line is sent certainly did not happen, and
+// that the outcome is unknown after the sending.
 func TestCallersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)

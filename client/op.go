@@ -14,7 +14,7 @@ type Op struct {
 	err    error
 }
 
-// ScheduleOp is Schedule in a batch.
+// ScheduleOp returns the operation of Schedule, for a batch.
 func ScheduleOp(task Task, opts ...Option) Op {
 	op := Op{verb: "schedule", id: task.ID, opts: gather(opts)}
 	task.Payload = oneLine(task.Payload)
@@ -22,13 +22,13 @@ func ScheduleOp(task Task, opts ...Option) Op {
 	return op
 }
 
-// CancelOp is Cancel in a batch.
+// CancelOp returns the operation of Cancel, for a batch.
 func CancelOp(id string, opts ...Option) Op { return Op{verb: "cancel", id: id, opts: gather(opts)} }
 
-// FireOp is FireNow in a batch.
+// FireOp returns the operation of FireNow, for a batch.
 func FireOp(id string, opts ...Option) Op { return Op{verb: "fire", id: id, opts: gather(opts)} }
 
-// TouchOp is Touch in a batch.
+// TouchOp returns the operation of Touch, for a batch.
 func TouchOp(id string, touch Touch, opts ...Option) Op {
 	op := Op{verb: "touch", id: id, opts: gather(opts)}
 	if touch.OrSchedule != nil {
@@ -40,7 +40,7 @@ func TouchOp(id string, touch Touch, opts ...Option) Op {
 	return op
 }
 
-// PatchOp is Patch in a batch.
+// PatchOp returns the operation of Patch, for a batch.
 func PatchOp(id string, patch Patch, opts ...Option) Op {
 	op := Op{verb: "patch", id: id, opts: gather(opts)}
 	fields, err := patch.fields()

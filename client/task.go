@@ -36,7 +36,8 @@ type Task struct {
 	ID    string // empty in Schedule: a new one is made
 	Queue string // empty: "default"
 
-	// FireAt is the due time, rounded up to whole milliseconds. If zero, the task is due Delay after the call's receipt.
+	// FireAt is the due time, rounded up to whole milliseconds. If FireAt is zero, the task is due Delay after the call's
+	// receipt.
 	FireAt time.Time
 	Delay  time.Duration
 

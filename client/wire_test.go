@@ -53,7 +53,7 @@ type wireTask struct {
 	Labels        map[string]string `json:"labels,omitempty"`
 }
 
-// wireAnswer is a task as the service writes it.
+// wireAnswer is a task in the service's answers.
 type wireAnswer struct {
 	wireTask
 	wireStatus

@@ -161,8 +161,8 @@ func TestRefusedAndDown(t *testing.T) {
 	}
 }
 
-// TestExplain covers the errors that net.Dialer may report: the first one, or the first family's, whatever the others
-// were.
+// TestExplain covers the errors that net.Dialer may report: the first one, or the first family's, regardless of the
+// other addresses.
 func TestExplain(t *testing.T) {
 	refusal := &net.OpError{Op: "dial", Err: errRefused}
 	down := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}

@@ -13,7 +13,7 @@ import (
 const (
 	maxReplyHeader = 64 << 10
 	maxReplyBody   = 64 << 10
-	replyPatience  = time.Second // for the body, once the header is there
+	replyPatience  = time.Second // for the body, after the header
 	maxExcerpt     = 200         // bytes of a reply's body in last_error
 	maxRetryAfter  = 24 * time.Hour
 )
@@ -22,7 +22,7 @@ const (
 // It stops at maxReplyBody, at an error, and at the end of the exchange's time; the connection is then dropped.
 func drain(resp *http.Response, keep int) []byte {
 	if resp.StatusCode <= 199 {
-		return nil // 101: the "body" is the bare connection, which no context interrupts
+		return nil // 101: the "body" is the raw connection, which no context interrupts
 	}
 	start := make([]byte, keep)
 	n, err := io.ReadFull(resp.Body, start)

@@ -102,7 +102,7 @@ func TestBatchReplies(t *testing.T) {
 	}
 }
 
-// huge answers with 10 MB of repetitions of what.
+// huge answers with 10 MB of repetitions of the text what.
 func huge(status int, what string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, _ *http.Request) {
 		rw.WriteHeader(status)

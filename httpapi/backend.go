@@ -34,9 +34,9 @@ type Backend interface {
 	// PutQueue replaces a queue's policy. It returns once every reachable leader applies the policy, or after a second.
 	PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error)
 
-	// UpdateQueue replaces a queue's policy by the result of change, and returns it, as late as PutQueue. change gets the
-	// present policy, nil for none, and must not write to it. change may run more than once, so that no concurrent update
-	// is lost. An error of change ends the call.
+	// UpdateQueue replaces a queue's policy by the result of change, and returns it when PutQueue would return. change
+	// gets the present policy, nil for none, and must not write to it. change may run more than once, so that no
+	// concurrent update is lost. An error of change ends the call.
 	UpdateQueue(ctx context.Context, namespace, queue string,
 		change func(current *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error)) (*fsmpb.QueuePolicy, error)
 

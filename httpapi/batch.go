@@ -159,7 +159,7 @@ func (t *batch) commit(ctx context.Context) error {
 	return nil
 }
 
-// commandsOf returns the commands of the lines that have one. The backend may keep the list.
+// commandsOf returns the commands of the lines that have one. The backend keeps the list.
 func commandsOf(lines []line) []*fsmpb.Command {
 	cmds := make([]*fsmpb.Command, 0, len(lines))
 	for _, l := range lines {

@@ -79,7 +79,7 @@ func (b *body) release() {
 }
 
 // readBody reads the body of a single call within its limits of type, size, time and memory. An empty body has no type.
-// Afterwards the request's own Body is http.NoBody if it was read to its end, so that a later refusal knows that no
+// After reading to the end, it replaces the request's own body by an empty one, so that a later refusal knows that no
 // bytes are left on the wire.
 //
 // echo's BodyLimit is not used: its refusal names no limit, and does not reach a client that is still sending.

@@ -19,7 +19,7 @@ type parser struct {
 	checkURL    func(rawURL string) *task.FieldError
 }
 
-// draft is the part of a body or a line that is read so far. Only at the end is it known which of its fields matter.
+// draft is the part of a body or a line that is read so far. The meaning of its fields is known only at the end.
 type draft struct {
 	seen  contract.Set
 	order *order

@@ -289,7 +289,7 @@ func TestErrorsOfTheBackend(t *testing.T) {
 	}
 }
 
-// TestMemoryLimitIsNamed checks that a refusal for lack of memory names the node and its limit.
+// TestMemoryLimitIsNamed checks that a refusal for lack of memory names the node, and gives its limit.
 func TestMemoryLimitIsNamed(t *testing.T) {
 	h := newHarness(t)
 	h.fake.do = func(context.Context, []*fsmpb.Command) []task.Reply {

@@ -44,5 +44,5 @@ func worded(err error) *failure {
 	return &failure{text: delivery.Describe(err)}
 }
 
-// refusal returns the failure of a message that the broker refuses, for good or for now.
+// refusal returns the failure of a message that the broker refuses, permanently or not.
 func refusal(err error) error { return failed("the broker refused: %s", delivery.Describe(err)) }

@@ -53,8 +53,7 @@ func unknownText(t *targeturl.Target) string {
 
 // Deliver publishes one task and returns its outcome: delivered when the broker has confirmed the message. It returns
 // within a.Timeout (task.DefaultTimeout if a.Timeout is not positive), and at once when ctx ends. If ctx was cancelled
-// or the Publisher closed, the outcome's error begins with "aborted". The broker may or may not have the message after
-// any failure.
+// or the Publisher closed, the outcome's error begins with "aborted", and the broker may or may not have the message.
 //
 // The task must not change, even after Deliver returns.
 func (p *Publisher) Deliver(ctx context.Context, a task.Attempt) task.Outcome {

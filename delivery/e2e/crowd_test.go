@@ -85,7 +85,7 @@ func (c *crowd) treat(l *leased, chance *rand.Rand) {
 		c.settle(l, "ack", ack(l.receipt), chance)
 	case dice < 80:
 		c.settle(l, "nack", nack(l.receipt, "10ms"), chance)
-		c.settle(l, "ack", ack(l.receipt), chance) // too late
+		c.settle(l, "ack", ack(l.receipt), chance) // too late by now
 	case dice < 83:
 		c.settle(l, "nack", nack(l.receipt, ""), chance)
 	case dice < 88:

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestDelivery plays every scenario on one cluster: scenarios that mostly wait run in parallel, the others in sequence.
+// TestDelivery plays every scenario on one cluster: scenarios that mostly wait run in parallel, the others one after
+// another.
 func TestDelivery(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")

@@ -1,7 +1,7 @@
 // Package apitest calls an HTTP interface at random, along its OpenAPI document.
 //
 //	Load    reads the document
-//	Draw    draws a request of any operation; a third of them are spoiled in one or two places
+//	Draw    draws a request of any operation, and spoils some in one or two places
 //	Check   compares an answer with the document, whatever the request was
 //
 // The division of work:

@@ -30,7 +30,8 @@
 //   - github.com/go-json-experiment/json/jsontext (v1.27.2): it is strict enough, but each batch line costs 45 % more
 //     processor time, and a line with a payload of 16 KiB 75 % more. The throughput of batches is a promise. The
 //     package also has its own limit of depth, and reports places in bytes where the API's errors count characters.
-//   - A map from names to fields: FieldOf runs for every member of every line, and takes about half the time of a map.
+//   - A map from names to fields: FieldOf runs for every member of every line, and takes about half the time of a
+//     search in a map.
 //
 // The figures come from BenchmarkParseLine in package httpapi: processor time per line, medians of ten rounds on one
 // core of an AMD EPYC, with one decoder that was reset for each line.

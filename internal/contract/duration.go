@@ -124,7 +124,7 @@ func timesSaturated(digits string, unit time.Duration) time.Duration {
 		return 0
 	}
 	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n > math.MaxInt64/int64(unit) { // digits alone: the only error is the range
+	if err != nil || n > math.MaxInt64/int64(unit) { // digits only, so the only error is the range
 		return math.MaxInt64
 	}
 	return time.Duration(n) * unit

@@ -158,7 +158,7 @@ func FieldOf(name []byte) Field {
 }
 
 // slots holds each field at the slot of its name's hash, or at the next free one. Unknown marks a free slot. A search
-// in slots takes about half the time of a map's.
+// in slots takes about half the time of a search in a map.
 var slots = newSlots()
 
 func newSlots() (table [256]Field) {

@@ -4,7 +4,7 @@ package contract
 type Object struct {
 	Prefix string // precedes the members' names in errors, like "target."
 	Takes  Set
-	// Each of these sets is refused in its own words. A member in none of them is refused as unknown.
+	// A member in one of these sets is refused with a text of its own. A member in none of them is refused as unknown.
 	Elsewhere Set // members that other calls take
 	Answered  Set // members that only answers have
 	Unpatched Set // members of a task that a patch cannot change

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestPlainStopsWhereItMust tries every byte at every place of two words, alone and before another special byte.
+// TestPlainStopsWhereItMust tries every byte at every place of two words, alone and before another byte.
 func TestPlainStopsWhereItMust(t *testing.T) {
 	const length = 16
 	for at := range length {

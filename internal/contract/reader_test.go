@@ -12,8 +12,8 @@ import (
 
 func unquoted(b []byte) string { return strings.Trim(string(b), `"`) }
 
-// TestDurationsAgreeWithGo checks that ParseDuration reads the durations that Go writes, and that both parsers read the
-// texts that this package writes.
+// TestDurationsAgreeWithGo checks that ParseDuration reads the durations that Go writes, and those that AppendDuration
+// writes.
 func TestDurationsAgreeWithGo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Min(-math.MaxInt64).Draw(t, "d"))

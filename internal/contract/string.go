@@ -121,8 +121,8 @@ func simpleEscape(c byte) byte {
 	return c // quote, backslash, slash
 }
 
-// unicodeEscape reads \uXXXX, or a surrogate pair of two, and returns the character and the escape's length. The length
-// is 0 for half a pair.
+// unicodeEscape reads \uXXXX, or a surrogate pair of two such escapes, and returns the character and the escape's
+// length. The length is 0 for half of a pair.
 func unicodeEscape(raw []byte) (rune, int) {
 	r := hexRune(raw[2:6])
 	if !utf16.IsSurrogate(r) {
