@@ -40,7 +40,8 @@
 // options hold as long as the task or its tombstone lives; the queue's KeepDone is the tombstone's time.
 //
 // A lease call is different: a repeat leases other tasks, and the tasks of a lost answer return to their queue when the
-// lease ends. So a lease call carries no key, which net/http would take as leave to repeat the call by itself.
+// lease ends. So a lease call carries no key, which net/http would take as leave to repeat the call by itself. A settle
+// carries no key either, since its receipts make a repeat safe.
 //
 // # Gathering
 //

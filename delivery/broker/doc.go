@@ -35,14 +35,15 @@
 //
 // # Connections
 //
-//   - Each broker (and vhost, or database) has one connection, shared by all attempts. It is opened by the first
-//     attempt and closed when there has been no attempt for a while.
-//   - A failure of the connection ends all attempts on it, and the next attempt opens another. Clients do not reconnect
-//     by themselves where that can be switched off, so that reconnecting has one place in the code. At most one connect
+//   - Each broker (and vhost, or database) has one link, shared by all attempts. A link is one connection; the clients
+//     of Redis and Kafka use a few. The first attempt opens the link, and the pool closes the link when there has been
+//     no attempt for a while.
+//   - A failure of the link ends all attempts on it, and the next attempt opens another. Clients do not reconnect by
+//     themselves where that can be switched off, so that reconnecting has one place in the code. At most one connect
 //     towards a broker runs at a time, however many attempts wait for it.
 //   - An attempt ends in its time even if a client library blocks: the library runs in another goroutine, which ends at
-//     the latest when the connection is given up. A connection is given up when an attempt's time is over and the
-//     broker has answered no attempt for Config.Patience.
+//     the latest when the link is given up. A link is given up when an attempt's time is over and the broker has
+//     answered no attempt for Config.Patience.
 //   - Each AMQP exchange has a channel of its own, since one message to a missing exchange ends its channel and all
 //     messages in progress on it.
 //
@@ -70,7 +71,7 @@
 //     second bound on messages in progress, beside the lane's.
 //   - Redis: pipelines of the waiting entries, on few connections, and not one connection for each attempt. Redis 8.6
 //     can drop repeats (XADD with IDMP); older versions answer IDMP with a syntax error.
-//   - Kafka: no transactions. A transaction would join a batch of tasks to one fate.
+//   - Kafka: no transactions. With a transaction a batch of tasks would succeed or fail together.
 //
 // Kafka is tested against kfake, franz-go's fake of the protocol, and not against a real server. The other brokers are
 // also tested against real servers, which are killed during the test: `make test-brokers`.
