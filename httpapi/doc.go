@@ -28,8 +28,8 @@
 // # Parsing
 //
 //   - Package contract reads requests. It refuses unknown members and keeps a payload byte for byte.
-//   - All input is bounded before it is parsed: a body and a batch line by Config.BodyBytes, and the memory of all
-//     calls together by Config.MemoryBytes.
+//   - All input is bounded before it is parsed: a body and a batch line by Config.BodyBytes, a settle's body by
+//     Config.SettleBytes, and the memory of all calls together by Config.MemoryBytes.
 //
 // # Repeated calls
 //
@@ -41,7 +41,8 @@
 // # Batch
 //
 // A batch is three goroutines with bounded space between them: one splits and parses lines, one commits the lines
-// parsed during the previous commit, and one writes answers.
+// parsed during the previous commit, and one writes answers. A small batch that arrives in one piece needs only one
+// goroutine.
 //
 //   - There is one commit at a time, so lines about one id apply in order. The size of commits adapts to the load.
 //   - A commit that the shards refuse as overloaded is repeated with growing pauses for as long as the client stays.
