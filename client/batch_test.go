@@ -154,7 +154,7 @@ func TestBatchFailsLineByLine(t *testing.T) {
 		t.Errorf("%v, %v", results[0].Err, results[1].Err)
 	}
 	if err := results[2].Err; err == nil || errors.Is(err, ErrUnknown) || results[2].ID != "2" {
-		t.Errorf("what cannot be sent: %+v", results[2])
+		t.Errorf("the operation that cannot be encoded: %+v", results[2])
 	}
 	if strings.Contains(s.requests()[0].body, `"2"`) {
 		t.Error("it was sent")

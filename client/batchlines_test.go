@@ -100,7 +100,7 @@ func TestBatchLinesRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := c.BatchLines(t.Context(), strings.NewReader("a\n"), nothing); err == nil || errors.Is(err, ErrUnknown) {
-		t.Errorf("nobody took it: %v", err)
+		t.Errorf("no node took the batch: %v", err)
 	}
 	enough := errors.New("enough")
 	err = startLines(t).BatchLines(t.Context(), strings.NewReader("a\nb\n"), func([]byte) error { return enough })

@@ -413,7 +413,7 @@ func TestTaskThatComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, c := newDesk(t, Config{})
 		k := newConsumer(t.Context(), c, "q", ConsumeOptions{}.withDefaults(), func(context.Context, *Leased) error {
-			t.Error("it is handled")
+			t.Error("the task is handled")
 			return nil
 		})
 		ctx, cancel := context.WithCancel(t.Context())

@@ -124,7 +124,7 @@ func TestLeadersThatAreNotThere(t *testing.T) {
 				before := len(w.sent())
 				w.touchAll(c)
 				if got := w.hosts(before); got != "a:1 b:1" {
-					t.Errorf("once it is there: asked %s", got)
+					t.Errorf("after the leader appears: asked %s", got)
 				}
 			})
 		})
@@ -153,7 +153,7 @@ func TestLeaderDies(t *testing.T) {
 		before = len(w.sent())
 		w.touchAll(c)
 		if got := w.hosts(before); got != "a:1 b:1 c:1" {
-			t.Errorf("once it is back: asked %s", got)
+			t.Errorf("after the leader returns: asked %s", got)
 		}
 	})
 }
@@ -247,7 +247,7 @@ func TestShardInTrouble(t *testing.T) {
 			}
 		}
 		if took := time.Since(began); took > 2*slowAfter {
-			t.Errorf("calls to a shard that is well took %v", took)
+			t.Errorf("calls to a healthy shard took %v", took)
 		}
 		time.Sleep(30 * time.Second)
 		before := len(w.sent())

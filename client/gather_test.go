@@ -164,13 +164,13 @@ func TestCallersLeave(t *testing.T) {
 		sent, waiting := outcome("sent"), outcome("waiting")
 		cancel()
 		if err := <-sent; !errors.Is(err, ErrUnknown) || !errors.Is(err, context.Canceled) {
-			t.Errorf("what was sent: %v", err)
+			t.Errorf("the sent call: %v", err)
 		}
 		if err := <-waiting; errors.Is(err, ErrUnknown) || !errors.Is(err, context.Canceled) {
-			t.Errorf("what was not: %v", err)
+			t.Errorf("the unsent call: %v", err)
 		}
 		if _, err := c.Cancel(ctx, "too late"); errors.Is(err, ErrUnknown) || !errors.Is(err, context.Canceled) {
-			t.Errorf("what was never begun: %v", err)
+			t.Errorf("the call with an ended context: %v", err)
 		}
 		close(release)
 		synctest.Wait()
@@ -332,7 +332,7 @@ func TestUnsendableCalls(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		if _, err := c.Touch(t.Context(), "a", Touch{OrSchedule: &bad}); err == nil {
-			t.Error("a touch with it is sent")
+			t.Error("a touch with a bad payload is sent")
 		}
 		if _, err := c.Schedule(t.Context(), Task{ID: "a", FireAt: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)}); err == nil {
 			t.Error("a year of five digits is sent")

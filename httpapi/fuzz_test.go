@@ -55,7 +55,7 @@ func FuzzTaskBody(f *testing.F) {
 			return
 		}
 		if !json.Valid(body) {
-			t.Fatal("taken, although it is not JSON")
+			t.Fatal("accepted a body that is not JSON")
 		}
 		spec := d.order.schedule.msg.Spec
 		if err := task.CheckSpec(spec); err != nil {

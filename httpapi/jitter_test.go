@@ -50,7 +50,7 @@ func TestJitterOfEveryForm(t *testing.T) {
 	const fields = `"delay":"1h","jitter":"1h"`
 	a := h.call("PUT", "/v1/tasks/a", `{`+fields+`}`, keyHeader, "k").mustStatus(t, 201)["fire_at"]
 	if a == "2026-11-21T11:00:00.001Z" {
-		t.Fatal("it is not spread; choose another id")
+		t.Fatal("the task is not spread; choose another id")
 	}
 	plain := h.fake.last().GetSchedule()
 	if *plain.DelayMs != time.Hour.Milliseconds() {

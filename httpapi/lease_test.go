@@ -167,7 +167,7 @@ func TestConsumerThatGoesAway(t *testing.T) {
 		synctest.Wait()
 		leave()
 		if n := <-done; n != 0 {
-			t.Errorf("%d bytes for nobody", n)
+			t.Errorf("%d bytes for a caller that has gone", n)
 		}
 		if got := h.fake.last().GetSettle(); got.GetVerdict() != fsmpb.Verdict_VERDICT_RELEASED || !got.Consumer {
 			t.Errorf("last command %v", h.fake.last())
@@ -202,7 +202,7 @@ func (h *harness) until(seen func() bool) {
 			return
 		}
 	}
-	h.t.Fatal("it is never seen")
+	h.t.Fatal("the fake never saw the event")
 }
 
 func TestShutdownLetsConsumersGo(t *testing.T) {

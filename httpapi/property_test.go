@@ -63,7 +63,7 @@ func (c *routeCaller) call(t *rapid.T) {
 		t.Fatalf("%v\n%v", r, err)
 	}
 	if w.Code >= 400 && !strings.Contains(r.Target, "/dead") && !equalTasks(before, c.tasks()) {
-		t.Fatalf("%v\nwas refused with %d, and a task is another", r, w.Code)
+		t.Fatalf("%v\nwas refused with %d, and a task has changed", r, w.Code)
 	}
 	c.count(r.Operation, w.Code)
 }

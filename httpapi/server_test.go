@@ -180,7 +180,7 @@ func TestRoutingProblems(t *testing.T) {
 // TestNameRule checks that nameRule equals the rule of package task, which refusals of ids quote.
 func TestNameRule(t *testing.T) {
 	if err := task.CheckName("id", ""); err.Limit != nameRule {
-		t.Fatalf("fsm says %q", err.Limit)
+		t.Fatalf("the rule of fsm/task is %q", err.Limit)
 	}
 }
 

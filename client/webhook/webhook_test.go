@@ -308,6 +308,6 @@ func TestConfigIsChecked(t *testing.T) {
 		}
 	}
 	if _, err := Sign("x", "id", atA, nil); err == nil {
-		t.Error("signed with a secret that is none")
+		t.Error("signed with an invalid secret")
 	}
 }

@@ -84,7 +84,7 @@ func (a *account) hold(t testing.TB, what string, p99 time.Duration) {
 	report(t, what, a.wrong)
 	switch {
 	case a.excused && len(a.repeated) > 0:
-		t.Logf("%s: %d repeats around a change of leaders that nobody had asked for", what, len(a.repeated))
+		t.Logf("%s: %d repeats around an unplanned change of leaders", what, len(a.repeated))
 	case len(a.repeated) > 0:
 		t.Errorf("%s: without a fault %d arrivals are repeats: %.200q …", what, len(a.repeated), a.repeated)
 	}

@@ -151,7 +151,7 @@ func retryAfter(t *testing.T, s *stage) {
 		t.Fatalf("%d attempts", len(came))
 	}
 	if after := came[1].At.Sub(came[0].At); after < said || after > said+2*time.Second {
-		t.Errorf("asked again after %v: the receiver had said %v", after, said)
+		t.Errorf("next attempt after %v, want the receiver's Retry-After of %v", after, said)
 	}
 	if came[0].WebhookID != came[1].WebhookID || came[1].Attempt != 2 {
 		t.Errorf("attempts of one occurrence: %s/%d, %s/%d",

@@ -30,7 +30,7 @@ func nothing(t testing.TB, n node, queue string, wait time.Duration) {
 	t.Helper()
 	jobs, err := n.lease(t.Context(), queue, 10, wait, time.Second)
 	if err != nil || len(jobs) > 0 {
-		t.Errorf("queue %s, of which nothing was to be had: %+v, %v", queue, jobs, err)
+		t.Errorf("queue %s leased tasks and should have none: %+v, %v", queue, jobs, err)
 	}
 }
 
@@ -171,7 +171,7 @@ func releases(t *testing.T, s *stage) {
 	for range 3 {
 		j := pulled(t, s.any(), queue, 10*time.Second, time.Minute)
 		if j.Attempt != 1 || j.Fence <= fence {
-			t.Errorf("released, it is attempt %d under fence %d after %d", j.Attempt, j.Fence, fence)
+			t.Errorf("after a release: attempt %d, fence %d, before that fence %d", j.Attempt, j.Fence, fence)
 		}
 		fence = j.Fence
 		settling(t, s.any(), queue, release(j.Receipt), http.StatusOK)
@@ -205,9 +205,9 @@ func orderOfDue(t *testing.T, s *stage) {
 	}
 	nothing(t, s.any(), queue, 100*time.Millisecond)
 	late := overtaken(given)
-	t.Logf("%d of %d tasks were overtaken by one of their shard that was due later", late, len(given))
+	t.Logf("%d of %d tasks came after a task of their shard that was due later", late, len(given))
 	if late > len(given)/20 {
-		t.Error("that is no order")
+		t.Error("the tasks are out of order")
 	}
 }
 

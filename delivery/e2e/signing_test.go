@@ -63,7 +63,7 @@ func rotation(t *testing.T, s *stage) {
 
 	var answer string
 	if err := rawGet(t, s.any(), queuePath(queue), &answer); err != nil || strings.Contains(answer, string(second)[6:]) {
-		t.Errorf("a secret leaves in an answer, or there is none: %q, %v", answer, err)
+		t.Errorf("the answer shows a secret, or is absent: %q, %v", answer, err)
 	}
 	arrivals := sink.came()
 	acc := s.account(t, f, arrivals)

@@ -94,9 +94,9 @@ func excesses(before, peak map[string]procstat.Usage, may procstat.Usage) (found
 func TestExcesses(t *testing.T) {
 	before, may := map[string]procstat.Usage{"n": {Memory: 100, Descriptors: 10}}, procstat.Usage{Memory: 100, Descriptors: 10}
 	if found := excesses(before, map[string]procstat.Usage{"n": {Memory: 200, Descriptors: 20}}, may); len(found) > 0 {
-		t.Errorf("found %q in what is allowed", found)
+		t.Errorf("found %q in allowed usage", found)
 	}
 	if found := excesses(before, map[string]procstat.Usage{"n": {Memory: 201, Descriptors: 21}}, may); len(found) != 2 {
-		t.Errorf("found %q in what is not allowed", found)
+		t.Errorf("found %q in excessive usage", found)
 	}
 }

@@ -70,7 +70,7 @@ func TestOutboxLendsFromTheSharedMemory(t *testing.T) {
 		t.Fatal("the first piece")
 	}
 	if o.fits(len(data)+600<<10) || !o.fits(len(data)+100<<10) {
-		t.Error("what fits is not what the memory has")
+		t.Error("the outbox does not fit the memory")
 	}
 	if got, last := o.take(); got.Data != &data || !last {
 		t.Error("the piece does not come out")
