@@ -71,7 +71,7 @@ func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb
 	*buffer = b
 }
 
-// parseList reads the parameters of a listing; what is its kind. The middleware params has refused repeated parameters.
+// parseList reads the parameters of a listing of the given kind. The middleware params has refused repeated parameters.
 func parseList(what string, query url.Values, now time.Time) (*fsmpb.ListQuery, error) {
 	q := &fsmpb.ListQuery{Namespace: task.DefaultNamespace, Limit: task.DefaultListLimit}
 	for _, p := range []struct {

@@ -1,7 +1,7 @@
-// A receiver as the author of one would write it, with the public libraries and none of Belfry's code. It says on
-// standard output what it understood, a line of JSON for each request that it accepted, and ends with its input.
+// This is a receiver with the public libraries and without Belfry's code. It writes a line of JSON to standard output
+// for each accepted request, and ends when its input ends.
 //
-// The path of a request names the secret that this receiver is to know: /old, /new, … of the object in SECRETS.
+// The path of a request names the secret that the receiver uses: /old, /new, … of the object in SECRETS.
 import { createServer } from "node:http";
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { HTTP } from "cloudevents";
@@ -23,8 +23,8 @@ const server = createServer((request, response) => {
   });
 });
 
-// verify throws unless the request is signed with the secret. The library takes a body for text, so that it cannot
-// verify one that is not UTF-8; the standard's rule is short enough to follow without it.
+// verify throws unless the request is signed with the secret. The library treats a body as text and cannot
+// verify a body that is not UTF-8, so this function follows the standard itself.
 function verify(secret, headers, body) {
   if (isText(body)) {
     new Webhook(secret).verify(body, headers, { jsonParse: false });
@@ -58,14 +58,14 @@ function accept(request, response, body, verifiedBy) {
   response.end(JSON.stringify({ results: events.map(({ id, data }) => ({ id, status: 200, ...data?.answer })) }));
 }
 
-// plain is an event as an object; its data is JSON in a string, or base64 where it is bytes.
+// plain returns an event as an object. Its data is JSON in a string, or base64 for bytes.
 function plain(event) {
   const { data, data_base64, ...attributes } = event;
   if (data_base64 !== undefined) return { ...attributes, data_base64 };
   return { ...attributes, ...(data !== undefined && data !== "" && { data: JSON.stringify(data) }) };
 }
 
-// decoded undoes what the HTTP binding does to attributes in headers; the SDK leaves that to its user.
+// decoded decodes the attributes that the HTTP binding encodes in headers, since the SDK does not decode them.
 function decoded(event) {
   const attributes = plain(event);
   for (const name of ["id", "source", "subject"]) attributes[name] = decodeURIComponent(attributes[name]);
