@@ -214,8 +214,8 @@ func (p *keeper) stop() {
 	p.done.Wait()
 }
 
-// extendLeases extends the leases whose half is over. A lease that has run out is lost: the service does not report its
-// end.
+// extendLeases extends the leases with at most half of their time left. A lease that has run out is lost: the service
+// does not report its end.
 func (k *consumer) extendLeases(now time.Time) {
 	k.mu.Lock()
 	var due []*job

@@ -52,8 +52,8 @@ func withAttempt(ctx context.Context, deadline time.Time) context.Context {
 
 // bound returns a context for a dial that ends with the dial's attempt. The transport itself lets a dial continue after
 // the end of its request, with a context that has the request's values but not its end. Such dials towards a dead
-// receiver would pile up sockets that no lane counts. A dial continues in one case: its attempt got its reply over
-// another connection.
+// receiver would pile up sockets that no lane counts. A dial continues in one case: its attempt used another
+// connection and ended in time.
 //
 // The context's deadline is the earlier of the dialer's timeout and the attempt's deadline. net.Dialer divides the time
 // among a name's addresses.

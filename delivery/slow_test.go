@@ -196,7 +196,7 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// TestAbandonedDial checks that the dial of a failed or aborted attempt ends with the attempt, not at the connect
+// TestAbandonedDial checks that the dial of a timed-out or aborted attempt ends with the attempt, not at the connect
 // timeout.
 func TestAbandonedDial(t *testing.T) {
 	tests := map[string]struct{ timeout, abortAfter time.Duration }{
