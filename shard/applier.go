@@ -8,23 +8,23 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// applier is the machine as its Raft group sees it. The group calls it from one goroutine; the atomics are for all
-// others.
+// applier is the state machine that a shard gives to its Raft group. The group calls it from one goroutine. All other
+// goroutines read only its atomics.
 type applier struct {
 	machine *fsm.Machine
 
-	// index and term of the last entry that the machine has applied. Raft's own AppliedIndex runs ahead: it counts the
-	// entries that were handed over.
+	// index and term are those of the last entry that the machine has applied. Raft's own AppliedIndex runs ahead: it
+	// counts the entries that Raft has handed over.
 	index, term atomic.Uint64
-	restores    atomic.Uint64 // times that the machine was replaced by a snapshot's
-	wanted      atomic.Bool   // a leadership of this node runs, and may be waiting for results
+	restores    atomic.Uint64 // times that a snapshot replaced the machine's state
+	wanted      atomic.Bool   // a leadership of this node runs and may be waiting for results
 	checkpoints *checkpoints
 }
 
 var _ raftgroup.Machine = (*applier)(nil)
 
-// applied answers an entry to its proposer on this node, and nowhere else: Raft keeps the proposer's future for entries
-// of its own term only. So grants reach no follower and no other leadership.
+// applied is the answer to a committed entry. Only the proposer on this node gets it, because Raft keeps the proposer's
+// future for entries of its own term alone. So grants reach no follower and no other leadership.
 type applied struct {
 	index, term uint64
 	fsm.Applied
@@ -34,7 +34,7 @@ func newApplier(machine *fsm.Machine) *applier {
 	return &applier{machine: machine, checkpoints: newCheckpoints()}
 }
 
-// Apply applies one committed entry. An answer is an applied.
+// Apply applies one committed entry and returns an applied.
 func (a *applier) Apply(e raftgroup.Entry) (any, error) {
 	answer := applied{index: e.Index, term: e.Term}
 	if e.Command {
@@ -49,18 +49,19 @@ func (a *applier) Apply(e raftgroup.Entry) (any, error) {
 	return answer, nil
 }
 
-// checkpoint is called where the machine is changed, and nowhere else: it hashes the state after this index.
+// checkpoint hashes the machine's state after the entry at index. Only the goroutine that changes the machine calls it.
 func (a *applier) checkpoint(index uint64) Checkpoint {
 	commands, sum := a.machine.Hash()
 	return Checkpoint{Index: index, Commands: commands, Sum: sum}
 }
 
-// Snapshot is called between two entries; it only marks where the machine stands.
+// Snapshot marks the machine's present state. Raft calls it between two entries.
 func (a *applier) Snapshot() (raftgroup.Snapshot, error) {
 	return &snapshot{index: a.index.Load(), term: a.term.Load(), machine: a.machine.Snapshot()}, nil
 }
 
-// Restore replaces the machine's state. The machine builds the new one aside; after an error it keeps the old one.
+// Restore replaces the machine's state with the snapshot's. The machine builds the new state aside and keeps the old
+// one on an error.
 func (a *applier) Restore(source io.Reader) error {
 	index, term, err := readSnapshotHeader(source)
 	if err == nil {
@@ -76,7 +77,7 @@ func (a *applier) Restore(source io.Reader) error {
 	return nil
 }
 
-// wake puts a token into a channel of capacity one, unless there is one.
+// wake puts a token into a channel of capacity one, unless the channel holds one already.
 func wake(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -84,15 +85,15 @@ func wake(ch chan struct{}) {
 	}
 }
 
-// Replay makes a replica's state from its snapshots and log, without a Raft group: for looking at a node that is
-// stopped. Its Restore checks a snapshot against the hash in the trailer; its Apply carries out one entry of the log.
-// After an error of Apply no further entry may be applied.
+// Replay rebuilds a replica's state from its snapshots and log without a Raft group, to inspect a stopped node. Restore
+// checks a snapshot against the hash in its trailer, and Apply applies one entry of the log. The caller must apply no
+// further entry after an error of Apply.
 type Replay struct{ *applier }
 
-// NewReplay begins with an empty state.
+// NewReplay returns a Replay with an empty state.
 func NewReplay(shard uint32) *Replay { return &Replay{newApplier(fsm.New(shard))} }
 
-// State returns the state's hash and counts.
+// State returns the state's checkpoint and counts.
 func (r *Replay) State() (Checkpoint, fsm.Counts) {
 	return r.checkpoints.newest(), r.machine.Counts()
 }

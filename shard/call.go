@@ -7,17 +7,17 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// call is the commands of one Do: encoded by its caller, so that the proposer has only bytes to copy. They are taken in
-// order, perhaps into several entries. The queue's mutex guards it.
+// call holds the commands of one Do. The caller's goroutine encodes them, so that the proposer only copies bytes. The
+// proposer takes the commands in order, perhaps into several entries. The intake's mutex guards the call.
 type call struct {
 	data    []byte // the commands, framed
-	ends    []int  // where each ends in data
-	ofUser  bool   // one of them is a user's own, not about a lease
+	ends    []int  // the end of each command in data
+	ofUser  bool   // at least one command comes from a user, not from a consumer with a lease
 	replies []task.Reply
 	// 0 <= answered <= taken <= len(ends)
 	taken    int
 	answered int
-	gone     bool          // its caller waits no longer; replies are his
+	gone     bool          // the caller has left and owns replies
 	done     chan struct{} // closed when all are answered
 }
 
@@ -45,7 +45,7 @@ func newCall(cmds []*fsmpb.Command) (*call, error) {
 	return c, nil
 }
 
-// isOfLease tells whether a command is about a task that a consumer has: it belongs to a fire.
+// isOfLease reports whether a command settles or extends a consumer's lease, and so belongs to an attempt.
 func isOfLease(cmd *fsmpb.Command) bool {
 	switch cmd.Op.(type) {
 	case *fsmpb.Command_Settle, *fsmpb.Command_Extend:
@@ -63,7 +63,7 @@ func (c *call) bytes(from, to int) []byte {
 	return c.data[begin:c.ends[to-1]]
 }
 
-// waiting is how many bytes have not been taken.
+// waiting returns the size in bytes of the commands that the proposer has not yet taken.
 func (c *call) waiting() int64 {
 	if c.taken == len(c.ends) {
 		return 0
@@ -71,7 +71,7 @@ func (c *call) waiting() int64 {
 	return int64(len(c.bytes(c.taken, len(c.ends))))
 }
 
-// fit returns how many of the commands not yet taken go into so many commands and bytes.
+// fit returns the number of untaken commands, in order, that fit into the given numbers of commands and bytes.
 func (c *call) fit(commands, bytes int) int {
 	n := 0
 	for c.taken+n < len(c.ends) && n < commands && len(c.bytes(c.taken, c.taken+n+1)) <= bytes {
@@ -80,7 +80,7 @@ func (c *call) fit(commands, bytes int) int {
 	return n
 }
 
-// answer gives the next replies, in order.
+// answer stores the next replies, in order.
 func (c *call) answer(replies []task.Reply) {
 	if c.gone {
 		return
@@ -91,7 +91,8 @@ func (c *call) answer(replies []task.Reply) {
 	}
 }
 
-// leave ends the wait of a caller who has no more time: what was taken may commit, and the rest never will.
+// leave ends the wait of a caller whose context has ended. Taken commands may still commit and get the error unknown;
+// the other commands never will and get notProposed.
 func (c *call) leave(unknown, notProposed error) {
 	c.gone = true
 	for i := c.answered; i < len(c.ends); i++ {
@@ -102,7 +103,7 @@ func (c *call) leave(unknown, notProposed error) {
 	}
 }
 
-// refuse answers each of n commands with the same error.
+// refuse returns n replies with the same error.
 func refuse(n int, err error) []task.Reply {
 	replies := make([]task.Reply, n)
 	for i := range replies {

@@ -8,24 +8,24 @@ import (
 
 const (
 	checkpointEvery  = 16  // Raft indexes between two checkpoints that every replica keeps
-	checkpointsKept  = 256 // of those: 4096 indexes
-	checkpointsFresh = 128 // and of the newest entries, whatever their index
+	checkpointsKept  = 256 // checkpoints kept at those indexes, which span 4096 indexes
+	checkpointsFresh = 128 // checkpoints kept of the newest entries, at any index
 )
 
-// Checkpoint is a fingerprint of the machine right after a Raft index. Replicas that have one for the same index must
-// agree in it.
+// Checkpoint is a fingerprint of the machine right after a Raft index. Two replicas with checkpoints of the same index
+// must have equal ones.
 type Checkpoint struct {
-	Index    uint64 // of the Raft log
-	Commands uint64 // applied in the shard's life
-	Sum      uint64 // fsm.Machine's state hash
+	Index    uint64 // in the Raft log
+	Commands uint64 // commands applied in the shard's life
+	Sum      uint64 // the hash of the machine's state
 }
 
-// checkpoints are what a replica can be compared by. Those at fixed indexes are kept by all replicas alike, so that two
-// can be compared however far one is behind. The newest ones are for shards where little happens: whatever index
-// another replica stands at, this one knows what it was there itself, if it was there a moment ago.
+// checkpoints holds a replica's fingerprints for comparison with other replicas. All replicas keep those at the same
+// fixed indexes, so that two replicas can be compared however far one is behind. The newest ones serve quiet shards:
+// this replica knows its own state at the index of another replica if it was at that index a moment ago.
 type checkpoints struct {
 	mu    sync.Mutex
-	fixed recent // a multiple of checkpointEvery each
+	fixed recent // at multiples of checkpointEvery
 	fresh recent
 }
 
@@ -35,7 +35,7 @@ func newCheckpoints() *checkpoints {
 	}
 }
 
-// add takes the checkpoint of the entry that was just applied.
+// add stores the checkpoint of the entry just applied.
 func (c *checkpoints) add(p Checkpoint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -45,7 +45,7 @@ func (c *checkpoints) add(p Checkpoint) {
 	}
 }
 
-// restart forgets what the state was before it was replaced by a snapshot's.
+// restart drops all checkpoints and stores p, after a snapshot has replaced the state.
 func (c *checkpoints) restart(p Checkpoint) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,14 +54,14 @@ func (c *checkpoints) restart(p Checkpoint) {
 	c.fresh.add(p)
 }
 
-// newest is where the machine stands; zero: nothing was applied yet.
+// newest returns the checkpoint of the last applied entry, or the zero Checkpoint before the first entry.
 func (c *checkpoints) newest() Checkpoint {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.fresh.newest()
 }
 
-// at returns the one at an index, if it is still kept.
+// at returns the checkpoint of an index; ok is false if it is no longer kept.
 func (c *checkpoints) at(index uint64) (_ Checkpoint, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *checkpoints) at(index uint64) (_ Checkpoint, ok bool) {
 	return c.fixed.at(index)
 }
 
-// from returns those at fixed indexes from this one on, and the newest one, by rising index.
+// from returns the checkpoints at fixed indexes of at least index, and the newest checkpoint, by rising index.
 func (c *checkpoints) from(index uint64) []Checkpoint {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *checkpoints) from(index uint64) []Checkpoint {
 	return found
 }
 
-// recent holds the last few of what was added. Index 0 is none: Raft begins with 1.
+// recent is a ring of the checkpoints added last. Index 0 marks an empty place, because Raft's log begins with index 1.
 type recent struct {
 	all  []Checkpoint
 	next int

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// ErrClockApart is what Config.ClockAgrees says, wrapped, when a majority of the voters is known to keep another time
-// than this node: one of them should lead.
+// ErrClockApart is the error that Config.ClockAgrees wraps when a majority of the voters is known to keep another time
+// than this node. One of those voters should lead.
 var ErrClockApart = errors.New("a majority of the voters keeps another time")
 
-// clockGuard reads the wall clock and notices when it is set: when it jumps against the monotonic one, ahead or back.
+// clockGuard reads the wall clock and notices a clock that was set: a jump, ahead or back, against the monotonic clock.
 type clockGuard struct {
 	clock func() time.Time
 	bound time.Duration
-	alone func() bool // there is no other clock to compare this one with
+	alone func() bool // reports whether this node is the only voter, so that no other clock can be compared
 
 	mu         sync.Mutex
-	wall, mono time.Time // of the last reading that was in order
+	wall, mono time.Time // the last reading without a jump
 }
 
 func newClockGuard(clock func() time.Time, bound time.Duration, alone func() bool) *clockGuard {
@@ -26,10 +26,10 @@ func newClockGuard(clock func() time.Time, bound time.Duration, alone func() boo
 	return g
 }
 
-// now returns the wall clock. Once it has jumped, ok is false until trust is called, and the answer goes on from the
-// last reading that was in order. An instant too late that got into the log could not be taken back; and by a clock
-// that was set back, what is due would wait for as long. Where there is no other clock, this one is right whatever it
-// says: the sooner the log goes by it, the less is written that counts from a time which nobody believes in any more.
+// now returns the wall clock's time. After a jump, ok is false until trust is called, and the time continues from the
+// last reading before the jump. A time too far ahead could not be removed from the log, and a clock set back would
+// delay all due tasks by the jump. The only voter of a group has no other clock to compare with, so its jumped clock
+// counts as right at once: the sooner the log follows it, the fewer entries carry times that count from the old one.
 func (g *clockGuard) now() (_ time.Time, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,7 +42,7 @@ func (g *clockGuard) now() (_ time.Time, ok bool) {
 	return wall, true
 }
 
-// trust takes the clock as it is now: it has been compared with others.
+// trust accepts the clock's present time, after a comparison with other clocks.
 func (g *clockGuard) trust() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -50,16 +50,16 @@ func (g *clockGuard) trust() {
 }
 
 const (
-	together = 10 * time.Millisecond // two readings this close are as good as one
+	together = 10 * time.Millisecond // two readings no further apart count as simultaneous
 	readings = 3
 )
 
-// read reads both clocks. A process that is stopped between the two readings reads again: it would take that for a
-// jump.
+// read reads both clocks. It reads again if the process was stopped between the two readings, because that pause would
+// look like a jump.
 func (g *clockGuard) read() (wall, mono time.Time) {
 	for range readings {
 		before := time.Now()
-		wall, mono = g.clock().Round(0), time.Now() // Round: without the reading of the monotonic clock that it may carry
+		wall, mono = g.clock().Round(0), time.Now() // Round strips the monotonic reading that the time may carry
 		if mono.Sub(before) <= together {
 			break
 		}

@@ -7,16 +7,16 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// complete writes into a caller's command what only the leader decides.
+// complete fills in the fields of a caller's command that only the leader decides.
 func (s *Shard) complete(cmd *fsmpb.Command, now time.Time) {
 	if op := cmd.GetSettle(); op != nil {
 		s.completeSettle(cmd, op, now)
 	}
 }
 
-// completeSettle makes a settle of what a consumer says: when its task is tried again, or that it is not.
+// completeSettle turns a consumer's verdict into a settle: it sets the time of the next try, or the end of all tries.
 func (s *Shard) completeSettle(cmd *fsmpb.Command, op *fsmpb.Settle, now time.Time) {
-	op.Consumer, op.Node = true, "" // attempts settle without a call
+	op.Consumer, op.Node = true, "" // only settles of pushed attempts name a node
 	op.Error = cutError(op.Error)
 	if op.Verdict != fsmpb.Verdict_VERDICT_RETRY {
 		return
@@ -24,7 +24,7 @@ func (s *Shard) completeSettle(cmd *fsmpb.Command, op *fsmpb.Settle, now time.Ti
 	op.RetryAtMs = now.UnixMilli()
 	leased, _, ok := s.machine.Attempt(cmd.Namespace, cmd.Id, op.Fence)
 	if !ok {
-		return // it will be found stale
+		return // the machine will find the settle stale
 	}
 	plan := s.cfg.Policy.planOf(leased, s.policyOf(leased.Namespace, leased.Spec.Queue))
 	switch {

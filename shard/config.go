@@ -16,58 +16,59 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
-// Config names a shard and the parts that it runs on.
+// Config names a shard and the parts that it uses.
 type Config struct {
 	ID                 uint32
-	NodeID             string // this replica's server id, and its Raft address: the transport resolves it when it dials
-	FirstSlot, EndSlot uint32 // the slots [FirstSlot, EndSlot) are this shard's; default all
+	NodeID             string // this replica's Raft server id and address; the transport resolves it when it dials
+	FirstSlot, EndSlot uint32 // the shard's slots [FirstSlot, EndSlot); default all
 
-	Storage  raftgroup.Storage // of the group; Close closes it. See OpenDisk
-	Existing bool              // the node's own record says that the group was opened here before
-	Applied  uint64            // the last entry that the process before had applied, as far as the node's own record says
+	Storage  raftgroup.Storage // the group's storage; Close closes it. See OpenDisk
+	Existing bool              // the node's own record shows that the group was opened here before
+	Applied  uint64            // the last index that the previous process had applied, from the node's own record
 
 	Replicas  []Replica // voters of a new group; ignored when there is state
-	Preferred string    // node that should lead; empty: any
+	Preferred string    // id of the node that should lead; empty: any
 
 	Transport raftgroup.Transport
 
 	Deliver Deliverer
-	// Policies are the queues'; nil: no queue has one. Limits lends what limited queues may begin; nil: the shard owns
-	// all queues itself.
+	// Policies are the policies of the queues; nil: no queue has one. Limits lends the permits of limited queues; nil:
+	// the shard itself owns all queues.
 	Policies Policies
 	Limits   Limits
 
 	Clock func() time.Time // wall clock; default time.Now
 
-	// ClockAgrees compares this node's clock with those of a majority of the voters. A leader proposes nothing before it
-	// returned nil once, nor, once its clock has jumped, before it did so again. Nil: the clock is trusted.
+	// ClockAgrees compares this node's clock with those of a majority of the voters. A leader proposes nothing before
+	// the first nil from it. After a jump of its clock, the leader moves the wheel only after another nil. Nil: the
+	// clock is trusted.
 	ClockAgrees func(ctx context.Context, voters []string) error
-	// Arrived asks all nodes which of these leases came to them; who does not answer soon is left out. A leader that
-	// begins gives back what did not arrive. Nil: nobody is asked.
+	// Arrived asks all nodes which of these leases reached them, and leaves out the nodes that do not answer soon. A
+	// new leader gives back the leases that did not arrive. Nil: the leader asks no node.
 	Arrived func(ctx context.Context, fences []uint64) []desk.Arrivals
-	// MayLead tells whether a node is thought to be up, its clock right, and its replica of this shard fit to lead; a hint
-	// for giving the leadership away. Nil: contact alone decides.
+	// MayLead reports whether a node seems up, with a right clock and a replica of this shard that is fit to lead. It
+	// is a hint for giving the leadership away. Nil: recent contact alone decides.
 	MayLead func(nodeID string) bool
-	// OnLeader is told of each change of leader that this replica notices. It must not block.
+	// OnLeader receives each change of leader that this replica notices. It must not block.
 	OnLeader func(Change)
-	// Fatal is called when the group cannot go on: a disk that failed, a command of a newer version, a wedged leader.
-	// In production it ends the process. Required.
+	// Fatal is called when the group cannot go on: a failed disk, a command of a newer version, a wedged leader. In
+	// production it ends the process. Required.
 	Fatal func(error)
 
 	Timing       Timing
 	Policy       Policy
-	MaxPending   int64   // bytes of users' commands that may wait; default 16 MiB
-	SnapshotLog  int64   // bytes of log that make a snapshot due, and
-	SnapshotPart float64 // for each byte of the state this many bytes of log; default 32 MiB and 1
-	SnapshotTail uint64  // entries kept after a snapshot, for followers that were away a moment; default 512
-	// SnapshotTailBytes is how much these entries may come to: fewer are kept if they are large. Default 16 MiB.
+	MaxPending   int64   // limit on the bytes of users' waiting commands; default 16 MiB
+	SnapshotLog  int64   // bytes of log that make a snapshot due,
+	SnapshotPart float64 // and the same per byte of the state; the larger counts. Default 32 MiB and 1
+	SnapshotTail uint64  // entries kept after a snapshot for followers that fell behind briefly; default 512
+	// SnapshotTailBytes limits the bytes of those entries: large entries make the tail shorter. Default 16 MiB.
 	SnapshotTailBytes int64
-	SnapshotGate      *semaphore.Weighted // shared by a node's shards, so that one snapshots at a time; nil: no limit
+	SnapshotGate      *semaphore.Weighted // shared by a node's shards, so that one at a time snapshots; nil: no limit
 
-	// SnapshotRoom tells whether the disk has room for a snapshot of that size; nil: it has.
+	// SnapshotRoom reports whether the disk has room for a snapshot of that size; nil: it always has.
 	SnapshotRoom func(bytes int64) bool
 
-	// inTouch reports whether a majority has answered this leader lately. Tests replace it.
+	// inTouch reports whether a majority has answered this leader within its lease. Tests replace it.
 	inTouch func(group *raftgroup.Group, term uint64) bool
 
 	Logger     *slog.Logger          // default: none
@@ -84,26 +85,27 @@ type Change struct {
 	Term   uint64
 }
 
-// Deliverer takes attempts to their receiver. It returns when they are over, at the latest soon after ctx is.
+// Deliverer sends attempts to their receivers. Deliver returns when the attempt is over, at the latest soon after ctx
+// ends.
 type Deliverer interface {
 	Deliver(ctx context.Context, attempt task.Attempt) task.Outcome
-	// DeliverBatch takes attempts of one queue with equal targets there together, and returns an outcome for each, in
-	// order. It is only asked for queues that allow more than one task in a request.
+	// DeliverBatch sends attempts of one queue with equal targets in one request. It returns one outcome per attempt,
+	// in order. The shard calls it only for queues that allow more than one task in a request.
 	DeliverBatch(ctx context.Context, batch []task.Attempt) []task.Outcome
 }
 
-// Timing holds every duration that is about Raft or the machine it runs on.
+// Timing holds every duration that concerns Raft or the machine that Raft runs on.
 type Timing struct {
-	raftgroup.Timing // Grid is half a Beat
+	raftgroup.Timing // Grid is set to half a Beat
 
-	Calm      time.Duration // how long all must be well before leadership is given home, and between two tries
+	Calm      time.Duration // how long the preferred node must be well before a transfer, and the pause between tries
 	Patience  time.Duration // how long a planned transfer waits for a moment without running attempts
-	Drain     time.Duration // how long an urgent one then holds new attempts back to let the running ones end
-	ClockJump time.Duration // a wall clock this far from where the monotonic one says pauses firing for a check
-	ClockLook time.Duration // a leader with tasks looks at the clock this often: it may be set forward
+	Drain     time.Duration // how long an urgent transfer then holds new attempts back while the running ones end
+	ClockJump time.Duration // a jump of the wall clock by more than this pauses firing for a comparison of clocks
+	ClockLook time.Duration // longest time that a leader with tasks does not read the clock, which may be set forward
 }
 
-// LAN is the timing for nodes within a few milliseconds of each other: failover in less than a second.
+// LAN returns the timing for nodes within a few milliseconds of each other: failover in less than a second.
 func LAN() Timing {
 	return Timing{
 		Timing: raftgroup.Timing{
@@ -116,7 +118,7 @@ func LAN() Timing {
 	}
 }
 
-// Fast is for one quiet network: failover in about half a second, at twice the idle cost of LAN.
+// Fast returns the timing for one quiet network: failover in about half a second, at twice the idle cost of LAN.
 func Fast() Timing {
 	t := LAN()
 	t.Heartbeat, t.Election, t.Lease = 150*time.Millisecond, 150*time.Millisecond, 150*time.Millisecond
@@ -124,7 +126,7 @@ func Fast() Timing {
 	return t
 }
 
-// WAN is for nodes in different places: failover in three seconds.
+// WAN returns the timing for nodes in different places: failover in three seconds.
 func WAN() Timing {
 	t := LAN()
 	t.Heartbeat, t.Election, t.Lease = time.Second, time.Second, 800*time.Millisecond
@@ -133,15 +135,15 @@ func WAN() Timing {
 	return t
 }
 
-// Policy is what tasks get that say nothing themselves. The leader writes it into the log as plain numbers.
+// Policy holds the defaults of tasks whose own fields are unset. The leader writes them into the log as plain numbers.
 type Policy struct {
-	Window         uint32        // attempts in flight per lane on this shard, of whose receiver nothing is known
-	MaxWindow      uint32        // the same, of whose receiver it is known that it can take so many
-	Strangers      uint32        // attempts under way on this shard from which on only receivers known to be well get more
+	Window         uint32        // attempts in flight per lane on this shard, while nothing is known of the receiver
+	MaxWindow      uint32        // the greatest window of a lane, for a receiver known to take that many
+	Strangers      uint32        // attempts on this shard from which only receivers known to be well get more
 	Timeout        time.Duration // of an attempt
-	LeaseMargin    time.Duration // a lease ends this long, and the horizon, after its attempt has
-	KeepDone       time.Duration // how long a tombstone stays
-	TombstoneBytes int64         // all tombstones of the shard together; 0: no bound
+	LeaseMargin    time.Duration // beyond an attempt's timeout and the horizon, how much longer its lease is
+	KeepDone       time.Duration // lifetime of a tombstone
+	TombstoneBytes int64         // limit on the bytes of all tombstones of the shard; 0: no limit
 	MaxAttempts    uint32
 	MinBackoff     time.Duration
 	MaxBackoff     time.Duration
@@ -194,7 +196,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.validate()
 }
 
-// withDefaults fills what is zero, field by field.
+// withDefaults replaces each zero field by its default.
 func (p Policy) withDefaults() Policy {
 	d := defaultPolicy()
 	setDefault(&p.Window, d.Window)
@@ -209,7 +211,7 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
-// throttle is how receivers are found out about.
+// throttle returns the limits of the lanes' throttles.
 func (p Policy) throttle() throttle.Config {
 	cfg := throttle.Default()
 	cfg.Start, cfg.Max = int(p.Window), int(p.MaxWindow)

@@ -13,19 +13,19 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
-// maxBatchBytes is how much payload goes to a receiver in one request of several tasks.
+// maxBatchBytes limits the payload of one request with several tasks.
 const maxBatchBytes = 1 << 20
 
-// launch starts the attempts of pushed lanes whose instants have come, in the order of their grants. Those of one lane
-// go together if their queue allows it, with the first of them.
+// launch starts the due attempts of pushed lanes, in the order of their grants. Attempts of one lane share a request if
+// the queue allows batches; the request starts with the first of them.
 func (f *firing) launch(due []task.Grant) {
 	requests := f.requestsOf(due)
 	inTurns(len(requests), func(i int) { go f.attempt(requests[i]) })
 }
 
-// requestsOf parts grants into those that go to a receiver together.
+// requestsOf splits grants into the groups that may share a request.
 func (f *firing) requestsOf(due []task.Grant) (requests [][]task.Grant) {
-	last := map[task.Lane]int{} // the number of the last request of a lane with batches
+	last := map[task.Lane]int{} // index in requests of each batching lane's last request
 	for i, g := range due {
 		if most := f.batchMax(g); most > 1 {
 			if at, ok := last[g.Lane]; ok && len(requests[at]) < most {
@@ -43,16 +43,17 @@ func (f *firing) batchMax(g task.Grant) int {
 	return max(int(f.shard.policyOf(g.Lane.Namespace, g.Lane.Queue).GetBatchMax()), 1)
 }
 
-// begun is an attempt with its grant and plan.
+// begun is an attempt that is about to run, with its grant and its plan.
 type begun struct {
 	task.Attempt
 	grant task.Grant
 	plan  plan
-	// batched: its queue's receivers get batches, also of one task, so that they meet one form only.
+	// batched is set if the queue sends batches. A single task goes as a batch too, so that the receiver meets one form
+	// only.
 	batched bool
 }
 
-// attempt runs attempts to their end, also when the leadership ends meanwhile.
+// attempt runs the attempts of grants to their end, even past the end of the leadership.
 func (f *firing) attempt(grants []task.Grant) {
 	ready := make([]begun, 0, len(grants))
 	for _, g := range grants {
@@ -72,11 +73,11 @@ func (f *firing) attempt(grants []task.Grant) {
 	}
 }
 
-// errNoTarget: a policy that has changed.
+// errNoTarget is the reason for not starting an attempt whose queue's policy lost its target after the grant.
 var errNoTarget = errors.New("neither the task nor its queue has a target any more")
 
-// prepare reads the task of a grant, completed by its queue's policy. refused settles a grant whose attempt must not
-// begin; it is nil otherwise.
+// prepare reads the task of a grant and completes it from its queue's policy. A non-nil refused is the settle of a
+// grant whose attempt must not start.
 func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle) {
 	policy := f.shard.cfg.Policy
 	now, _ := f.shard.clock.now()
@@ -101,7 +102,7 @@ func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle) {
 	return b, nil
 }
 
-// batchesOf parts attempts into those that go together: with equal targets, and not too large.
+// batchesOf splits attempts into batches with equal targets and at most maxBatchBytes of payload.
 func batchesOf(attempts []begun) [][]begun {
 	var batches [][]begun
 	for len(attempts) > 0 {
@@ -121,7 +122,7 @@ func batchesOf(attempts []begun) [][]begun {
 	return batches
 }
 
-// deliver makes attempts with equal targets, and settles them.
+// deliver sends attempts with equal targets and settles them.
 func (f *firing) deliver(batch []begun) {
 	timeout := batch[0].Timeout
 	ctx, cancel := context.WithTimeout(f.shard.attempts.ctx, timeout)
@@ -138,7 +139,7 @@ func (f *firing) deliver(batch []begun) {
 	}
 }
 
-// outcomes returns one for each attempt of a batch.
+// outcomes delivers a batch and returns one outcome per attempt.
 func (f *firing) outcomes(ctx context.Context, batch []begun) []task.Outcome {
 	if len(batch) == 1 && !batch[0].batched {
 		return []task.Outcome{f.shard.cfg.Deliver.Deliver(ctx, batch[0].Attempt)}
@@ -154,7 +155,8 @@ func (f *firing) outcomes(ctx context.Context, batch []begun) []task.Outcome {
 	return outcomes
 }
 
-// endingOf is what an outcome says about the receiver. That it wants no further attempt at a task is nothing.
+// endingOf returns an outcome's evidence about the receiver for the throttle. A permanent refusal of one task is no
+// such evidence and returns nil.
 func endingOf(out task.Outcome, took, timeout time.Duration) *throttle.Ending {
 	if out.Permanent {
 		return nil
@@ -164,19 +166,19 @@ func endingOf(out task.Outcome, took, timeout time.Duration) *throttle.Ending {
 	}
 }
 
-// conclude settles an attempt that has ended, or that is not begun.
+// conclude settles an attempt that has ended or was not started.
 func (f *firing) conclude(g task.Grant, op *fsmpb.Settle, how *throttle.Ending) {
 	defer f.shard.attempts.end()
 	f.shard.metrics.settled(verdictName(op.Verdict))
 	f.settle(g, op, how)
 }
 
-// startsAtOnce is how many attempts begin before other goroutines have their turn.
+// startsAtOnce is the number of attempts that start before other goroutines may run.
 const startsAtOnce = 16
 
-// inTurns calls start for each of 0 to n-1, which begins a goroutine, and lets other goroutines run in between. An
-// attempt costs a tenth of a millisecond of processor before it waits for its receiver, and goroutines run in the order
-// in which they became ready. Raft's heartbeats would come too late behind thousands of attempts that begin at once.
+// inTurns calls start, which launches a goroutine, for each of 0 to n-1, and yields to other goroutines in between. An
+// attempt needs a tenth of a millisecond of processor time before it waits for its receiver, and goroutines run in the
+// order in which they became ready. Thousands of attempts started at once would delay Raft's heartbeats too long.
 func inTurns(n int, start func(i int)) {
 	for i := range n {
 		start(i)

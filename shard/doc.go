@@ -1,81 +1,96 @@
-// Package shard runs one fsm.Machine on a Raft group (package raftgroup), and does its leader's work: batch, tick,
-// fire, settle.
+// Package shard runs one fsm.Machine on a Raft group (package raftgroup) and does the work of the shard's leader: it
+// batches, ticks, fires and settles.
 //
 // # A leadership
 //
-// The group runs one leadership after the other (raftgroup.Group.Lead). Each has its own set of workers, which end with
-// it:
+// The group runs one leadership after the other (raftgroup.Group.Lead). Each leadership has its own set of workers,
+// which end with it:
 //
-//	proposer  the one place that proposes. Depth 1: what waited while the last entry was committing is the next one
+//	proposer  the only worker that proposes. Depth 1: the work that waited during the last commit is the next entry
 //	ticker    sleeps until the wheel's next event, less the horizon, and asks the proposer for an Advance
-//	firing    holds each grant to its instant, looks once more, and starts it
-//	desk      where consumers' demands wait, and are handed the tasks leased for them (package dispatch/desk)
-//	rules     has the shard's rules follow the queues' policies
-//	reclaim   gives back what the leader before had leased and nobody got
+//	firing    holds each grant until its instant, verifies the leadership, and starts the attempt
+//	desk      holds consumers' demands and hands them the tasks leased for them (package dispatch/desk)
+//	rules     makes the shard's rules follow the queues' policies
+//	reclaim   gives back the tasks that the previous leader leased and that no node received
 //	verifier  proves leadership for linearizable reads, once for all readers that came in time
-//	homing    gives the leadership to the node that placement prefers, when that node is well
+//	homing    gives the leadership to the node that placement prefers, once that node is well
 //
-// Its first command is Takeover, after the clock has been compared with a majority of the voters. Calls wait meanwhile.
-// Grants come only from the answer to an entry that this very leadership proposed: a follower, or a leader that applies
-// what another proposed, has nobody to hand them to. That, not a look at the term, keeps two nodes from firing one
-// grant.
+// A leadership's first command is Takeover, after a comparison of the clock with a majority of the voters. Calls wait
+// meanwhile. Grants come only from the answer to an entry that this very leadership proposed. A follower, or a leader
+// that applies another leader's entry, gets no such answer. This rule, not a comparison of terms, keeps two nodes from
+// firing one grant.
 //
 // # What may begin
 //
-// The number of attempts under way is not in the log: the leader keeps it in memory, and proposes the grants and
-// credits that follow from it. Package dispatch plans them. The proposer tells its planner what each entry settles and
-// grants, and makes the next entry at the instant that the planner names.
-//
-// A task's target, timeout and retry come from its queue's policy if the task has none, at each attempt and each
-// settle.
+//   - The number of attempts under way is not in the log. The leader keeps it in memory and proposes the grants and
+//     credits that follow from it.
+//   - Package dispatch plans the grants and credits. The proposer tells its planner the settles and grants of each
+//     entry, and makes the next entry at the instant that the planner names.
+//   - A task without a target, timeout or retry of its own takes them from its queue's policy, at each attempt and each
+//     settle.
 //
 // # When the leadership ends
 //
-// Grants not yet started are dropped: the next leader's Takeover grants them anew. Leases are the exception: they
-// belong to no leadership, so what was leased by then is still handed to its consumer at its instant. When the leader's
-// process died, some had been granted and not handed over. So each replica remembers the last few thousand leases
-// (fsm.Machine.LiveLeases) with the run of the node that they were for, each node remembers which came to it, and the
-// next leader asks (reclaim): what its node lives and did not get goes back to its lane, and that node does not take it
-// any more. Only what was on its way to consumers at the node that died runs out first: they may have it, and a lease
-// that a consumer has is never cut short. Windows, breakers and permits are forgotten: the next leader finds out for
-// itself.
+//	a grant not yet started     is dropped; the next leader's Takeover grants it anew
+//	a lease not yet handed over is handed to its consumer at its instant
+//	a running attempt           runs to its end
+//	windows, breakers, permits  are forgotten; the next leader learns them anew
 //
-// Attempts that run go on to their end, because the receiver may be acting on them already: cutting the connection
-// would not stop the repeat that Takeover causes, only make the first one unreadable. Should this node lead again when
-// one succeeds, that success still settles the task, under whatever fence. So the repeats of a failover are at most the
-// attempts that were running. A planned transfer first waits a while for a moment without running attempts, then holds
-// new ones back, gives those not started back uncounted, and drains for some milliseconds. What runs even then is
-// repeated. What a Takeover renewed is not given back: it may have begun elsewhere, and a cancel must not deny that.
+// A lease belongs to no leadership, so the leader that granted it hands it over even after its end. If that leader's
+// process died, the next leader reclaims the leases that were granted and not handed over:
+//
+//   - Each replica remembers the last few thousand leases (fsm.Machine.LiveLeases) with the boot number of the node
+//     that each lease was for. Each node remembers the leases that reached it.
+//   - The next leader asks all nodes. A lease whose node lives and did not receive it goes back to its lane, and that
+//     node no longer accepts it.
+//   - A lease that was on its way to a consumer at the node that died runs out first. The consumer may have it, and a
+//     lease that a consumer has is never cut short.
+//
+// Running attempts go on because the receiver may be acting on them already. Cutting the connection would not stop the
+// repeat that Takeover causes, and would only make the first answer unreadable. If an attempt succeeds while this node
+// leads again, the success still settles the task, under any fence. So a failover repeats at most the attempts that
+// were running.
+//
+// A planned transfer first waits a while for a moment without running attempts. It then holds new attempts back, gives
+// back uncounted the grants not yet started, and drains for some milliseconds. The next leader repeats the attempts
+// that run even then. Grants that a Takeover renewed are not given back: their attempts may have begun elsewhere, and a
+// cancel must not deny that.
 //
 // # Reads
 //
-// A linearizable read waits for this term's Takeover to be applied, reads, and then proves that this node led at a time
-// after the read (raftgroup.Group.Verify). Before it starts an attempt the leader looks whether a majority was in touch
-// within the last leader lease: a leader that was stopped and woken finds that it was not, and proves its leadership
+// A linearizable read waits until this term's Takeover is applied, reads, and then proves that this node led at a time
+// after the read (raftgroup.Group.Verify). Before an attempt starts, the leader checks that a majority was in touch
+// within the last leader lease. A leader that was stopped and woken finds that none was, and proves its leadership
 // first.
 //
 // # Who should not lead
 //
-// Every replica notes its state's hash at log indexes (checkpoint.go), for the cluster package to compare. That, or the
-// state of a node's disk, sets the replica's Standing. One that is Reluctant gives leaderships away and asks for no
-// votes while others may win them; when nobody else can, it leads like any other. One that is Barred, because its state
-// is wrong, may be elected then, but opens no leadership: calls wait for the next. Its vote and its log count as ever.
+// Every replica records its state's hash at log indexes (checkpoint.go), for the cluster package to compare. A wrong
+// hash, or the state of the node's disk, sets the replica's Standing:
 //
-// # What is ambiguous
+//	Willing    leads
+//	Reluctant  gives leaderships away, and asks for no votes while others may win them; leads if no other replica can
+//	Barred     may be elected if no other replica can, but opens no leadership: its state is wrong
+//
+// Calls to a barred leader wait for the next leadership. A barred replica's vote and log count as ever.
+//
+// # Ambiguous answers
 //
 // task.ErrNotProposed means that no log has seen the command. An error after Raft took the entry (leadership lost, a
 // failed append, shutdown, the caller's own deadline) is task.ErrUnknown.
 //
 // # Left to others
 //
-// The effect of a command: fsm. Raft and the disk: raftgroup. The placement of replicas, addresses, comparing clocks:
-// cluster. HTTP to the receiver: delivery.
+//	fsm        the effect of a command
+//	raftgroup  Raft and the disk
+//	cluster    the placement of replicas, addresses, comparing clocks
+//	delivery   HTTP to the receiver
 //
 // # Why not otherwise
 //
 //   - Not several entries in flight: measured slower, and the order within a shard would need care at every error.
 //   - Not a timer that lingers for more commands: the commit of the last entry is the timer.
-//   - Not a queue of payloads to send: a grant is a name and an instant, and the payload is read when the attempt
+//   - Not a queue of payloads to send: a grant is a name and an instant, and the attempt reads the payload when it
 //     starts.
 //   - Not raft's leader lease for reads or for safety: it is no lease, since a follower may elect another leader while
 //     it runs.

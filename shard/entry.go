@@ -12,23 +12,23 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
-// What one entry holds at most. A single command over the bytes goes alone.
+// The limits of one entry. A single command above maxEntryBytes goes into an entry of its own.
 const (
 	maxEntryCommands = 1024
 	maxEntryBytes    = 128 << 10
-	maxEntryInternal = 768  // of the commands: users are never shut out
-	maxAdvance       = 2048 // tasks popped by one Advance: a millisecond or two of apply
+	maxEntryInternal = 768  // limit on the settles among them, so that users always have room
+	maxAdvance       = 2048 // limit on the tasks that one Advance pops: a millisecond or two of apply
 )
 
-// Field numbers of fsmpb.Entry. An entry is put together from parts that were encoded elsewhere; protobuf defines the
-// concatenation of encoded fields to be the encoding of the message.
+// The field numbers of fsmpb.Entry. An entry is a concatenation of fields that were encoded separately; protobuf
+// defines such a concatenation as the encoding of the message.
 const (
 	entryVersionField  = 1
 	entryAtField       = 2
 	entryCommandsField = 3
 )
 
-// frame appends a command as one element of an entry's commands.
+// frame appends a command to buf as one element of an entry's commands.
 func frame(buf []byte, cmd *fsmpb.Command) ([]byte, error) {
 	size := cmd.SizeVT()
 	buf = protowire.AppendTag(buf, entryCommandsField, protowire.BytesType)
@@ -39,7 +39,7 @@ func frame(buf []byte, cmd *fsmpb.Command) ([]byte, error) {
 	return buf, err
 }
 
-// entry is one proposal: its bytes, and who waits for which of its results.
+// entry is one proposal: its encoded bytes and the waiters for its results.
 type entry struct {
 	data     []byte
 	commands int
@@ -47,12 +47,12 @@ type entry struct {
 	settles  int
 	rules    *ruleChange // nil: none
 	advance  *advance    // nil: none
-	// advanceAt is the number of the Advance's result; users' results begin at usersAt.
+	// advanceAt is the index of the Advance's result; users' results begin at usersAt.
 	advanceAt, usersAt int
 	segments           []segment
 }
 
-// segment is n commands of a call, from the one with that number on.
+// segment is a run of n commands of a call, beginning with command number from.
 type segment struct {
 	call    *call
 	from, n int
@@ -67,7 +67,7 @@ func newEntry(at time.Time, size int) *entry {
 	return &entry{data: data}
 }
 
-// add appends one command of the leader's own.
+// add appends one of the leader's own commands.
 func (e *entry) add(cmd *fsmpb.Command) error {
 	data, err := frame(e.data, cmd)
 	if err != nil {
@@ -78,33 +78,33 @@ func (e *entry) add(cmd *fsmpb.Command) error {
 	return nil
 }
 
-// addFramed appends commands that are encoded already.
+// addFramed appends commands that are already encoded.
 func (e *entry) addFramed(framed []byte, commands int) {
 	e.data = append(e.data, framed...)
 	e.commands += commands
 }
 
-// advance asks for the wheel to be moved; its instant is set when the entry is put together.
+// advance is a request to move the wheel. The proposer sets the target time when it assembles the entry.
 type advance struct{ done chan advanced }
 
-// ruleChange asks for rules to be set.
+// ruleChange is a request to set rules.
 type ruleChange struct {
 	rules []*fsmpb.QueueRule
-	done  chan struct{} // closed when they are
+	done  chan struct{} // closed when the rules are set
 }
 
-// advanced answers it.
+// advanced is the answer to an advance request.
 type advanced struct {
-	more   bool // the wheel holds more that is due
-	paused bool // the clock is not to be trusted: nothing was proposed
+	more   bool // the wheel holds more due tasks
+	paused bool // the clock has jumped, and nothing was proposed
 	ended  bool // the leadership is over
 }
 
-// settle is one settle on its way, encoded by the goroutine of its attempt.
+// settle is one queued settle, encoded by the goroutine of its attempt.
 type settle struct {
 	framed []byte
-	lane   task.Lane        // whose credit it frees
-	how    *throttle.Ending // what it says about the receiver; nil: nothing
+	lane   task.Lane        // the lane whose credit it frees
+	how    *throttle.Ending // the evidence about the receiver; nil: none
 }
 
 func newSettle(g task.Grant, op *fsmpb.Settle, how *throttle.Ending) (settle, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// errEnded is why a leadership ends by itself.
+// errEnded is the cause of a leadership that ends without an error.
 var errEnded = errors.New("the leadership is over")
 
 // neverTaken reports whether an error of a proposal proves that no log has seen the entry.
@@ -16,8 +16,8 @@ func neverTaken(err error) bool {
 	return errors.Is(err, raftgroup.ErrRefused) || errors.Is(err, raftgroup.ErrNotLeader)
 }
 
-// proposalError says what an error of a proposal means to its caller. All but the few that come before the entry is
-// written are ambiguous: a log that has it may yet prevail.
+// proposalError converts a proposal's error into the caller's error. Every error except the few that precede the write
+// of the entry is ambiguous: a log that holds the entry may yet prevail.
 func (s *Shard) proposalError(err error) error {
 	if neverTaken(err) {
 		return s.notLeader()
@@ -25,7 +25,7 @@ func (s *Shard) proposalError(err error) error {
 	return fmt.Errorf("%w: %w", task.ErrUnknown, err)
 }
 
-// notLeader names the leader as far as this replica knows it.
+// notLeader returns an error with the leader that this replica knows of.
 func (s *Shard) notLeader() error {
 	leader, _ := s.Leader()
 	return &task.NotLeaderError{Shard: s.cfg.ID, Leader: leader}

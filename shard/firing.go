@@ -13,8 +13,8 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
-// firing holds granted attempts until they are due and starts them. A grant that waits is a name and an instant; what
-// is to be sent is read when the attempt starts.
+// firing holds granted attempts until they are due and starts them. A waiting grant is a name and an instant; the
+// payload is read when the attempt starts.
 type firing struct {
 	lead    *leadership
 	shard   *Shard
@@ -22,21 +22,22 @@ type firing struct {
 
 	mu     sync.Mutex
 	held   grantHeap
-	order  uint64 // of the last grant added: equal instants start in the order in which they were granted
+	order  uint64 // order of the last grant added; grants of equal instants start in the order of their grants
 	paused bool
 }
 
 type heldGrant struct {
 	task.Grant
 	order   uint64
-	renewed bool // by a Takeover: the attempt may have begun on another node, so it cannot be given back uncounted
+	renewed bool // by a Takeover: the attempt may have started on another node, and is not given back uncounted
 }
 
 func newFiring(l *leadership) *firing {
 	return &firing{lead: l, shard: l.shard, changed: make(chan struct{}, 1)}
 }
 
-// add takes the grants of one entry. When starts are paused they go straight back.
+// add takes the grants of one entry. While starts are paused, it gives grants back at once unless a Takeover renewed
+// them.
 func (f *firing) add(grants []task.Grant, renewed bool) {
 	if len(grants) == 0 {
 		return
@@ -53,8 +54,8 @@ func (f *firing) add(grants []task.Grant, renewed bool) {
 	wake(f.changed)
 }
 
-// run starts due grants until the leadership ends. Grants held then are forgotten, except for leases: the next
-// Takeover grants it anew.
+// run starts due grants until the leadership ends. It then drops the grants it holds, except leases: the next Takeover
+// grants the dropped ones anew.
 func (f *firing) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -74,8 +75,8 @@ func (f *firing) run(ctx context.Context) {
 	}
 }
 
-// due takes all grants whose instant has come. Attempts count as running from here on: a transfer that does not see
-// them would begin, and the next leader repeat them, while this one still makes sure that it leads.
+// due removes and returns all grants whose instant has come. Their attempts count as running from here on. Otherwise a
+// transfer could begin while this leader still verifies its leadership, and the next leader would repeat them.
 func (f *firing) due() []task.Grant {
 	now, _ := f.shard.clock.now()
 	f.mu.Lock()
@@ -102,7 +103,8 @@ func (f *firing) untilNext() (_ time.Duration, ok bool) {
 	return max(time.UnixMilli(f.held[0].StartMs).Sub(now), 0), true
 }
 
-// start begins attempts, after making sure that this node still leads. If it does not, they are dropped.
+// start begins attempts after verifying that this node still leads. Otherwise it drops the pushed grants and returns
+// false.
 func (f *firing) start(ctx context.Context, due []task.Grant) bool {
 	now, _ := f.shard.clock.now()
 	var leased, pushed []task.Grant
@@ -115,7 +117,7 @@ func (f *firing) start(ctx context.Context, due []task.Grant) bool {
 		}
 	}
 	if len(leased) > 0 {
-		f.lead.desk.Start(leased) // no other leader hands these over: there is nothing to look at
+		f.lead.desk.Start(leased) // no other leader hands leases over, so leadership need not be verified
 	}
 	if len(pushed) > 0 {
 		if !f.lead.inTouch(ctx) {
@@ -129,14 +131,14 @@ func (f *firing) start(ctx context.Context, due []task.Grant) bool {
 	return true
 }
 
-// settle queues the verdict with the leadership that granted the attempt, and tells whether it could. If that is over,
-// only a success is still worth anything, and only if this node leads again: failures settle under the current fence
-// alone.
+// settle queues the verdict with the leadership that granted the attempt, and reports whether it could. After that
+// leadership's end only a success is still useful, and only if this node leads again: a failure settles under the
+// current fence alone.
 func (f *firing) settle(g task.Grant, op *fsmpb.Settle, how *throttle.Ending) (queued bool) {
 	s, err := newSettle(g, op, how)
 	if err != nil {
 		f.shard.cfg.Logger.Error("settle cannot be encoded", "task", g.ID, "fence", g.Fence, "err", err)
-		return true // its lease will end
+		return true // the lease will end on its own
 	}
 	if f.lead.proposer.intake.settle(s) {
 		return true
@@ -145,7 +147,7 @@ func (f *firing) settle(g task.Grant, op *fsmpb.Settle, how *throttle.Ending) (q
 	return op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED && l != nil && l.proposer.intake.settle(s)
 }
 
-// pause holds new attempts back and gives those not begun back to their lanes.
+// pause holds new attempts back and returns grants not yet started to their lanes.
 func (f *firing) pause() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -174,15 +176,15 @@ func (f *firing) giveBackHeld() {
 	f.giveBack(grants)
 }
 
-// giveBack returns grants, in the order in which they were made, that are not begun.
+// giveBack returns grants that were not started, in the order in which they were made.
 func (f *firing) giveBack(grants []task.Grant) {
 	left := f.release(grants)
 	f.lead.desk.GivenBack(leased(grants))
 	f.lead.desk.Unload(leased(left))
 }
 
-// release has them settled so, the last first: each goes to the head of its lane. It returns those that came too late
-// for this leadership.
+// release settles each grant as released, the last one first, because each goes to the head of its lane. It returns the
+// grants that came too late for this leadership.
 func (f *firing) release(grants []task.Grant) (left []task.Grant) {
 	for _, g := range slices.Backward(grants) {
 		if !f.settle(g, released(), nil) {
@@ -199,7 +201,7 @@ func (f *firing) resume() {
 	wake(f.changed)
 }
 
-// grantHeap orders grants by instant, then by when they were made.
+// grantHeap is a heap of grants ordered by instant, then by the order of their grants.
 type grantHeap []heldGrant
 
 func (h grantHeap) Len() int { return len(h) }
@@ -218,9 +220,9 @@ func (h *grantHeap) Pop() any {
 	return last
 }
 
-// attempts counts what runs on this node for this shard, over all its leaderships.
+// attempts counts the attempts that run on this node for this shard, over all its leaderships.
 type attempts struct {
-	ctx    context.Context // cancelled when the shard gives up waiting for them
+	ctx    context.Context // cancelled when the shard stops waiting for the attempts
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
@@ -252,7 +254,7 @@ func (a *attempts) end() {
 	}
 }
 
-// wait waits for a moment at which none runs.
+// wait waits until no attempt runs or ctx ends.
 func (a *attempts) wait(ctx context.Context) error {
 	a.mu.Lock()
 	idle := a.idle

@@ -12,21 +12,21 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// flawReadsStale reports whether reads are answered without proof of leadership.
+// flawReadsStale reports whether the flaw of reads without proof of leadership is on.
 func flawReadsStale() bool { return flaw.StaleRead.On() }
 
-// flawBlinds keeps a shard from comparing clocks, and from noticing that its own was set.
+// flawBlinds, with the flaw on, keeps a shard from comparing clocks and from noticing that its own was set.
 func flawBlinds(c *Config) {
 	if flaw.BlindClock.On() {
 		c.ClockAgrees, c.Timing.ClockJump = nil, never
 	}
 }
 
-// foresight is the flaw fire-before-commit: a leader applies what it proposes to a machine of its own, and starts the
-// attempts that this one grants, before a majority has the entry.
+// foresight is the flaw fire-before-commit. A leader applies its proposals to a machine of its own and starts the
+// attempts that this machine grants, before a majority has the entry.
 type foresight struct {
 	machine *fsm.Machine    // nil until the Takeover is applied
-	started map[uint64]bool // the fences of what was started so, and is not committed yet
+	started map[uint64]bool // fences of attempts started before their entry's commit
 }
 
 // foresights holds the foresight of each proposer: *proposer → *foresight.
@@ -37,7 +37,7 @@ func (p *proposer) foresight() *foresight {
 	return f.(*foresight)
 }
 
-// commit is propose; the flaw starts the entry's grants before it.
+// commit calls propose. With the flaw on, it starts the entry's grants first.
 func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) {
 	if !flaw.FireBeforeCommit.On() {
 		return p.propose(ctx, e)
@@ -50,7 +50,7 @@ func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) {
 	return got, err
 }
 
-// machine returns the machine from which attempts are read: with the flaw, the one that runs ahead.
+// machine returns the machine from which attempts are read: the one that runs ahead if the flaw is on.
 func (f *firing) machine() *fsm.Machine {
 	if flaw.FireBeforeCommit.On() {
 		return f.lead.proposer.foresight().machine
@@ -58,7 +58,7 @@ func (f *firing) machine() *fsm.Machine {
 	return f.shard.machine
 }
 
-// fireProposed starts what an entry grants that is about to be proposed.
+// fireProposed starts the grants of an entry that is about to be proposed.
 func (p *proposer) fireProposed(e *entry) {
 	grants, err := p.foresight().proposed(e)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *proposer) fireProposed(e *entry) {
 	p.lead.firing.add(grants, false)
 }
 
-// notFired leaves out of an entry's grants, now that it is committed, what was started before.
+// notFired returns the grants of a committed entry that fireProposed has not started already.
 func (p *proposer) notFired(e *entry, grants []task.Grant) []task.Grant {
 	if e.takeover {
 		if err := p.foresight().begin(p.shard.cfg.ID, p.shard.machine); err != nil {
@@ -77,7 +77,7 @@ func (p *proposer) notFired(e *entry, grants []task.Grant) []task.Grant {
 	return p.foresight().notStarted(grants)
 }
 
-// begin copies the machine as the Takeover left it.
+// begin copies the machine in its state after the Takeover.
 func (f *foresight) begin(shard uint32, committed *fsm.Machine) error {
 	var state bytes.Buffer
 	snapshot := committed.Snapshot()
@@ -105,7 +105,7 @@ func (f *foresight) proposed(e *entry) ([]task.Grant, error) {
 	return pushed, err
 }
 
-// notStarted leaves out what was started when it was proposed.
+// notStarted returns the grants whose attempts were not started before the commit.
 func (f *foresight) notStarted(grants []task.Grant) []task.Grant {
 	var left []task.Grant
 	for _, g := range grants {

@@ -10,14 +10,14 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
-// How the group is set up. Entries are large, so the limits that count entries are small.
+// The group's settings. Entries are large, so the limits on numbers of entries are small.
 const (
-	appendEntries = 32                // in one request: at most about 4 MiB
-	logCache      = 2 * maxEntryBytes // of the newest entries, for followers
+	appendEntries = 32                // entries in one request, at most about 4 MiB
+	logCache      = 2 * maxEntryBytes // bytes of the newest entries kept for followers
 )
 
-// OpenDisk opens the files of one shard's replica in cfg.Dir. The log's folder and the metrics' label follow from the
-// shard.
+// OpenDisk opens the files of one shard's replica in cfg.Dir. It derives the log's folder and the metrics' label from
+// the shard's id.
 func OpenDisk(id uint32, cfg raftdisk.Config) (*raftdisk.Disk, error) {
 	cfg.LogDir, cfg.Registerer = filepath.Join(cfg.Dir, "log"), labelled(cfg.Registerer, id)
 	return raftdisk.Open(cfg)
@@ -53,10 +53,10 @@ func (s *Shard) passOnLeader() func(leader string, term uint64) {
 	}
 }
 
-// lastEntry is how long the entry that is out may take when the replica stops.
+// lastEntry is the longest time that a stopping replica waits for its last entry.
 const lastEntry = 500 * time.Millisecond
 
-// settleLast lets the entry that is out end, and queued settles be committed, before Raft stops.
+// settleLast lets the entry under way end and queued settles commit before Raft stops.
 func (s *Shard) settleLast() {
 	l := s.current()
 	if l == nil {
@@ -69,7 +69,7 @@ func (s *Shard) settleLast() {
 	}
 }
 
-// Position returns the replica's term, and the index of the last entry that Raft gave it to apply.
+// Position returns the replica's term and the index of the last entry that Raft gave it to apply.
 func (s *Shard) Position() (term, applied uint64) { return s.group.Position() }
 
 // Voters returns the node ids of the group's voters.

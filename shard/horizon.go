@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// How far ahead of the clock the wheel may be moved.
+// The bounds of the horizon, the time by which the wheel may run ahead of the clock.
 const (
 	minHorizon = 10 * time.Millisecond
 	maxHorizon = 50 * time.Millisecond
 )
 
-// latencies measures commits and derives the horizon from them.
+// latencies holds the latest commit times and derives the horizon from them.
 type latencies struct {
 	horizonNow atomic.Int64 // nanoseconds
 
@@ -28,7 +28,7 @@ func newLatencies() *latencies {
 	return l
 }
 
-// add notes how long an entry took from its proposal until it was applied.
+// add records the time from an entry's proposal until it was applied.
 func (l *latencies) add(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,16 +39,16 @@ func (l *latencies) add(d time.Duration) {
 	}
 }
 
-// horizonFor: an Advance may have to wait for the entry before it, and then commits itself. A millisecond on top is for
-// the timers.
+// horizonFor returns the horizon for a 99th percentile of commit times. An Advance may have to wait for the entry
+// before it and then commits itself, hence twice p99. One more millisecond covers the timers.
 func horizonFor(p99 time.Duration) time.Duration {
 	return min(max(2*p99+time.Millisecond, minHorizon), maxHorizon)
 }
 
-// horizon is how far ahead of the clock the next Advance goes.
+// horizon returns the time by which the next Advance goes ahead of the clock.
 func (l *latencies) horizon() time.Duration { return time.Duration(l.horizonNow.Load()) }
 
-// p50p99 returns two quantiles of the last samples.
+// p50p99 returns two percentiles of the last 256 commit times.
 func (l *latencies) p50p99() (p50, p99 time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

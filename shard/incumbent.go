@@ -22,7 +22,7 @@ func (i *incumbent) set(l *leadership) {
 	i.changed = make(chan struct{})
 }
 
-// get returns the running leadership, nil if there is none, and a channel that is closed when that changes.
+// get returns the running leadership, or nil if none runs, and a channel that is closed at the next change.
 func (i *incumbent) get() (*leadership, <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -32,7 +32,7 @@ func (i *incumbent) get() (*leadership, <-chan struct{}) {
 	return i.lead, i.changed
 }
 
-// lead runs one leadership until ctx ends, or until it ends itself.
+// lead runs one leadership until ctx or the leadership itself ends.
 func (s *Shard) lead(ctx context.Context) {
 	l := newLeadership(ctx, s)
 	s.incumbent.set(l)
@@ -42,7 +42,7 @@ func (s *Shard) lead(ctx context.Context) {
 	s.incumbent.set(nil)
 }
 
-// current returns the running leadership, nil if there is none.
+// current returns the running leadership, or nil if none runs.
 func (s *Shard) current() *leadership {
 	l, _ := s.incumbent.get()
 	return l

@@ -11,25 +11,25 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
-// mode says what the proposer may take.
+// mode is the kind of work that the proposer may take.
 type mode int
 
 const (
-	holding  mode = iota // nothing: the Takeover is not due yet, or a transfer is under way
-	flushing             // only settles: a transfer is being prepared
+	holding  mode = iota // nothing: before the Takeover, or during a transfer
+	flushing             // only settles: before a transfer or a stop
 	taking               // everything
 )
 
 // intake holds the work for the next entries: the leader's own commands, which are never refused, and users' calls,
-// which are bounded in bytes.
+// which are limited in bytes.
 type intake struct {
 	limit   int64
 	changed chan struct{} // capacity 1: look again
 
 	mu       sync.Mutex
 	mode     mode
-	before   mode  // what resume goes back to
-	closed   error // set once: why nothing is queued any more
+	before   mode  // the mode that resume restores
+	closed   error // set once: the error for all later work
 	takeover bool
 	grants   bool // a lane may have both room and waiting tasks
 	news     []news
@@ -37,15 +37,15 @@ type intake struct {
 	rules    *ruleChange
 	advance  *advance
 	calls    []*call
-	pending  int64 // sum of waiting() over calls, and of the reservations
+	pending  int64 // sum of waiting() over calls, plus the reservations
 	flushed  chan struct{}
-	busy     bool // an entry is out
+	busy     bool // an entry is being committed
 }
 
-// work is what the next entry is made of.
+// work is the content of the next entry.
 type work struct {
 	takeover bool
-	grants   bool // asked for
+	grants   bool // requested by the planner's timer or by a consumer's demand
 	mayGrant bool
 	news     []news
 	settles  []settle
@@ -59,8 +59,8 @@ func newIntake(limit int64) *intake {
 	return &intake{limit: limit, changed: make(chan struct{}, 1)}
 }
 
-// enqueue lets a call wait, in the room that was reserved for it if some was. A call that is over the limit by itself
-// is taken when nothing else waits.
+// enqueue adds a call, in its reserved room if it has a reservation. A call that exceeds the limit by itself is
+// accepted when no other bytes wait.
 func (q *intake) enqueue(c *call, reserved *reservation) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,10 +75,10 @@ func (q *intake) enqueue(c *call, reserved *reservation) error {
 	return nil
 }
 
-// reservation is the room of a call that is not in the intake yet.
+// reservation is the room of a call that is not yet in the intake.
 type reservation struct{ bytes int64 }
 
-// reserve counts a call that waits elsewhere, until it is enqueued or released.
+// reserve counts the bytes of a call that waits elsewhere until it is enqueued or released.
 func (q *intake) reserve(bytes int64) (*reservation, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -88,7 +88,7 @@ func (q *intake) reserve(bytes int64) (*reservation, error) {
 	return &reservation{bytes}, nil
 }
 
-// release gives back the rest of a reservation; nil: there was none.
+// release frees the rest of a reservation; r may be nil.
 func (q *intake) release(r *reservation) {
 	if r == nil {
 		return
@@ -112,7 +112,7 @@ func (q *intake) grow(bytes int64) error {
 	return nil
 }
 
-// leave lets a caller go whose context has ended.
+// leave answers the call of a caller whose context has ended.
 func (q *intake) leave(ctx context.Context, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -126,7 +126,8 @@ func (q *intake) leave(ctx context.Context, c *call) {
 	c.leave(fmt.Errorf("%w: %w", task.ErrUnknown, cause), fmt.Errorf("%w: %w", task.ErrNotProposed, cause))
 }
 
-// settle queues a settle. After the end of the leadership it is dropped: the next one has granted the attempt anew.
+// settle queues a settle. It drops the settle after the end of the leadership and returns false: the next leadership
+// has granted the attempt anew.
 func (q *intake) settle(s settle) (queued bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -138,7 +139,7 @@ func (q *intake) settle(s settle) (queued bool) {
 	return true
 }
 
-// requestAdvance asks for an Advance in the next entry.
+// requestAdvance requests an Advance in the next entry.
 func (q *intake) requestAdvance() <-chan advanced {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -152,7 +153,7 @@ func (q *intake) requestAdvance() <-chan advanced {
 	return a.done
 }
 
-// requestRules asks for rules to be set in the next entry. The channel is closed when they are; it is not if the
+// requestRules requests rules in the next entry. The channel is closed when they are set, and stays open if the
 // leadership ends before.
 func (q *intake) requestRules(rules []*fsmpb.QueueRule) <-chan struct{} {
 	q.mu.Lock()
@@ -162,7 +163,7 @@ func (q *intake) requestRules(rules []*fsmpb.QueueRule) <-chan struct{} {
 	return q.rules.done
 }
 
-// requestTakeover opens the intake, with a Takeover before all else.
+// requestTakeover opens the intake, with a Takeover before all other commands.
 func (q *intake) requestTakeover() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -177,10 +178,10 @@ func (q *intake) requestGrants() {
 	wake(q.changed)
 }
 
-// news changes what the proposer's planner knows. The proposer's goroutine calls it when it makes the next entry.
+// news is a change to the planner's knowledge. The proposer's goroutine calls it when it assembles the next entry.
 type news func(p *dispatch.Planner, now time.Time)
 
-// tell has the planner learn something before the next entry.
+// tell queues n for the planner, to run before the next entry.
 func (q *intake) tell(n news) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -191,7 +192,7 @@ func (q *intake) tell(n news) {
 	wake(q.changed)
 }
 
-// take waits for work and takes as much as one entry holds. It returns nil once ctx has ended.
+// take waits for work and returns as much as one entry holds, or nil once ctx has ended.
 func (q *intake) take(ctx context.Context) *work {
 	for {
 		if w := q.tryTake(); w != nil {
@@ -240,8 +241,8 @@ func (q *intake) takeSettles(w *work) []settle {
 	return taken
 }
 
-// What a call gets of an entry at most while others wait, too: one of many thousand commands must not keep those back
-// that came after it. They take turns, and share the rest of the entry in further rounds.
+// The limits of one call's share in an entry while other calls wait. A call of many thousand commands must not delay
+// the calls behind it. The calls take turns and share the rest of the entry in further rounds.
 const (
 	shareCommands = maxEntryCommands / 8
 	shareBytes    = maxEntryBytes / 8
@@ -267,7 +268,8 @@ func (q *intake) takeCalls(w *work) {
 	}
 }
 
-// shareOf is how many commands of a call go into the entry now. 0: the next one is for the next entry, which it begins.
+// shareOf returns the number of a call's commands that go into the entry now. 0 means that the next command begins the
+// next entry.
 func (q *intake) shareOf(c *call, room int, w *work) int {
 	left := maxEntryBytes - w.bytes
 	if len(q.calls) == 1 {
@@ -280,7 +282,7 @@ func (q *intake) shareOf(c *call, room int, w *work) int {
 	if n := c.fit(1, left); n > 0 || len(w.segments) > 0 {
 		return n
 	}
-	return 1 // too large for any entry, or for one with these settles: still it must go
+	return 1 // too large for an empty entry, or for one with these settles, and still to be sent
 }
 
 func (q *intake) takeFrom(c *call, n int, w *work) {
@@ -291,7 +293,7 @@ func (q *intake) takeFrom(c *call, n int, w *work) {
 	c.taken += n
 }
 
-// answer hands results to the calls of an entry, in order; nil results: err for all.
+// answer distributes an entry's replies to its calls, in order. With a non-nil err, each command gets that error.
 func (q *intake) answer(segments []segment, replies []task.Reply, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -305,7 +307,7 @@ func (q *intake) answer(segments []segment, replies []task.Reply, err error) {
 	}
 }
 
-// close ends the intake: what still waits was never proposed.
+// close ends the intake and answers the waiting commands with reason: none of them was proposed.
 func (q *intake) close(reason error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -325,7 +327,7 @@ func (q *intake) close(reason error) {
 	q.reportFlushed()
 }
 
-// flush lets only settles through, until none is left and no entry is out. What else waits is kept.
+// flush takes only settles until none is left and no entry is being committed. The other work stays queued.
 func (q *intake) flush(ctx context.Context) error {
 	flushed := make(chan struct{})
 	q.mu.Lock()
@@ -343,7 +345,8 @@ func (q *intake) flush(ctx context.Context) error {
 	}
 }
 
-// reportFlushed is called when nothing is out and nothing may be taken. From then on nothing is, until resume.
+// reportFlushed ends a flush. It is called when no entry is being committed and none may be taken; the proposer then
+// takes nothing until resume.
 func (q *intake) reportFlushed() {
 	if q.flushed == nil {
 		return
@@ -352,7 +355,7 @@ func (q *intake) reportFlushed() {
 	q.flushed, q.mode = nil, holding
 }
 
-// resume goes on after a transfer that did not happen.
+// resume restores the previous mode after a failed transfer.
 func (q *intake) resume() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -360,7 +363,7 @@ func (q *intake) resume() {
 	wake(q.changed)
 }
 
-// pendingBytes is how much users' calls wait with.
+// pendingBytes returns the bytes of users' waiting calls.
 func (q *intake) pendingBytes() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()

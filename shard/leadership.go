@@ -14,27 +14,27 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/lend"
 )
 
-// clockCheckTimeout bounds one comparison of clocks. If it does not show that others should lead, the leadership is
-// offered to another voter after checksBeforeAway failed ones.
+// clockCheckTimeout limits one comparison of clocks. The leadership is offered to another voter after each
+// checksBeforeAway failed comparisons, and at once if the comparison shows that another voter should lead.
 const (
 	clockCheckTimeout = time.Second
 	checksBeforeAway  = 4
 )
 
-// leadership is one term of this node as leader, and all that works only then.
+// leadership is one term of this node as leader, with the workers that run only during it.
 type leadership struct {
 	shard  *Shard
-	ctx    context.Context // ends with it; the cause says why
+	ctx    context.Context // ends with the leadership; its cause is the reason
 	cancel context.CancelCauseFunc
 
-	term  atomic.Uint64 // known once ready is closed
+	term  atomic.Uint64 // set before ready is closed
 	ready chan struct{} // closed when the Takeover has been applied
 	began time.Time
-	given []task.LiveLease // what the leadership before had leased; reclaim's, once ready is closed
+	given []task.LiveLease // live leases at the Takeover, for reclaim; set before ready is closed
 
-	desk     *desk.Desk   // where consumers wait
-	lender   *lend.Lender // of the queues that this shard owns
-	inForce  mark         // the version of the policies that it goes by; 0: of none
+	desk     *desk.Desk   // holds the consumers' demands
+	lender   *lend.Lender // lends permits of the queues that this shard owns
+	inForce  mark         // version of the policies that the rules follow; 0: none yet
 	proposer *proposer
 	ticker   *ticker
 	firing   *firing
@@ -56,14 +56,14 @@ func newLeadership(ctx context.Context, s *Shard) *leadership {
 	return l
 }
 
-// start sets the workers going. Calls may wait from now on; they are queued after the Takeover.
+// start launches the workers. Calls may wait from now on, and are queued after the Takeover.
 func (l *leadership) start() {
 	l.shard.applier.wanted.Store(true)
 	l.workers.Go(func() { l.proposer.run(l.ctx) })
 	l.workers.Go(l.takeOver)
 }
 
-// takeOver does what must come before anything else, and then lets the wheel turn.
+// takeOver completes the steps that precede all other work, then launches the other workers.
 func (l *leadership) takeOver() {
 	if !l.clearToLead(l.ctx) || !l.agreeOnClock(l.ctx) {
 		return
@@ -84,7 +84,7 @@ func (l *leadership) takeOver() {
 	l.workers.Go(func() { l.stepAside(l.ctx) })
 }
 
-// open is called by the proposer when the Takeover has been applied.
+// open marks the leadership as ready. The proposer calls it when the Takeover has been applied.
 func (l *leadership) open(term uint64) {
 	l.term.Store(term)
 	if l.shard.cfg.Arrived != nil {
@@ -93,10 +93,11 @@ func (l *leadership) open(term uint64) {
 	close(l.ready)
 }
 
-// end begins the end. It does not block and may be called by anybody, any number of times; the first cause stays.
+// end starts the leadership's end. It does not block. Any goroutine may call it any number of times; the first cause
+// stays.
 func (l *leadership) end(cause error) { l.cancel(cause) }
 
-// stop ends it and waits for its workers. Attempts that run are not among them.
+// stop ends the leadership and waits for its workers. It does not wait for running attempts.
 func (l *leadership) stop() {
 	l.end(errEnded)
 	l.workers.Wait()
@@ -105,7 +106,7 @@ func (l *leadership) stop() {
 	l.shard.cfg.Logger.Info("leading no more", "term", l.term.Load(), "cause", context.Cause(l.ctx))
 }
 
-// awaitReady waits for the Takeover: from then on the machine holds all that earlier terms have acknowledged.
+// awaitReady waits for the Takeover. After it the machine holds every command that earlier terms have acknowledged.
 func (l *leadership) awaitReady(ctx context.Context) error {
 	select {
 	case <-l.ready:
@@ -117,8 +118,9 @@ func (l *leadership) awaitReady(ctx context.Context) error {
 	}
 }
 
-// admit lets calls wait, as many as may, until the Takeover has been applied. Only then do voters agree with this
-// node's clock, and what a leader writes into a command counts from that. Room is reserved for those that have waited.
+// admit holds a call until the Takeover has been applied, and reserves room for it meanwhile. Only then do the voters
+// agree with this node's clock, from which the times count that the leader writes into commands. The reservation is nil
+// if the call did not wait.
 func (l *leadership) admit(ctx context.Context, cmds []*fsmpb.Command) (*reservation, error) {
 	select {
 	case <-l.ready:
@@ -140,9 +142,9 @@ func (l *leadership) admit(ctx context.Context, cmds []*fsmpb.Command) (*reserva
 	return reserved, err
 }
 
-// inTouch tells whether it is sure enough that no other leader has begun: a majority has answered within the leader
-// lease, or does so now. No promise rests on it; it keeps a leader that was stopped for a while from starting attempts
-// that its successor has started already.
+// inTouch reports whether it is sure enough that no other leader has begun: a majority has answered within the leader's
+// lease, or answers now. No guarantee depends on it. It keeps a leader that was stopped for a while from starting
+// attempts that its successor has started already.
 func (l *leadership) inTouch(ctx context.Context) bool {
 	s := l.shard
 	if !s.group.LeadsIn(l.term.Load()) {
@@ -161,8 +163,8 @@ func (l *leadership) inTouch(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// agreeOnClock compares this node's clock with those of a majority of the voters until they agree. It returns false
-// when the leadership has ended.
+// agreeOnClock compares this node's clock with those of a majority of the voters until they agree. It returns false if
+// the leadership ends first.
 func (l *leadership) agreeOnClock(ctx context.Context) bool {
 	s := l.shard
 	for failures := 1; ; failures++ {
@@ -184,8 +186,8 @@ func (l *leadership) agreeOnClock(ctx context.Context) bool {
 	}
 }
 
-// giveAway tries to hand the leadership to somebody who is well, without patience for running attempts; false: there is
-// nobody.
+// giveAway tries to transfer the leadership to a voter that is well, without waiting for running attempts. It returns
+// false if no such voter exists.
 func (l *leadership) giveAway(ctx context.Context) bool {
 	to := l.shard.bestPeer(l.shard.group.Term())
 	if to == "" {
@@ -206,5 +208,5 @@ func (s *Shard) compareClocks(ctx context.Context) error {
 	return s.cfg.ClockAgrees(ctx, s.Voters())
 }
 
-// isAlone tells whether nobody votes but this node.
+// isAlone reports whether this node is the group's only voter.
 func (s *Shard) isAlone() bool { return len(s.Voters()) < 2 }

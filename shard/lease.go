@@ -11,8 +11,8 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// Lease begins a demand of a consumer for req.Max tasks, which lasts until it is withdrawn or this leadership ends. The
-// error is an *task.NotLeaderError. Namespace and queue must be named.
+// Lease opens a consumer's demand for req.Max tasks. The demand lasts until it is withdrawn or this leadership ends.
+// The error is a *task.NotLeaderError. The request must name its namespace and queue.
 func (s *Shard) Lease(req task.LeaseRequest, c desk.Consumer) (*desk.Demand, error) {
 	l := s.current()
 	if l == nil {
@@ -22,7 +22,7 @@ func (s *Shard) Lease(req task.LeaseRequest, c desk.Consumer) (*desk.Demand, err
 	return l.desk.Open(lane, desk.Terms{Lease: req.Lease, Holder: req.Holder}, uint64(max(req.Max, 0)), c)
 }
 
-// newDesk opens the desk of a leadership.
+// newDesk returns the desk of a leadership.
 func newDesk(l *leadership) *desk.Desk {
 	return desk.NewDesk(desk.Config{
 		Changed: func(lane task.Lane) {
@@ -37,7 +37,7 @@ func newDesk(l *leadership) *desk.Desk {
 	})
 }
 
-// leasedTask returns what a consumer gets for a grant; nil if its lease is not to be had any more.
+// leasedTask returns the task of a consumer's grant, or nil if its lease is over.
 func (l *leadership) leasedTask(g task.Grant) *fsmpb.Task {
 	s := l.shard
 	now, _ := s.clock.now()
@@ -47,12 +47,12 @@ func (l *leadership) leasedTask(g task.Grant) *fsmpb.Task {
 		return nil
 	}
 	if leaseEndMs <= now.UnixMilli() {
-		return nil // this node was away: the task has been retried, or will be by what ends its lease
+		return nil // this node was stopped: the end of the lease has retried the task, or will
 	}
 	return task
 }
 
-// leased picks the grants that answer consumers' demands.
+// leased returns the grants that answer consumers' demands.
 func leased(grants []task.Grant) []task.Grant {
 	var leased []task.Grant
 	for _, g := range grants {
@@ -63,10 +63,10 @@ func leased(grants []task.Grant) []task.Grant {
 	return leased
 }
 
-// longestHold bounds how long a leadership that has ended holds leases to their instants.
+// longestHold is the longest time that an ended leadership holds a lease to its instant.
 const longestHold = 2 * maxHorizon
 
-// closeDesk is called when all workers have ended. Leases held by then are still handed over at their instants: a lease
+// closeDesk closes the desk after all workers have ended. Held leases are still handed over at their instants: a lease
 // belongs to no leadership, and no other leader would hand it over before it ends.
 func (l *leadership) closeDesk() {
 	reason := l.shard.notLeader()
@@ -83,14 +83,14 @@ func (l *leadership) closeDesk() {
 			now, _ := l.shard.clock.now()
 			wait := time.UnixMilli(g.StartMs).Sub(now)
 			if wait > longestHold || !sleep(l.shard.attempts.ctx, wait) {
-				return // a clock that was set back: their leases end
+				return // the clock was set back, and the leases end on their own
 			}
 			l.desk.Start([]task.Grant{g})
 		}
 	}()
 }
 
-// takeLeased takes the leases that are held to their instants, in their order.
+// takeLeased removes all held grants and returns the leases among them, by instant.
 func (f *firing) takeLeased() []task.Grant {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,24 +8,24 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/lend"
 )
 
-// Limits lends permits to begin attempts of a limited queue. Shard.Lend is the other side.
+// Limits borrows permits to start attempts of limited queues. Shard.Lend is the owner's side.
 type Limits interface {
-	// Borrow asks the shard that owns the queue, wherever it is led. It may take as long as the owner makes borrowers
-	// wait, and returns within some seconds. An error lends nothing.
+	// Borrow asks the shard that owns the queue, wherever that shard's leader is. The owner may make the borrower wait;
+	// Borrow returns within some seconds. An error lends nothing.
 	Borrow(ctx context.Context, ask Borrow) (Loan, error)
 }
 
-// Borrow is what a borrower says to the owner of a queue's limits.
+// Borrow is a borrower's request to the owner of a queue's limits.
 type Borrow = lend.Borrow
 
-// Loan is what the owner answers.
+// Loan is the owner's answer.
 type Loan = lend.Loan
 
-// notLimited is how long a borrower waits before it asks again for permits of a queue without a limit.
+// notLimited is the pause before a borrower asks again for permits of a queue without a limit.
 const notLimited = 50 * time.Millisecond
 
-// Lend takes a borrower's report as the owner of its queue, and lends it permits. The call may wait half a second for
-// them. Nothing of it is in the log. Errors are *task.NotLeaderError and a context's.
+// Lend takes a borrower's report as the owner of its queue and lends it permits. The call may wait half a second for
+// permits. Neither the report nor the loan is in the log. Errors are *task.NotLeaderError and the context's.
 func (s *Shard) Lend(ctx context.Context, ask Borrow) (Loan, error) {
 	l, err := s.leadership(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Shard) Lend(ctx context.Context, ask Borrow) (Loan, error) {
 	defer context.AfterFunc(l.ctx, cancel)()
 	limit := dispatch.LimitOf(s.policyOf(ask.Namespace, ask.Queue))
 	if limit.IsNone() {
-		// One of the two nodes has not heard of the newest policy yet. Were it this one, lending would know no bound.
+		// One of the two nodes does not know the newest policy yet. If it is this node, a loan would have no limit.
 		return Loan{Life: lend.Life, RetryAfter: notLimited}, nil
 	}
 	loan := l.lender.Lend(ctx, ask, limit)
@@ -61,8 +61,8 @@ func (s *Shard) limits() Limits {
 	return s.cfg.Limits
 }
 
-// permits returns the permits of a limited queue. They are kept for the whole leadership, so that one borrower alone
-// speaks for this shard.
+// permits returns the permits of a limited queue. They are kept for the whole leadership, so that this shard has a
+// single borrower per queue.
 func (p *proposer) permits(name dispatch.QueueName) dispatch.Permits {
 	if borrower, ok := p.borrowers[name]; ok {
 		return borrower

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// metrics are one shard's. All are made whether or not there is a registry, so that no caller need ask.
+// metrics holds one shard's metrics. All exist even without a registry, so that callers need no check.
 type metrics struct {
 	registerer prometheus.Registerer
 	collectors []prometheus.Collector
@@ -84,7 +84,7 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 	return m
 }
 
-// labelled keeps a shard's metrics apart from others'; nil stays nil.
+// labelled adds the shard's label to a registerer; nil stays nil.
 func labelled(registerer prometheus.Registerer, shard uint32) prometheus.Registerer {
 	if registerer == nil {
 		return nil
@@ -143,7 +143,7 @@ func (m *metrics) settled(verdict string) { m.attempts.WithLabelValues(verdict).
 
 func (m *metrics) snapshotTaken(took time.Duration) { m.snapshots.Observe(took.Seconds()) }
 
-// stateCollector tells what the replica holds, counted when it is asked for.
+// stateCollector reports the replica's tasks, memory and lanes, counted at each scrape.
 type stateCollector struct{ shard *Shard }
 
 var (

@@ -14,14 +14,14 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/lend"
 )
 
-// proposer makes entries of the waiting work, one at a time, and hands out their results.
+// proposer assembles entries from the waiting work, commits one at a time, and distributes their results.
 type proposer struct {
 	lead      *leadership
 	shard     *Shard
 	intake    *intake
 	planner   *dispatch.Planner
 	borrowers map[dispatch.QueueName]*lend.Borrower
-	alarm     *time.Timer // for the instant from which on something may be granted
+	alarm     *time.Timer // set to the instant from which a plan may grant more
 	done      chan struct{}
 }
 
@@ -44,7 +44,7 @@ func newPlanner(p *proposer) *dispatch.Planner {
 	})
 }
 
-// run proposes until the leadership ends, and then tells all who wait that it has.
+// run proposes until the leadership ends, then tells all waiting callers.
 func (p *proposer) run(ctx context.Context) {
 	defer close(p.done)
 	defer p.retire()
@@ -84,7 +84,7 @@ func segmentsOf(w *work) []segment {
 	return w.segments
 }
 
-// assemble puts an entry together: the leader's own commands first, users' last.
+// assemble builds an entry: the leader's own commands first, users' commands last.
 func (p *proposer) assemble(w *work) (*entry, error) {
 	now, inOrder := p.shard.clock.now()
 	e := newEntry(now, w.bytes)
@@ -101,7 +101,7 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 	return e, err
 }
 
-// plan tells the planner what the entry holds, and returns what it may begin.
+// plan tells the planner the content of the entry and returns the plan of its grants.
 func (p *proposer) plan(w *work) dispatch.Plan {
 	now := time.Now()
 	for _, n := range w.news {
@@ -119,7 +119,7 @@ func (p *proposer) plan(w *work) dispatch.Plan {
 	return p.planner.Plan(now, w.advance != nil)
 }
 
-// addOwn adds the leader's own commands: the Takeover first, settles before the grants that they make room for.
+// addOwn appends the leader's own commands: the Takeover first, settles before the grants that they make room for.
 func (p *proposer) addOwn(e *entry, w *work, plan dispatch.Plan, now time.Time) error {
 	policy := p.shard.policy()
 	if w.takeover {
@@ -156,7 +156,7 @@ func (p *proposer) addOwn(e *entry, w *work, plan dispatch.Plan, now time.Time) 
 	}})
 }
 
-// propose proposes an entry and waits until the entry is applied or lost.
+// propose proposes an entry and waits until it is applied or lost.
 func (p *proposer) propose(ctx context.Context, e *entry) (applied, error) {
 	answer, err := p.shard.group.Commit(ctx, e.data)
 	if err != nil {
@@ -165,7 +165,7 @@ func (p *proposer) propose(ctx context.Context, e *entry) (applied, error) {
 	return answer.(applied), nil
 }
 
-// fail answers an entry that did not commit, or may not have, and ends the leadership: Raft has ended it already, or is
+// fail answers an entry that did not commit, or may not have, and ends the leadership. Raft has ended it already or is
 // about to.
 func (p *proposer) fail(e *entry, err error) {
 	p.intake.answer(e.segments, nil, p.shard.proposalError(err))
@@ -175,7 +175,7 @@ func (p *proposer) fail(e *entry, err error) {
 	p.lead.end(err)
 }
 
-// finish hands out an entry's results. took is the time from its proposal until it was applied.
+// finish distributes an entry's results. took is the time from its proposal until it was applied.
 func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 	p.intake.answer(e.segments, repliesOf(got.Results[e.usersAt:]), nil)
 	if e.takeover {
@@ -202,7 +202,7 @@ func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 	p.lead.ticker.look()
 }
 
-// land tells the planner of an applied entry, starts what the entry granted, and sees to the next one that may grant
+// land tells the planner of an applied entry, starts the entry's grants, and schedules the next entry that may grant
 // more.
 func (p *proposer) land(e dispatch.Entry) {
 	start, back := p.planner.Applied(time.Now(), e)
@@ -218,8 +218,8 @@ func (p *proposer) land(e dispatch.Entry) {
 	p.shard.metrics.broken.Set(float64(stats.Broken))
 }
 
-// answerLooks tells consumers that no task is there for them. None is told while the clock is not in order: a task may
-// be due.
+// answerLooks tells consumers that their lanes hold no task for them. It tells none while the clock is unsure, because
+// a task may be due.
 func (p *proposer) answerLooks() {
 	now, inOrder := p.shard.clock.now()
 	next, ok := p.shard.machine.Next()
@@ -234,7 +234,7 @@ func (p *proposer) answerLooks() {
 	}
 }
 
-// planNext has the next entry made at the instant at which it may grant something.
+// planNext schedules the next entry for the instant at which it may grant more.
 func (p *proposer) planNext() {
 	now := time.Now()
 	switch at, ok := p.planner.Next(now); {
@@ -246,7 +246,7 @@ func (p *proposer) planNext() {
 	}
 }
 
-// tellReady has consumers know how much waits in the lanes that an entry has changed.
+// tellReady tells the desk the number of waiting tasks in each pulled lane that an entry has changed.
 func (p *proposer) tellReady(loads []task.LaneLoad) {
 	for _, load := range loads {
 		if load.Pulled {

@@ -10,8 +10,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Get returns the task as its leader knows it, nil if there is none; it is linearizable, and *task.NotLeaderError on
-// other replicas. With stale, any replica answers from what it has applied, unless it is barred.
+// Get returns the task, or nil if there is none. The read is linearizable and returns *task.NotLeaderError on replicas
+// that do not lead. With stale, any replica that is not barred answers from its applied state.
 func (s *Shard) Get(ctx context.Context, namespace, id string, stale bool) (*fsmpb.Task, error) {
 	return readAs(ctx, s, stale, func() *fsmpb.Task { return s.machine.Get(namespace, id) })
 }
@@ -20,13 +20,13 @@ func (s *Shard) Get(ctx context.Context, namespace, id string, stale bool) (*fsm
 // as in Get.
 func (s *Shard) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
 	if q.Slot < s.cfg.FirstSlot {
-		q = proto.CloneOf(q) // other shards may be asked with it at the same time
+		q = proto.CloneOf(q) // other shards may get the same query at the same time
 		q.Slot, q.AfterId = s.cfg.FirstSlot, ""
 	}
 	return readAs(ctx, s, stale, func() *fsmpb.ListPage { return s.machine.List(q, s.cfg.EndSlot) })
 }
 
-// readAs reads, and then proves that this node led at a time after the read. The other way round a newer leader could
+// readAs reads, then proves that this node led at a time after the read. In the opposite order, a newer leader could
 // have committed in between (hashicorp/raft issue 603).
 func readAs[T any](ctx context.Context, s *Shard, stale bool, read func() T) (T, error) {
 	var none T
@@ -50,13 +50,13 @@ func readAs[T any](ctx context.Context, s *Shard, stale bool, read func() T) (T,
 	return answer, nil
 }
 
-// Queues returns the names of a namespace's queues that this shard holds a task of or a rule for, sorted; it is
-// linearizable, and *task.NotLeaderError on replicas that do not lead.
+// Queues returns the sorted names of a namespace's queues for which this shard holds a task or a rule. The read is
+// linearizable and returns *task.NotLeaderError on replicas that do not lead.
 func (s *Shard) Queues(ctx context.Context, namespace string) ([]string, error) {
 	return readAs(ctx, s, false, func() []string { return s.machine.Queues(namespace) })
 }
 
-// QueueCounts returns what this shard holds of each of the queues, in their order, as in Queues.
+// QueueCounts returns this shard's counts for each of the queues, in their order. It reads as Queues does.
 func (s *Shard) QueueCounts(ctx context.Context, namespace string, queues ...string) ([]*fsmpb.QueueCounts, error) {
 	return readAs(ctx, s, false, func() []*fsmpb.QueueCounts {
 		now, _ := s.clock.now()
@@ -68,8 +68,8 @@ func (s *Shard) QueueCounts(ctx context.Context, namespace string, queues ...str
 	})
 }
 
-// QueueSizes yields what this shard holds of each queue, and nothing on a replica that does not lead. It asks no other
-// replica: for a moment after a leader was cut off, it and its successor may both yield.
+// QueueSizes yields this shard's size of each queue, and nothing on a replica that does not lead. It asks no other
+// replica: after a leader was cut off, it and its successor may both yield for a moment.
 func (s *Shard) QueueSizes() iter.Seq[task.QueueSize] {
 	if !s.IsLeader() {
 		return func(func(task.QueueSize) bool) {}

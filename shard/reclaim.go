@@ -8,16 +8,17 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// How a new leader asks what arrived of what the one before it had leased. It waits until one that ended in order has
-// handed over what it held; a node that is slow to answer is asked again.
+// The timing of reclaim. A new leader waits until a leader that ended in order has handed over its held leases. It asks
+// slow nodes again.
 const (
 	reclaimAfter = maxHorizon
 	reclaimTries = 3
 	reclaimPause = 250 * time.Millisecond
 )
 
-// reclaim gives back the tasks that the leader before has leased and that died with it on their way: nodes that live
-// say that they did not come. A task whose node does not answer may be with its consumer; it is left to its lease.
+// reclaim gives back the tasks that the previous leader leased and that died with it on their way: live nodes report
+// that these leases did not arrive. A task whose node does not answer may be with its consumer, so reclaim leaves it to
+// its lease.
 func (l *leadership) reclaim(ctx context.Context) {
 	open := l.given
 	l.given = nil
@@ -27,7 +28,7 @@ func (l *leadership) reclaim(ctx context.Context) {
 		}
 		var lost []task.Grant
 		lost, open = missing(open, l.shard.cfg.Arrived(ctx, fencesOf(open)))
-		l.firing.release(lost) // what comes too late here is the next leader's
+		l.firing.release(lost) // leases that come too late here are the next leader's
 		if len(lost) > 0 {
 			l.shard.metrics.reclaimed.Add(float64(len(lost)))
 			l.shard.cfg.Logger.Info("tasks that were leased and did not arrive are ready again", "tasks", len(lost))
@@ -35,7 +36,7 @@ func (l *leadership) reclaim(ctx context.Context) {
 	}
 }
 
-// missing picks the leases that their nodes do not have, and those of nodes that did not answer.
+// missing returns the leases that their nodes do not have, and the leases of nodes that did not answer.
 func missing(given []task.LiveLease, answers []desk.Arrivals) (lost []task.Grant, unknown []task.LiveLease) {
 	arrived := map[uint64]bool{}
 	answered := map[uint32]bool{}

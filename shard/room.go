@@ -10,9 +10,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// SetRoom says what the shard's replicas lack that it would need to grow: task.ErrNoRoom, a task.ErrNoMemory, or nil,
-// nothing. Its leader refuses commands that need room with that error, and carries out all others: those are small, and
-// let things go.
+// SetRoom sets the resource that the shard's replicas lack to grow: task.ErrNoRoom, a task.ErrNoMemory, or nil for
+// none. The leader refuses commands that need room with that error. It carries out all others, which are small and free
+// room.
 func (s *Shard) SetRoom(lack error) {
 	before := s.lacking()
 	s.lack.Store(&lack)
@@ -24,7 +24,7 @@ func (s *Shard) SetRoom(lack error) {
 	}
 }
 
-// lacking is what SetRoom said last.
+// lacking returns the last error given to SetRoom.
 func (s *Shard) lacking() error {
 	if lack := s.lack.Load(); lack != nil {
 		return *lack
@@ -32,12 +32,12 @@ func (s *Shard) lacking() error {
 	return nil
 }
 
-// doInPlace is Do without those commands that need room. A call that is remembered needs none: its repeat is answered
-// as it was then. To know which are, this replica must have applied all that leaders before it committed.
+// doInPlace is Do without the commands that need room. A repeat of a remembered call needs none and gets the first
+// call's answer. This replica must have applied all entries of earlier leaders to know those calls.
 func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command, lack error) []task.Reply {
 	l, err := s.leadership(ctx)
 	if err != nil {
-		return refuse(len(cmds), err) // whoever leads may have room
+		return refuse(len(cmds), err) // the leader may have room
 	}
 	reserved, err := l.admit(ctx, cmds)
 	defer l.proposer.intake.release(reserved)
@@ -63,8 +63,8 @@ func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command, lack error
 	return replies
 }
 
-// checkSnapshotRoom: a snapshot that fills the disk would end the process, since the log could not be written any more.
-// The log that it would have made superfluous stays.
+// checkSnapshotRoom returns an error if the disk has no room for a snapshot. A snapshot that fills the disk would end
+// the process, since Raft could not write the log any more. The log stays as long as it is.
 func (s *Shard) checkSnapshotRoom() error {
 	size := s.machine.Counts().Bytes
 	if room := s.cfg.SnapshotRoom; room != nil && !room(size) {
@@ -73,7 +73,7 @@ func (s *Shard) checkSnapshotRoom() error {
 	return nil
 }
 
-// Memory returns what the replica's machine holds, in bytes: see fsm.Counts.
+// Memory returns the memory of the replica's machine in bytes: see fsm.Counts.
 func (s *Shard) Memory() (held, free, coming int64) {
 	c := s.machine.Counts()
 	return c.Bytes, c.Free, c.Coming

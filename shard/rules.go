@@ -13,25 +13,26 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
-// Policies are the policies of the cluster's queues, as far as this node knows them. The methods are called often.
+// Policies gives access to the policies of the cluster's queues, as far as this node knows them. Its methods are called
+// often.
 type Policies interface {
-	// Policy returns a queue's policy, nil if it has none. It must not be changed, and its secrets not be logged.
+	// Policy returns a queue's policy, or nil if it has none. The caller must neither change it nor log its secrets.
 	Policy(namespace, queue string) *fsmpb.QueuePolicy
-	// Watch returns all of them, and a channel that is closed when there may be newer ones.
+	// Watch returns all policies and a channel that is closed when there may be newer ones.
 	Watch() (Policed, <-chan struct{})
 }
 
-// Policed is every queue's policy at one version.
+// Policed is the set of all queues' policies at one version.
 type Policed struct {
-	Queues  []*fsmpb.QueuePolicy // sorted by namespace and queue; neither they nor the list may be changed
+	Queues  []*fsmpb.QueuePolicy // sorted by namespace and queue; read-only, with its elements
 	Version uint64               // rises with every change
-	// Known is false after a start until this node has heard of the changes made while it was away. Until then the
-	// policies may be old ones, or none: no rule may be changed because of them, and a queue that the shard's rules hold
-	// stays held.
+	// Known is false from a start until this node has learned the changes made while it was away. Until then the
+	// policies may be old or missing: the leader changes no rule because of them, and a queue that the shard's rules
+	// hold stays held.
 	Known bool
 }
 
-// noPolicies is a cluster whose queues have no policies.
+// noPolicies is the Policies of a cluster whose queues have none.
 type noPolicies struct{}
 
 func (noPolicies) Policy(string, string) *fsmpb.QueuePolicy { return nil }
@@ -41,13 +42,13 @@ func (s *Shard) policyOf(namespace, queue string) *fsmpb.QueuePolicy {
 	return s.cfg.Policies.Policy(namespace, queue)
 }
 
-// maxRules is how many rules one entry sets.
+// maxRules is the number of rules that one entry sets at most.
 const maxRules = 256
 
-// keepRules has the shard's rules follow the queues' policies until the leadership ends.
+// keepRules makes the shard's rules follow the queues' policies until the leadership ends.
 func (l *leadership) keepRules(ctx context.Context) {
 	s := l.shard
-	var of []*fsmpb.QueuePolicy // which the rules are of, once known
+	var of []*fsmpb.QueuePolicy // the policies that the rules follow, once known
 	known := false
 	for {
 		policed, changed := s.cfg.Policies.Watch()
@@ -72,7 +73,7 @@ func (l *leadership) keepRules(ctx context.Context) {
 	}
 }
 
-// setRules has rules applied, a bounded number in an entry. It returns false when the leadership has ended.
+// setRules applies rules, at most maxRules in an entry. It returns false if the leadership ends first.
 func (l *leadership) setRules(ctx context.Context, rules []*fsmpb.QueueRule) bool {
 	for len(rules) > 0 {
 		n := min(len(rules), maxRules)
@@ -86,7 +87,7 @@ func (l *leadership) setRules(ctx context.Context, rules []*fsmpb.QueueRule) boo
 	return true
 }
 
-// ruleDifferences returns what must be set for rules to be those of the policies.
+// ruleDifferences returns the changes that turn rules into the rules of policies.
 func ruleDifferences(rules []*fsmpb.QueueRule, policies []*fsmpb.QueuePolicy) []*fsmpb.QueueRule {
 	have := make(map[dispatch.QueueName]*fsmpb.QueueRule, len(rules))
 	for _, r := range rules {
@@ -113,8 +114,8 @@ func ruleDifferences(rules []*fsmpb.QueueRule, policies []*fsmpb.QueuePolicy) []
 	return differences
 }
 
-// rulesChanged is ruleDifferences for rules that are those of older policies. What did not change is the same policy in
-// both lists, so that one change of thousands of policies costs little more than walking them.
+// rulesChanged is ruleDifferences for rules that follow the older policies old. An unchanged policy is the same pointer
+// in both lists, so that one change among thousands of policies costs little more than a walk over the lists.
 func rulesChanged(old, policies []*fsmpb.QueuePolicy) []*fsmpb.QueueRule {
 	var gone, come []*fsmpb.QueuePolicy
 	for len(old)+len(policies) > 0 {
@@ -137,7 +138,7 @@ func rulesChanged(old, policies []*fsmpb.QueuePolicy) []*fsmpb.QueueRule {
 	return ruleDifferences(rules, come)
 }
 
-// compareFirst compares the names of the first of two lists, one of which may be empty: then the other's comes first.
+// compareFirst compares the names of the first policies of two lists. An empty list orders last; at most one is empty.
 func compareFirst(a, b []*fsmpb.QueuePolicy) int {
 	switch {
 	case len(a) == 0:
@@ -149,13 +150,13 @@ func compareFirst(a, b []*fsmpb.QueuePolicy) int {
 	}
 }
 
-// noRule takes a queue's rule away.
+// noRule returns the rule that removes a queue's rule.
 func noRule(name dispatch.QueueName) *fsmpb.QueueRule {
 	return &fsmpb.QueueRule{Namespace: name.Namespace, Queue: name.Queue}
 }
 
-// heldUnknown returns the queues that the shard's rules hold while it is not known what their policies are; nil if it
-// is known.
+// heldUnknown returns the queues that the shard's rules hold while the node does not know the newest policies, and nil
+// once it knows them.
 func (s *Shard) heldUnknown() map[dispatch.QueueName]bool {
 	if policed, _ := s.cfg.Policies.Watch(); policed.Known {
 		return nil
@@ -169,8 +170,8 @@ func (s *Shard) heldUnknown() map[dispatch.QueueName]bool {
 	return held
 }
 
-// AwaitRules returns once this shard goes by the policies of this version or a later one. A replica that does not lead,
-// or stops leading, has nothing to wait for: the next leader begins with the policies that its node knows.
+// AwaitRules returns once this shard follows the policies of this version or a later one. It returns nil on a replica
+// that does not lead or stops leading: the next leader begins with the policies that its node knows.
 func (s *Shard) AwaitRules(ctx context.Context, version uint64) error {
 	l := s.current()
 	if l == nil {
@@ -186,7 +187,7 @@ func (s *Shard) AwaitRules(ctx context.Context, version uint64) error {
 	}
 }
 
-// mark is a number that only rises, for others to wait for. The zero value is ready for use.
+// mark is a rising number that goroutines can wait for. The zero value is ready for use.
 type mark struct {
 	mu      sync.Mutex
 	at      uint64

@@ -14,7 +14,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// Shard is this node's replica of one shard, and its leader whenever Raft says so.
+// Shard is this node's replica of one shard, and the shard's leader while Raft has elected this node.
 type Shard struct {
 	cfg       Config
 	machine   *fsm.Machine
@@ -28,17 +28,17 @@ type Shard struct {
 	attempts  *attempts
 	metrics   *metrics
 
-	ctx      context.Context // of the background workers
+	ctx      context.Context // ends the background workers
 	cancel   context.CancelFunc
 	workers  sync.WaitGroup
-	caughtUp chan struct{} // closed when this replica first held what its leader had acknowledged
+	caughtUp chan struct{} // closed once this replica has held all that its leader had acknowledged
 
 	closeOnce sync.Once
 	closeErr  error
 }
 
-// Open starts the replica: from its storage, or, if there is nothing and Config.Existing is not set, as a new group of
-// Config.Replicas. On an error nothing is left running; storage and transport are the caller's to close then.
+// Open starts the replica from its storage. If the storage is empty and Config.Existing is not set, it starts a new
+// group of Config.Replicas. Nothing runs after an error, and the caller must close the storage and the transport.
 func Open(cfg Config) (*Shard, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -80,9 +80,10 @@ func (s *Shard) open() error {
 	return nil
 }
 
-// Do has the leader commit commands, and answers each. They keep their order, and no other order is promised beyond the
-// shard's log. Do writes into the commands. Errors are *task.NotLeaderError, task.ErrOverloaded, task.ErrNoRoom and
-// task.ErrNoMemory (nothing was proposed), task.ErrNotProposed and task.ErrUnknown.
+// Do commits commands through the leader and returns one reply per command. The commands keep their order among each
+// other; no order beyond the shard's log is promised. Do writes into the commands. Errors are *task.NotLeaderError,
+// task.ErrOverloaded, task.ErrNoRoom and task.ErrNoMemory (nothing was proposed), task.ErrNotProposed and
+// task.ErrUnknown.
 func (s *Shard) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	if lack := s.lacking(); lack != nil {
 		return s.doInPlace(ctx, cmds, lack)
@@ -123,7 +124,7 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	return c.replies
 }
 
-// refuse is the answer to so many commands, of which none was proposed.
+// refuse returns the replies of a call that was not proposed, and counts overload.
 func (s *Shard) refuse(commands int, err error) []task.Reply {
 	if errors.Is(err, task.ErrOverloaded) {
 		s.metrics.refused.Add(float64(commands))
@@ -131,7 +132,7 @@ func (s *Shard) refuse(commands int, err error) []task.Reply {
 	return refuse(commands, err)
 }
 
-// leadership returns the running one. If Raft has just made this node leader it waits for the shard to notice.
+// leadership returns the running leadership. If Raft has just elected this node, it waits for the shard to notice.
 func (s *Shard) leadership(ctx context.Context) (*leadership, error) {
 	for {
 		l, changed := s.incumbent.get()
@@ -151,14 +152,14 @@ func (s *Shard) leadership(ctx context.Context) (*leadership, error) {
 	}
 }
 
-// Close gives the leadership away, if there is anybody well to take it, stops the replica, lets running attempts end
-// until ctx does, and closes the stores and the transport.
+// Close gives the leadership to a voter that is well, if there is one, and stops the replica. It lets running attempts
+// end until ctx does, and closes the stores and the transport.
 func (s *Shard) Close(ctx context.Context) error {
 	s.closeOnce.Do(func() { s.closeErr = s.close(ctx) })
 	return s.closeErr
 }
 
-// attemptsEnd is how long cancelled attempts have to return.
+// attemptsEnd is the time that cancelled attempts have to return.
 const attemptsEnd = time.Second
 
 func (s *Shard) close(ctx context.Context) error {
@@ -182,7 +183,7 @@ func (s *Shard) close(ctx context.Context) error {
 	return nil
 }
 
-// leave gives the leadership away. That it fails is no error: the others will elect somebody.
+// leave gives the leadership away. A failure is no error: the other voters will elect a leader.
 func (s *Shard) leave(ctx context.Context) {
 	l := s.current()
 	if l == nil || ctx.Err() != nil {

@@ -13,20 +13,20 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// snapshotMagic begins every snapshot, with its format's version as the last byte.
+// snapshotMagic begins every snapshot. Its last byte is the version of the format.
 const snapshotMagic = "belfry-\x01"
 
-// snapshotHeaderBytes: the magic, and index and term in big endian.
+// snapshotHeaderBytes is the size of the magic, and of index and term in big endian.
 const snapshotHeaderBytes = len(snapshotMagic) + 16
 
-// snapshot is one marked state of the machine, on its way to a file. Persist runs beside further entries, and perhaps a
-// Restore; Release may come without it.
+// snapshot is one marked state of the machine on its way to a file. WriteTo runs beside further entries and perhaps a
+// Restore. Release may come without a WriteTo.
 type snapshot struct {
 	index, term uint64
 	machine     *fsm.Snapshot
 }
 
-// WriteTo writes header and state.
+// WriteTo writes the header and the state.
 func (s *snapshot) WriteTo(w io.Writer) (int64, error) {
 	header := make([]byte, 0, snapshotHeaderBytes)
 	header = append(header, snapshotMagic...)
@@ -40,7 +40,7 @@ func (s *snapshot) WriteTo(w io.Writer) (int64, error) {
 	return int64(n) + written, err
 }
 
-// Release ends the tracking of what changed since.
+// Release ends the tracking of changes since the mark.
 func (s *snapshot) Release() { s.machine.Release() }
 
 func readSnapshotHeader(r io.Reader) (index, term uint64, err error) {
@@ -55,8 +55,7 @@ func readSnapshotHeader(r io.Reader) (index, term uint64, err error) {
 	return binary.BigEndian.Uint64(rest), binary.BigEndian.Uint64(rest[8:]), nil
 }
 
-// ReadSnapshot makes a machine of a snapshot that some replica of a shard has written, and tells for which Raft index
-// it stands.
+// ReadSnapshot builds a machine from a snapshot of any replica of the shard, and returns the snapshot's Raft index.
 func ReadSnapshot(shard uint32, r io.Reader) (m *fsm.Machine, index uint64, err error) {
 	index, _, err = readSnapshotHeader(r)
 	if err != nil {
@@ -66,12 +65,12 @@ func ReadSnapshot(shard uint32, r io.Reader) (m *fsm.Machine, index uint64, err 
 	return m, index, m.Restore(r)
 }
 
-// snapshotRetry is how long a failed snapshot waits before the next try.
+// snapshotRetry is the pause after a failed snapshot.
 const snapshotRetry = 10 * time.Second
 
-// snapshotter takes a snapshot whenever enough log has piled up. Raft's own trigger counts entries, which may be a few
-// bytes or a megabyte. A barred replica takes none: its state is wrong, and the log that it was made of, on the last
-// snapshot from before, may yet give the right one.
+// snapshotter takes a snapshot whenever the log has grown enough. Raft's own trigger counts entries, each of which may
+// be a few bytes or a megabyte. A barred replica takes none: its state is wrong, and its log on top of the last good
+// snapshot may yet rebuild the right state.
 func (s *Shard) snapshotter(ctx context.Context) {
 	for {
 		select {
@@ -91,15 +90,15 @@ func (s *Shard) snapshotter(ctx context.Context) {
 
 func (s *Shard) snapshotDue() bool { return s.logOutgrown() >= 1 }
 
-// logOutgrown weighs the log against the state: writing a snapshot costs as much as its state is large, so that the log
-// may grow as large before the next one. From 1 on that is due.
+// logOutgrown returns the ratio of the log's size to the size that makes a snapshot due. Writing a snapshot costs as
+// much as the state is large, so the due size grows with the state.
 func (s *Shard) logOutgrown() float64 {
 	state := s.cfg.SnapshotPart * float64(s.machine.Counts().Bytes)
 	return float64(s.group.LogBytes()) / max(float64(s.cfg.SnapshotLog), state)
 }
 
-// snapshotUrgency returns how many times the log has the size that made a snapshot due. A node without memory for more
-// tasks is in the greatest hurry: memory freed while a snapshot is written stays in use until that is done.
+// snapshotUrgency returns the ratio of the log's size to the size that makes a snapshot due. A node without memory for
+// more tasks gets the highest urgency: memory freed during a snapshot stays in use until the snapshot is done.
 func (s *Shard) snapshotUrgency() float64 {
 	if errors.Is(s.lacking(), task.ErrNoMemory) {
 		return raftgroup.SnapshotLate
@@ -125,7 +124,7 @@ func (s *Shard) takeSnapshot(ctx context.Context) error {
 	return nil
 }
 
-// sleep waits for d, or for ctx, and tells whether ctx is still good.
+// sleep waits for d or for ctx, and reports whether ctx is still live.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

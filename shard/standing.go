@@ -13,8 +13,8 @@ type Standing int
 // The standings, the fittest first.
 const (
 	Willing   Standing = iota
-	Reluctant          // it leads while nobody else can: its node has trouble
-	Barred             // it does not serve as a leader, nor answer stale reads: its state is wrong
+	Reluctant          // leads only while no other replica can: its node has trouble
+	Barred             // neither serves as a leader nor answers stale reads: its state is wrong
 )
 
 func (s Standing) String() string {
@@ -28,7 +28,7 @@ func (s Standing) String() string {
 	}
 }
 
-// standing holds a replica's present one.
+// standing holds a replica's present Standing.
 type standing struct {
 	mu      sync.Mutex
 	is      Standing
@@ -42,7 +42,7 @@ func (s *standing) now() Standing {
 	return is
 }
 
-// watch also returns a channel that is closed when it changes.
+// watch returns the standing and a channel that is closed when it changes.
 func (s *standing) watch() (Standing, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,9 +61,9 @@ func (s *standing) set(is Standing) (changed bool) {
 	return true
 }
 
-// SetStanding says how fit this replica is to lead. It follows as before, and its vote counts as before: the log is
-// another thing than the state that was made of it. One that is not willing lets others be elected first, and gives a
-// leadership that it has or gets to one of those that Config.MayLead allows.
+// SetStanding sets the fitness of this replica to lead. The replica follows and votes as before, because its log may be
+// right even if its state is wrong. A replica that is not willing lets others be elected first, and gives a leadership
+// that it has or gets to a voter that Config.MayLead allows.
 func (s *Shard) SetStanding(to Standing) {
 	if !s.standing.set(to) {
 		return
@@ -71,8 +71,8 @@ func (s *Shard) SetStanding(to Standing) {
 	s.cfg.Logger.Info("standing changed", "to", to)
 }
 
-// stepAsideEvery is how often a leader that is not willing looks for somebody else. After a transfer that failed it
-// waits longer each time: attempts are held back during one.
+// stepAsideEvery is the pause between tries of an unwilling leader to find another one. The pause doubles up to
+// stepAsideLate after each try, because a transfer holds attempts back.
 const (
 	stepAsideEvery = time.Second
 	stepAsideLate  = 30 * time.Second
@@ -80,8 +80,8 @@ const (
 
 var errBarred = errors.New("this replica may not lead")
 
-// stepAside gives the leadership away while this replica is not willing to have it. One that is barred and finds nobody
-// ends it: the next one of this node waits, see clearToLead.
+// stepAside gives the leadership away while this replica is not willing. A barred replica ends its leadership even if
+// it finds no other leader. This node's next leadership then waits in clearToLead.
 func (l *leadership) stepAside(ctx context.Context) {
 	pause := stepAsideEvery
 	for ctx.Err() == nil {
@@ -104,8 +104,8 @@ func (l *leadership) stepAside(ctx context.Context) {
 	}
 }
 
-// clearToLead waits while this replica is barred, and offers the leadership to others meanwhile. It returns false when
-// the leadership has ended.
+// clearToLead waits while this replica is barred, and offers the leadership to others meanwhile. It returns false if
+// the leadership ends first.
 func (l *leadership) clearToLead(ctx context.Context) bool {
 	for l.shard.standing.now() == Barred {
 		l.shard.cfg.Logger.Warn("this replica may not lead, and was elected")

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// Status is what one replica knows of itself and its group.
+// Status describes one replica and its view of the group.
 type Status struct {
 	ID     uint32
 	NodeID string
@@ -17,20 +17,20 @@ type Status struct {
 	State  string // leader, follower, candidate or shutdown
 	Voters []string
 
-	Applied     uint64 // Raft index of the last entry that the machine has applied,
-	Commands    uint64 // how many commands it had applied then, in the shard's life,
-	Hash        uint64 // and its state's hash
+	Applied     uint64 // Raft index of the last entry that the machine has applied
+	Commands    uint64 // commands applied up to that entry, in the shard's life
+	Hash        uint64 // hash of the state after that entry
 	Counts      fsm.Counts
 	Standing    Standing
 	Position    time.Time
-	LogBytes    uint64 // appended since the start
+	LogBytes    uint64 // bytes appended since the start
 	CaughtUp    bool
-	LastContact time.Time // follower: when it last heard from its leader; zero: never
+	LastContact time.Time // on a follower: when it last heard from its leader; zero: never
 
-	// Of the leader only.
+	// The fields below are set on the leader only.
 	Open      bool // the Takeover is done, and calls are answered
 	Pending   int64
-	Running   int // attempts
+	Running   int // number of running attempts
 	CommitP50 time.Duration
 	CommitP99 time.Duration
 	Horizon   time.Duration
@@ -40,8 +40,8 @@ type Status struct {
 // PeerStatus is another voter as the leader sees it.
 type PeerStatus struct {
 	NodeID  string
-	Contact time.Time // when the last request left that it answered; zero: none in this term
-	Lag     uint64    // log entries that it lacked then
+	Contact time.Time // when the leader sent the last request that the voter answered; zero: none in this term
+	Lag     uint64    // log entries that the voter lacked then
 }
 
 // Status describes this replica.
@@ -80,26 +80,26 @@ func (s *Shard) peers(voters []string, term uint64) []PeerStatus {
 	return peers
 }
 
-// Leader returns the leader that this replica knows of, empty if none, and its own current term.
+// Leader returns the leader that this replica knows of, empty if none, and the replica's current term.
 func (s *Shard) Leader() (nodeID string, term uint64) { return s.group.Leader() }
 
-// IsLeader tells whether this node leads the shard and answers calls. It may have been deposed without knowing yet.
+// IsLeader reports whether this node leads the shard and answers calls. Another node may have deposed it unnoticed.
 func (s *Shard) IsLeader() bool {
 	l := s.current()
 	return l != nil && l.term.Load() > 0
 }
 
-// ID is the shard's.
+// ID returns the shard's id.
 func (s *Shard) ID() uint32 { return s.cfg.ID }
 
-// Applied is the Raft index of the last entry that the machine has applied.
+// Applied returns the Raft index of the last entry that the machine has applied.
 func (s *Shard) Applied() uint64 { return s.applier.checkpoints.newest().Index }
 
-// Standing is how fit this replica is to lead.
+// Standing returns this replica's fitness to lead.
 func (s *Shard) Standing() Standing { return s.standing.now() }
 
-// Checkpoints returns the fingerprints of the machine at fixed Raft indexes from this one on, as far as they are kept,
-// and the newest of all, by rising index.
+// Checkpoints returns the kept fingerprints at fixed Raft indexes of at least from, and the newest fingerprint, by
+// rising index.
 func (s *Shard) Checkpoints(from uint64) []Checkpoint { return s.applier.checkpoints.from(from) }
 
 // CheckpointAt returns the fingerprint at one Raft index; ok is false if none is kept.
@@ -107,22 +107,23 @@ func (s *Shard) CheckpointAt(index uint64) (_ Checkpoint, ok bool) {
 	return s.applier.checkpoints.at(index)
 }
 
-// Restores is how often this replica's state was replaced by a snapshot's, the one that it started from included.
+// Restores returns how often a snapshot replaced this replica's state, its start from a snapshot included.
 func (s *Shard) Restores() uint64 { return s.applier.restores.Load() }
 
-// CaughtUp is closed once this replica has held, at some time since its start, what its leader had acknowledged.
+// CaughtUp returns a channel that is closed once this replica has held, at some time since its start, all that its
+// leader had acknowledged.
 func (s *Shard) CaughtUp() <-chan struct{} { return s.caughtUp }
 
 const (
 	caughtUpPoll = 50 * time.Millisecond
-	// recently: an entry that its leader appended so short a time ago is news, not history.
+	// recently is the age below which an appended entry is new rather than part of the backlog.
 	recently = time.Second
 )
 
-// awaitCaughtUp closes caughtUp. There is no message that says so, hence two signs: entries that arrive are fresh, or
-// none arrive although the leader is there and everything is applied.
+// awaitCaughtUp closes caughtUp. Raft has no message for it, hence two signs: arriving entries are fresh, or none
+// arrives although the leader is in touch and every entry is applied.
 func (s *Shard) awaitCaughtUp(ctx context.Context) {
-	quiet := 0 // polls in a row without news
+	quiet := 0 // consecutive polls without a new entry
 	var last uint64
 	for sleep(ctx, caughtUpPoll) {
 		if s.IsLeader() {
@@ -150,7 +151,7 @@ func isIdleFollower(s raftgroup.Stats) bool {
 		s.Committed > 0 && s.Taken >= s.Committed && s.Last == s.Committed
 }
 
-// isFresh reports whether the last entry applied is news, and no committed entry is left.
+// isFresh reports whether the last appended entry is recent and every committed entry is applied.
 func (s *Shard) isFresh(now raftgroup.Stats) bool {
 	return now.Leader != "" && !now.AppendedAt.IsZero() && time.Since(now.AppendedAt) < recently &&
 		s.applier.index.Load() >= now.Committed

@@ -8,20 +8,19 @@ import (
 )
 
 const (
-	// checkPause is how long after a failed comparison of clocks the next one begins.
+	// checkPause is the pause after a failed comparison of clocks.
 	checkPause = 500 * time.Millisecond
 	never      = math.MaxInt64
 )
 
-// ticker has the wheel moved, by Advance commands, a horizon ahead of the clock. It never wakes while the wheel is
-// empty.
+// ticker moves the wheel, by Advance commands, one horizon ahead of the clock. It never wakes while the wheel is empty.
 type ticker struct {
 	lead  *leadership
 	shard *Shard
-	// next is the wheel's next event that the ticker has seen, in Unix milliseconds; never: none.
+	// next is the time of the wheel's next event that the ticker has seen, in Unix milliseconds; never: none.
 	next    atomic.Int64
-	changed chan struct{} // capacity 1: there is an earlier one
-	last    time.Time     // when the last Advance was asked for
+	changed chan struct{} // capacity 1: the wheel has an earlier event
+	last    time.Time     // when the ticker last asked for an Advance
 }
 
 func newTicker(l *leadership) *ticker {
@@ -30,14 +29,15 @@ func newTicker(l *leadership) *ticker {
 	return t
 }
 
-// look is called after each entry; it wakes the ticker only for an event before the one it sleeps for.
+// look wakes the ticker if the wheel has an earlier event than the one it sleeps for. The proposer calls it after each
+// entry.
 func (t *ticker) look() {
 	if due, ok := t.shard.machine.Next(); ok && due < t.next.Load() {
 		wake(t.changed)
 	}
 }
 
-// run works until the leadership ends.
+// run asks for Advances until the leadership ends.
 func (t *ticker) run(ctx context.Context) {
 	for t.waitForDue(ctx) {
 		select {
@@ -62,8 +62,8 @@ func (t *ticker) ask() <-chan advanced {
 	return t.lead.proposer.intake.requestAdvance()
 }
 
-// waitForDue sleeps until the wheel's next event is less than a horizon away, and the last Advance at least half a
-// horizon. It returns false when the leadership has ended.
+// waitForDue sleeps until the wheel's next event is less than a horizon away and the last Advance at least half a
+// horizon ago. It returns false when the leadership has ended.
 func (t *ticker) waitForDue(ctx context.Context) bool {
 	for {
 		due, ok := t.shard.machine.Next()
@@ -73,7 +73,7 @@ func (t *ticker) waitForDue(ctx context.Context) bool {
 		t.next.Store(due)
 		wait := t.untilAdvance(due)
 		if again, ok := t.shard.machine.Next(); ok && again < due {
-			continue // an entry came between the two lines above; look was not told
+			continue // an entry was applied since the first Next, and its look compared with the old next
 		}
 		if wait <= 0 {
 			return ctx.Err() == nil
@@ -90,14 +90,14 @@ func (t *ticker) untilAdvance(due int64) time.Duration {
 	}
 	horizon := t.shard.latencies.horizon()
 	now, inOrder := t.shard.clock.now()
-	if !inOrder { // what is due is not known. The Advance will not be made, and the clock be looked into
+	if !inOrder { // the time until due is unknown; the next Advance pauses and has the clock compared
 		return horizon/2 - time.Since(t.last)
 	}
 	wait := max(time.UnixMilli(due).Sub(now)-horizon, horizon/2-time.Since(t.last))
 	return min(wait, t.shard.cfg.Timing.ClockLook)
 }
 
-// sleep waits for d, less if there is news. It returns false when the leadership has ended.
+// sleep waits for d or an earlier event. It returns false when the leadership has ended.
 func (t *ticker) sleep(ctx context.Context, d time.Duration) bool {
 	var expired <-chan time.Time
 	if d != never {
@@ -114,7 +114,7 @@ func (t *ticker) sleep(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
-// awaitClock waits until a majority of the voters agrees with a clock that has jumped.
+// awaitClock waits until a majority of the voters agrees with the time of a clock that has jumped.
 func (t *ticker) awaitClock(ctx context.Context) {
 	t.shard.metrics.clockPauses.Inc()
 	t.shard.cfg.Logger.Warn("the clock was set: nothing is fired until others agree with it")

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// closeEnough is how many log entries a voter may be behind when leadership is about to be given to it. The rest
-// reaches it while nothing is proposed.
+// closeEnough is the number of log entries that a voter may lack when it is chosen as the next leader. The rest reaches
+// it while nothing is proposed.
 const closeEnough = 64
 
-// Transfer gives the leadership to another voter. Calls wait meanwhile, and go on here if it fails.
+// Transfer gives the leadership to another voter. Calls wait meanwhile, and continue here if the transfer fails.
 func (s *Shard) Transfer(ctx context.Context, to string) error {
 	l := s.current()
 	if l == nil {
@@ -21,14 +21,15 @@ func (s *Shard) Transfer(ctx context.Context, to string) error {
 	return l.transfer(ctx, to, s.cfg.Timing.Patience, true)
 }
 
-// politeDrain is how long a transfer that is not urgent holds new attempts back: too short to be noticed.
+// politeDrain is the time for which a transfer that is not urgent holds new attempts back. It is too short to be
+// noticed.
 const politeDrain = 20 * time.Millisecond
 
-// errAttemptsRunning ends a transfer that is not urgent.
+// errAttemptsRunning is the reason why a transfer that is not urgent gives up.
 var errAttemptsRunning = errors.New("attempts are running that the next leader would repeat")
 
-// transfer hands the leadership over. patience is how long it waits for a moment without running attempts, which would
-// be repeated by the next leader. An urgent transfer goes on all the same.
+// transfer gives the leadership to the node to. It waits up to patience for a moment without running attempts, because
+// the next leader would repeat running ones. An urgent transfer goes on even if no such moment comes.
 func (l *leadership) transfer(ctx context.Context, to string, patience time.Duration, urgent bool) error {
 	if !l.moving.TryLock() {
 		return errors.New("another transfer is under way")
@@ -54,15 +55,15 @@ func (l *leadership) transfer(ctx context.Context, to string, patience time.Dura
 	return nil
 }
 
-// calm waits for a moment without running attempts, but no longer than that, and tells whether there was one.
+// calm waits up to patience for a moment without running attempts, and reports whether it came.
 func (l *leadership) calm(ctx context.Context, patience time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return l.shard.attempts.wait(ctx) == nil
 }
 
-// handOver stops proposing before Raft begins: a transfer during which entries must still be replicated can leave Raft
-// refusing entries for ever (hashicorp/raft issue 696).
+// handOver stops proposing before Raft's transfer begins. A transfer during which entries must still be replicated can
+// leave Raft refusing entries for ever (hashicorp/raft issue 696).
 func (l *leadership) handOver(ctx context.Context, to string, urgent bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*l.shard.cfg.Timing.Election)
 	defer cancel()
@@ -79,8 +80,8 @@ func (l *leadership) handOver(ctx context.Context, to string, urgent bool) error
 	return err
 }
 
-// politePart is for what part of an election timeout, which is some round trips, a transfer that is not urgent lets
-// calls wait for the last entries to reach the other voter.
+// politePart is the divisor of the election timeout, itself some round trips, that limits how long a transfer that is
+// not urgent keeps calls waiting for the last entries to reach the other voter.
 const politePart = 6
 
 func (l *leadership) levelWith(ctx context.Context, to string, urgent bool) error {
@@ -92,7 +93,7 @@ func (l *leadership) levelWith(ctx context.Context, to string, urgent bool) erro
 	return l.shard.group.CatchUp(ctx, to)
 }
 
-// giveTo hands over while nothing is proposed.
+// giveTo runs Raft's transfer while nothing is proposed.
 func (l *leadership) giveTo(ctx context.Context, to string) error {
 	s := l.shard
 	if err := s.group.Transfer(ctx, to); err != nil {
@@ -106,8 +107,8 @@ func (l *leadership) giveTo(ctx context.Context, to string) error {
 	}
 }
 
-// goHome gives the leadership to the preferred node once that has been well for a while. After a transfer that failed
-// it waits longer each time.
+// goHome gives the leadership to the preferred node once that node has been well for a while. The pause doubles after
+// each failed transfer.
 func (l *leadership) goHome(ctx context.Context) {
 	s := l.shard
 	home, calm := s.cfg.Preferred, s.cfg.Timing.Calm
@@ -126,8 +127,9 @@ func (l *leadership) goHome(ctx context.Context) {
 	}
 }
 
-// awaitThere returns when a node has been there for so long without a break, and false when the leadership has ended. A
-// node that has just started has its whole log to apply, and as a leader would answer no call before that.
+// awaitThere waits until a node has been in touch for the duration long without a break. It returns false if the
+// leadership ends first. A node that has just started must apply its whole log, and would answer no call before that as
+// a leader.
 func (l *leadership) awaitThere(ctx context.Context, node string, long time.Duration) bool {
 	s := l.shard
 	for since := time.Now(); time.Since(since) < long; {
@@ -141,22 +143,22 @@ func (l *leadership) awaitThere(ctx context.Context, node string, long time.Dura
 	return ctx.Err() == nil
 }
 
-// homingTurns is into how many turns of a while the shards of a node that is back are parted: calls wait during a
-// transfer, and wait longer if a third of all shards is moved at the same moment.
+// homingTurns is the number of turns in which the shards of a returning node move home. Calls wait during a transfer,
+// and would wait longer if a third of all shards moved at the same moment.
 const homingTurns = 8
 
 func (s *Shard) homingTurn() time.Duration {
 	return s.cfg.Timing.Calm / homingTurns * time.Duration(s.cfg.ID%homingTurns)
 }
 
-// isWell reports whether a voter could lead: it is fit for it, it answers, and its log was close to this one's when it
-// last did. Entries appended since would count against it too, and under load they are more than closeEnough from one
-// heartbeat to the next.
+// isWell reports whether a voter could lead: it is fit, it answers, and its log was close to this one's at its last
+// answer. Entries appended since its last answer do not count, because under load more than closeEnough come between
+// two heartbeats.
 func (s *Shard) isWell(node string, term uint64) bool {
 	return s.isThere(node, term) && s.group.Peer(node, term).Lacked <= closeEnough
 }
 
-// isThere reports whether a voter is fit to lead, as far as is known, and answers.
+// isThere reports whether a voter answers and is fit to lead as far as this node knows.
 func (s *Shard) isThere(node string, term uint64) bool {
 	if s.cfg.MayLead != nil && !s.cfg.MayLead(node) {
 		return false
@@ -165,8 +167,8 @@ func (s *Shard) isThere(node string, term uint64) bool {
 	return !contact.IsZero() && time.Since(contact) <= s.cfg.Timing.Lease
 }
 
-// bestPeer returns the voter that should lead if this node may not: the preferred one, or the one with the most log.
-// Empty: none is well.
+// bestPeer returns the voter that should lead in place of this node: the preferred one, or else the one that lacks the
+// fewest entries. It returns "" if no other voter is well.
 func (s *Shard) bestPeer(term uint64) string {
 	best := ""
 	for _, node := range s.Voters() {

@@ -10,18 +10,18 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// maxRetryAfter is how far a receiver may put off the next attempt.
+// maxRetryAfter is the longest delay that a receiver may ask for before the next attempt.
 const maxRetryAfter = 24 * time.Hour
 
-// plan holds the terms of a task's attempts: its own, else its queue's, else the defaults.
+// plan holds the terms of a task's attempts: the task's own, else its queue's, else the defaults.
 type plan struct {
 	timeout                time.Duration // of the whole attempt
 	maxAttempts            uint32
 	minBackoff, maxBackoff time.Duration
-	delaysMs               []int64 // in place of a backoff; nil: there are none
+	delaysMs               []int64 // delays used in place of the backoff; nil: none
 }
 
-// planOf puts a task's plan together.
+// planOf returns the plan of a task in the given queue.
 func (p Policy) planOf(t *fsmpb.Task, queue *fsmpb.QueuePolicy) plan {
 	spec := t.GetSpec()
 	terms := task.TermsOf(spec.GetTarget(), spec.GetRetry()).
@@ -39,7 +39,7 @@ func (p Policy) planOf(t *fsmpb.Task, queue *fsmpb.QueuePolicy) plan {
 	}
 }
 
-// backoff returns the wait after the n-th failed attempt, n at least 1. A listed delay is exact, with no jitter.
+// backoff returns the wait after the n-th failed attempt, for n of at least 1. A listed delay is exact, without jitter.
 func (r plan) backoff(n uint32) time.Duration {
 	if listed := len(r.delaysMs); listed > 0 {
 		return time.Duration(r.delaysMs[min(max(int(n), 1), listed)-1]) * time.Millisecond
@@ -47,7 +47,7 @@ func (r plan) backoff(n uint32) time.Duration {
 	return backoff(n, r.minBackoff, r.maxBackoff, rand.Float64())
 }
 
-// verdict decides what an attempt's outcome means for its task. Fence and occurrence are filled in by newSettle.
+// verdict returns the settle for an attempt's outcome. newSettle fills in the fence and the occurrence.
 func (p Policy) verdict(t *fsmpb.Task, r plan, out task.Outcome, now time.Time) *fsmpb.Settle {
 	s := &fsmpb.Settle{Error: cutError(out.Error)}
 	switch {
@@ -63,12 +63,12 @@ func (p Policy) verdict(t *fsmpb.Task, r plan, out task.Outcome, now time.Time) 
 	return s
 }
 
-// notBefore is the first whole Unix millisecond that is no earlier.
+// notBefore returns at in Unix milliseconds, rounded up.
 func notBefore(at time.Time) int64 { return at.Add(time.Millisecond - 1).UnixMilli() }
 
-// backoff grows exponentially and is spread over half of its range ("equal jitter", M. Brooker, "Exponential Backoff
-// And Jitter", AWS 2015): after n failures evenly from least*2^(n-1) to twice that, never under least and never over
-// most. spread is in [0, 1).
+// backoff returns an exponentially growing wait with "equal jitter" (M. Brooker, "Exponential Backoff And Jitter", AWS
+// 2015). After n failures it lies evenly between least*2^(n-1) and twice that, never under least and never over most.
+// spread is in [0, 1).
 func backoff(n uint32, least, most time.Duration, spread float64) time.Duration {
 	most = max(least, most)
 	top := most
@@ -79,8 +79,8 @@ func backoff(n uint32, least, most time.Duration, spread float64) time.Duration 
 	return bottom + time.Duration(spread*float64(top-bottom))
 }
 
-// stopped settles a grant whose attempt may not begin because the task was cancelled: the machine ends it as cancelled.
-// If something else has superseded the grant, the settle is stale and changes nothing.
+// stopped returns the settle of a grant whose attempt may not start because the task was cancelled. The machine then
+// ends the task as cancelled. If the grant was superseded otherwise, the settle is stale and changes nothing.
 func stopped(now time.Time) *fsmpb.Settle {
 	return &fsmpb.Settle{
 		Verdict: fsmpb.Verdict_VERDICT_RETRY, RetryAtMs: now.UnixMilli(),
@@ -88,15 +88,15 @@ func stopped(now time.Time) *fsmpb.Settle {
 	}
 }
 
-// released gives a grant back whose attempt did not begin; it does not count. A task that was cancelled meanwhile ends
-// with it.
+// released returns the settle that gives a grant back whose attempt did not start. The attempt does not count. A task
+// cancelled meanwhile ends with this settle.
 func released() *fsmpb.Settle { return &fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_RELEASED} }
 
 func verdictName(v fsmpb.Verdict) string {
 	return strings.ToLower(strings.TrimPrefix(v.String(), "VERDICT_"))
 }
 
-// cutError makes a text fit for the log: valid, and no longer than is kept.
+// cutError returns text as valid UTF-8 of at most task.MaxErrorBytes, for the log.
 func cutError(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= task.MaxErrorBytes {
@@ -105,11 +105,11 @@ func cutError(text string) string {
 	return strings.ToValidUTF8(text[:task.MaxErrorBytes], "")
 }
 
-// allowance is added to ends that must not come early. When an end comes, the wheel may be further ahead of the clock
-// than it is now, and the entry's instant, from which the end counts, was cut to a millisecond.
+// allowance is added to ends that must not come early. At the end, the wheel may run further ahead of the clock than
+// now. The entry's instant, from which the end counts, was also cut to a millisecond.
 const allowance = maxHorizon + time.Millisecond
 
-// policy is the policy as commands carry it.
+// policy returns the configured policy in the form that commands carry.
 func (s *Shard) policy() *fsmpb.Policy {
 	p := s.cfg.Policy
 	return &fsmpb.Policy{
@@ -123,12 +123,12 @@ func (s *Shard) policy() *fsmpb.Policy {
 	}
 }
 
-// droppedAtOnce bounds the tombstones that one entry drops, in bytes: a thousand of them, about a millisecond.
+// droppedAtOnce limits the bytes of tombstones that one entry drops: about a thousand tombstones, about a millisecond.
 const droppedAtOnce = 256 << 10
 
-// tombstoneBound is what all tombstones may take. A leader that allows far less than the one before it comes down to
-// that step by step: a million dropped by one command would keep all else waiting for a second. Replicas drop all that
-// is over the bound in their log, so the leader has to be slow.
+// tombstoneBound returns the limit on the bytes of all tombstones, 0 for none. A leader whose limit is far below the
+// previous leader's lowers it step by step: a command that drops a million tombstones would block all others for a
+// second. Replicas drop everything above the limit in their log, so the leader has to be slow.
 func (s *Shard) tombstoneBound() int64 {
 	bound := s.cfg.Policy.TombstoneBytes
 	if bound == 0 {
@@ -137,7 +137,7 @@ func (s *Shard) tombstoneBound() int64 {
 	return max(bound, s.machine.TombstoneBytes()-droppedAtOnce)
 }
 
-// unstartable says why a grant is not begun, or nil.
+// unstartable returns the reason why an attempt must not start, or nil.
 func (r plan) unstartable(leaseEnd, now time.Time) error {
 	if left, need := leaseEnd.Sub(now), r.timeout; left < need {
 		return fmt.Errorf("only %v of the lease are left for an attempt of up to %v", left, need)

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// verifier proves that this node leads, in rounds. A reader that comes while a round runs waits for the next one, so a
-// round always begins after all of its readers have read.
+// verifier proves in rounds that this node leads. A reader that comes during a round waits for the next one, so that
+// every round begins after all of its readers have read.
 type verifier struct {
 	lead *leadership
 
 	mu      sync.Mutex
-	next    *round // not begun; nil: no reader waits for one
+	next    *round // not yet begun; nil: no reader waits for one
 	running bool
 }
 
