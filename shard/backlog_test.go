@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// How package dispatch grants a backlog.
+// The limits with which package dispatch grants a backlog.
 const (
 	burst     = 512
 	minRest   = 5 * time.Millisecond
@@ -18,7 +18,7 @@ const (
 	usersStay = time.Second
 )
 
-// mustWait schedules tasks of a queue without consumers, and has them come due.
+// mustWait schedules due tasks of a queue without consumers.
 func mustWait(t *testing.T, n *node, queue string, tasks int) {
 	t.Helper()
 	var cmds []*fsmpb.Command
@@ -29,7 +29,7 @@ func mustWait(t *testing.T, n *node, queue string, tasks int) {
 	time.Sleep(2 * usersStay)
 }
 
-// bursts is how many tasks came together, and when.
+// bursts returns the number of tasks that came together, and the instant, for each burst.
 func (p *puller) bursts() (sizes []int, at []time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,8 +44,8 @@ func (p *puller) bursts() (sizes []int, at []time.Time) {
 
 const backlog = 6*burst + 1
 
-// TestBacklogRestsForUsers: while users call, a backlog is handed over in bursts with rests between them, of which each
-// queue with one has its turn, and what comes due elsewhere is not held up.
+// TestBacklogRestsForUsers checks that a backlog is handed over in bursts with rests between them while users call.
+// Each queue with a backlog has its turn, and tasks that come due elsewhere are not delayed.
 func TestBacklogRestsForUsers(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
 		mustWait(t, n, "red", backlog)
@@ -70,7 +70,7 @@ func TestBacklogRestsForUsers(t *testing.T) {
 		}
 		all := slices.Concat(red.at, blue.at)
 		slices.SortFunc(all, time.Time.Compare)
-		for i := burst; i < len(all)-2*burst; i++ { // the last of each queue's are no backlog any more
+		for i := burst; i < len(all)-2*burst; i++ { // the last burst of each queue is no backlog any more
 			if gap := all[i].Sub(all[i-burst]); gap < minRest {
 				t.Fatalf("%d tasks within %v", burst+1, gap)
 			}
@@ -81,7 +81,7 @@ func TestBacklogRestsForUsers(t *testing.T) {
 	})
 }
 
-// TestBacklogAlone: nobody rests for consumers who say what became of their tasks.
+// TestBacklogAlone checks that consumers who only settle their tasks cause no rests.
 func TestBacklogAlone(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
 		mustWait(t, n, "red", 1)

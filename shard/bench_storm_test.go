@@ -12,18 +12,18 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// Of BenchmarkConsumerStorm.
+// The load of BenchmarkConsumerStorm.
 const (
 	stormShards = 12
-	stormTasks  = 50_000 / stormShards // due at once, in each shard
-	stormProbes = 200                  // a second, in each shard
+	stormTasks  = 50_000 / stormShards // tasks due at once, in each shard
+	stormProbes = 200                  // single schedules a second, in each shard
 	stormLasts  = 1500 * time.Millisecond
-	stormIn     = 5 * time.Second // in which all is made ready
+	stormIn     = 5 * time.Second // time to prepare all shards
 )
 
-// BenchmarkConsumerStorm has 50 000 tasks of 12 shards come due in one millisecond, which consumers take and
-// acknowledge, all replicas on real files in this process: how long it takes until all are done, and how long single
-// schedules take meanwhile, counted from when they were meant.
+// BenchmarkConsumerStorm has 50 000 tasks of 12 shards come due in one millisecond. Consumers take and acknowledge
+// them; all replicas run on real files in this process. It measures the time until all tasks are settled, and the
+// latency of single schedules meanwhile, from their intended instants.
 func BenchmarkConsumerStorm(b *testing.B) {
 	var latencies []time.Duration
 	var drained time.Duration
@@ -56,10 +56,10 @@ func BenchmarkConsumerStorm(b *testing.B) {
 	b.ReportMetric(at(1), "ms-max")
 }
 
-// stormInShard plays one shard's part, when all are ready.
+// stormInShard runs one shard's part of the storm once all shards are ready.
 func stormInShard(b *testing.B, due time.Time, ready *sync.WaitGroup) (drained time.Duration, probes []time.Duration) {
 	isReady := sync.OnceFunc(ready.Done)
-	defer isReady() // also when this shard has failed: the others wait
+	defer isReady() // a failed shard counts as ready too, because the others wait for it
 	c := lanOnDisk(b, 3)
 	defer c.close()
 	n := c.leader()
@@ -82,7 +82,7 @@ func stormInShard(b *testing.B, due time.Time, ready *sync.WaitGroup) (drained t
 	return drained, probes
 }
 
-// probeFor schedules one after the other at a fixed rate.
+// probeFor makes single schedules one after the other at a fixed rate.
 func probeFor(b *testing.B, n *node, from time.Time) (latencies []time.Duration) {
 	for i := range int(stormProbes * stormLasts.Seconds()) {
 		meant := from.Add(time.Duration(i) * time.Second / stormProbes)
@@ -97,7 +97,7 @@ func probeFor(b *testing.B, n *node, from time.Time) (latencies []time.Duration)
 	return latencies
 }
 
-// stormWorker takes tasks and acknowledges them, as many together as have come meanwhile.
+// stormWorker takes tasks and acknowledges together all that have come meanwhile.
 type stormWorker struct {
 	b      *testing.B
 	node   *node
@@ -109,7 +109,7 @@ type stormWorker struct {
 	tasks []*fsmpb.Task
 }
 
-// stormRoom is how many tasks may be on their way to the worker.
+// stormRoom is the number of tasks that may be on their way to the worker.
 const stormRoom = 1000
 
 func newStormWorker(b *testing.B, n *node) *stormWorker {

@@ -73,8 +73,8 @@ func benchmarkDo(b *testing.B, n, callers, batch int) {
 	b.ReportMetric(float64(p99.Microseconds()), "commit-p99-µs")
 }
 
-// BenchmarkTransfer gives the leadership to the next replica again and again, on real files: for how long a shard that
-// is called without a pause does not answer.
+// BenchmarkTransfer gives the leadership to the next replica again and again, on real files. It measures for how long a
+// shard that is called without a pause does not answer.
 func BenchmarkTransfer(b *testing.B) {
 	c := lanOnDisk(b, 3)
 	defer c.close()

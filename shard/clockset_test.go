@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// compare has a node compare its clock with those that the test has set.
+// compare makes a node compare its clock with the clocks that the test has set.
 func (c *replicas) compare(cfg *Config) {
 	right := func(id string) bool { return time.Until(c.nodes[id].offset.now()).Abs() < 250*time.Millisecond }
 	self := cfg.NodeID
@@ -26,8 +26,9 @@ func (c *replicas) compare(cfg *Config) {
 	cfg.MayLead = right
 }
 
-// A leader whose clock is set gives the leadership to one whose clock is right, and nothing is early or late for it. It
-// gets it back when its clock is right again, and not before.
+// TestLeaderClockIsSet checks that a leader with a wrong clock gives the leadership to a node with a right one, and
+// that no task starts early or late because of it. The first node gets the leadership back only once its clock is right
+// again.
 func TestLeaderClockIsSet(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, -2 * time.Second, 2 * time.Second, time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestLeaderClockIsSet(t *testing.T) {
 				}
 				time.Sleep(time.Until(begin.Add(2*time.Second + every/2)))
 				home.offset.set(by)
-				time.Sleep(10 * time.Second) // it is preferred, and would be given the leadership several times
+				time.Sleep(10 * time.Second) // this node is preferred, and would get the leadership several times
 				if home.IsLeader() {
 					t.Error("a node leads whose clock is wrong")
 				}
@@ -69,8 +70,8 @@ func TestLeaderClockIsSet(t *testing.T) {
 	}
 }
 
-// TestClockIsSetWhileNothingIsDue sets all clocks ahead, as when a machine that had slept wakes up: what is due by the
-// clock then starts within a look at it, and not when it would have been due had the clock not been set.
+// TestClockIsSetWhileNothingIsDue sets all clocks ahead, as when a machine wakes from sleep. Tasks that are due by the
+// new time start at the leader's next look at the clock, not at the instant that the old time would have given.
 func TestClockIsSetWhileNothingIsDue(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -92,8 +93,9 @@ func TestClockIsSetWhileNothingIsDue(t *testing.T) {
 	}
 }
 
-// TestFiresNowAfterClocksAreSetBack sets all clocks right that were ahead, under which the log's time had gone on: what
-// is fired now then starts now. A node alone goes by its clock at once, others when they have agreed on theirs.
+// TestFiresNowAfterClocksAreSetBack sets all clocks right after they ran ahead and took the log's time with them. A
+// task fired now then starts now. A single node follows its clock at once, several nodes once they have agreed on the
+// time.
 func TestFiresNowAfterClocksAreSetBack(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
@@ -125,8 +127,8 @@ func TestFiresNowAfterClocksAreSetBack(t *testing.T) {
 	}
 }
 
-// What waits for the Takeover is written down by the clock that others agree with then, and not by the one under which
-// it came: a tombstone to be kept until a while ago would be forgotten at once.
+// TestCallsWaitForTheClock checks that commands waiting for the Takeover get their times from the clock agreed on then,
+// not from the clock at their arrival. A tombstone to be kept until a time in the past would be forgotten at once.
 func TestCallsWaitForTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var agreed atomic.Bool

@@ -15,8 +15,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// replicas is a shard on several nodes in one process, over an in-memory network that can be cut. It checks when it is
-// closed that the replicas agree.
+// replicas is a shard on several nodes in one process, over an in-memory network that the test can cut. It checks on
+// close that the replicas agree.
 type replicas struct {
 	t      testing.TB
 	ids    []string
@@ -34,7 +34,7 @@ type node struct {
 	offset *clockOffset
 }
 
-// memStores outlives the replica: it is the disk.
+// memStores is a replica's disk in memory. It outlives the replica.
 type memStores struct {
 	*raft.InmemStore
 	snapshots raft.SnapshotStore
@@ -65,7 +65,7 @@ func (c *clockOffset) set(by time.Duration) {
 	c.by = by
 }
 
-// slowTiming makes simulated days cheap: heartbeats are what costs.
+// slowTiming makes simulated days cheap by rare heartbeats, which cost the most.
 func slowTiming() Timing {
 	t := LAN()
 	t.Heartbeat, t.Election, t.Lease, t.Commit = 10*time.Second, 10*time.Second, 10*time.Second, 10*time.Second
@@ -118,7 +118,7 @@ func (c *replicas) start(id string) {
 	n.Shard = s
 }
 
-// link connects a node with all that run.
+// link connects a node with all running nodes.
 func (c *replicas) link(id string) {
 	for _, peer := range c.ids {
 		if p := c.nodes[peer]; peer != id && p.inmem != nil {
@@ -128,7 +128,7 @@ func (c *replicas) link(id string) {
 	}
 }
 
-// cut takes a node off the network.
+// cut disconnects a node from the network.
 func (c *replicas) cut(id string) {
 	c.nodes[id].inmem.DisconnectAll()
 	for _, peer := range c.ids {
@@ -138,7 +138,7 @@ func (c *replicas) cut(id string) {
 	}
 }
 
-// kill stops a node as a crash would: it gives nothing away and waits for nothing.
+// kill stops a node as a crash would: the node neither gives its leadership away nor waits for attempts.
 func (c *replicas) kill(id string) {
 	n := c.nodes[id]
 	if n.Shard == nil {
@@ -164,7 +164,7 @@ func (c *replicas) close() {
 	}
 }
 
-// eventually polls; in a bubble the clock jumps from poll to poll.
+// eventually polls until ok returns true. In a bubble the clock jumps from poll to poll.
 func (c *replicas) eventually(what string, ok func() bool) {
 	c.t.Helper()
 	deadline := time.Now().Add(20 * time.Minute)
@@ -188,7 +188,7 @@ func (c *replicas) timing() Timing {
 	return slowTiming()
 }
 
-// leader waits for one that answers, among these nodes; none given: all that run.
+// leader waits for a leader among the given nodes that answers calls; without arguments, among all running nodes.
 func (c *replicas) leader(among ...string) *node {
 	c.t.Helper()
 	if len(among) == 0 {
@@ -207,7 +207,7 @@ func (c *replicas) leader(among ...string) *node {
 	return leader
 }
 
-// next waits for the leadership of a node that comes after this one.
+// next waits until node n leads with another leadership than before.
 func (c *replicas) next(n *node, before *leadership) {
 	c.t.Helper()
 	c.eventually("the next leadership", func() bool {
@@ -243,11 +243,11 @@ func (c *replicas) agree() {
 	}
 }
 
-// receiver stands for all receivers and notes what arrives.
+// receiver stands for all receivers and records what arrives.
 type receiver struct {
 	mu       sync.Mutex
 	arrivals []arrival
-	batches  []int                                            // how many came together, in the order of their arrival
+	batches  []int                                            // sizes of the batches, in the order of their arrival
 	respond  func(context.Context, task.Attempt) task.Outcome // nil: delivered
 }
 
@@ -290,7 +290,7 @@ func (r receiverAt) DeliverBatch(ctx context.Context, batch []task.Attempt) []ta
 	return outcomes
 }
 
-// together returns how many came in each batch.
+// together returns the size of each batch.
 func (r *receiver) together() []int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// saysOf is what a consumer says of a task it was leased.
+// saysOf returns the settle with which a consumer ends a leased task.
 func saysOf(t *fsmpb.Task, verdict fsmpb.Verdict, delayMs *int64) *fsmpb.Command {
 	return &fsmpb.Command{Namespace: t.Namespace, Id: t.Id, Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
 		Fence: t.Fence, Occurrence: t.Occurrence, Verdict: verdict, Consumer: true, DelayMs: delayMs,
@@ -19,7 +19,8 @@ func saysOf(t *fsmpb.Task, verdict fsmpb.Verdict, delayMs *int64) *fsmpb.Command
 	}}}
 }
 
-// TestConsumersSettles: the leader decides when a task comes again, and that it does not after the last attempt.
+// TestConsumersSettles checks that the leader sets the time of a task's next attempt, and makes a dead letter of the
+// task after the last one.
 func TestConsumersSettles(t *testing.T) {
 	ms := func(d time.Duration) *int64 { n := d.Milliseconds(); return &n }
 	const (
@@ -29,11 +30,11 @@ func TestConsumersSettles(t *testing.T) {
 	)
 	for _, test := range []struct {
 		name     string
-		attempts uint32 // the queue's greatest number
+		attempts uint32 // the queue's greatest number of attempts
 		verdict  fsmpb.Verdict
 		delay    *int64
 		state    fsmpb.State
-		from, to time.Duration // of the next attempt
+		from, to time.Duration // the range of the next attempt's time
 	}{
 		{"ack", 0, fsmpb.Verdict_VERDICT_DELIVERED, nil, delivered, 0, 0},
 		{"release", 0, fsmpb.Verdict_VERDICT_RELEASED, nil, fsmpb.State_STATE_READY, 0, 0},
@@ -89,7 +90,8 @@ func TestConsumersSettles(t *testing.T) {
 	}
 }
 
-// TestLimitedLeases: consumers get as many tasks of a limited queue as it may have under way, and none while it is paused.
+// TestLimitedLeases checks that consumers get as many tasks of a limited queue as may be under way, and none while the
+// queue is paused.
 func TestLimitedLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", MaxInFlight: 3})

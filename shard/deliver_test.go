@@ -10,7 +10,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// While thousands of goroutines are begun, another one has its turn again and again, on one processor too.
+// TestOthersHaveTheirTurnBetweenStarts checks that another goroutine runs again and again while thousands are started,
+// on one processor too.
 func TestOthersHaveTheirTurnBetweenStarts(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const starts = 10_000
@@ -40,7 +41,8 @@ func TestOthersHaveTheirTurnBetweenStarts(t *testing.T) {
 	t.Logf("at most %d starts between two turns of another goroutine", most)
 }
 
-// TestRequestsKeepTheOrder: requests start in the order of their first grants, those of a lane with batches together.
+// TestRequestsKeepTheOrder checks that requests start in the order of their first grants, and that grants of a batching
+// lane share requests.
 func TestRequestsKeepTheOrder(t *testing.T) {
 	d := newDecided(&fsmpb.QueuePolicy{Queue: "batched", BatchMax: 2})
 	f := &firing{shard: &Shard{cfg: Config{Policies: d}}}

@@ -23,7 +23,7 @@ func fastTiming() Timing {
 	return t
 }
 
-// onDisk makes the replicas keep what they know in folders of dirs(id).
+// onDisk returns replicas that keep their state in the folders dirs(id).
 func onDisk(n int, t testing.TB, dirs func(id string) string) *replicas {
 	return newReplicas(t, n, func(cfg *Config) {
 		cfg.Timing = fastTiming()
@@ -40,7 +40,7 @@ func onDisk(n int, t testing.TB, dirs func(id string) string) *replicas {
 	})
 }
 
-// commit has commands carried out by whoever leads: a slow disk may cost one leader its place.
+// commit has the present leader commit commands, and retries because a slow disk may cost a leader its leadership.
 func (c *replicas) commit(cmds ...*fsmpb.Command) {
 	c.t.Helper()
 	c.eventually("commands are carried out", func() bool {
@@ -49,8 +49,8 @@ func (c *replicas) commit(cmds ...*fsmpb.Command) {
 	})
 }
 
-// TestKilledAndReopened runs three replicas on real files, copies the files while they run, as a crash of all machines
-// would leave them, and opens the copies: every acknowledged task is there, and each fires once.
+// TestKilledAndReopened runs three replicas on real files and copies the files while the replicas run, as a crash of
+// all machines would leave them. In replicas opened on the copies, every acknowledged task exists and fires once.
 func TestKilledAndReopened(t *testing.T) {
 	live, crashed := t.TempDir(), t.TempDir()
 	c := onDisk(3, t, func(id string) string { return filepath.Join(live, id) })
@@ -65,7 +65,7 @@ func TestKilledAndReopened(t *testing.T) {
 		}
 		c.commit(cmds...)
 	}
-	for _, id := range c.ids { // one after the other: nothing is written meanwhile but heartbeats' terms
+	for _, id := range c.ids { // one after the other: nothing but the terms of heartbeats is written meanwhile
 		if err := os.CopyFS(filepath.Join(crashed, id), os.DirFS(filepath.Join(live, id))); err != nil {
 			t.Fatal(err)
 		}
@@ -98,7 +98,8 @@ func TestKilledAndReopened(t *testing.T) {
 	again.agree()
 }
 
-// TestHandOverOnClose: a leader that is closed gives its leadership away first, much sooner than it would be missed.
+// TestHandOverOnClose checks that a closing leader gives its leadership away first, much sooner than an election would
+// replace it.
 func TestHandOverOnClose(t *testing.T) {
 	dir := t.TempDir()
 	c := onDisk(3, t, func(id string) string { return filepath.Join(dir, id) })
@@ -120,8 +121,8 @@ func TestHandOverOnClose(t *testing.T) {
 	}
 }
 
-// TestHalfInstalledSnapshot leaves what a crash between a snapshot's install and the log's cut leaves: a snapshot that
-// is ahead of the log. The replica opens, catches up and can append.
+// TestHalfInstalledSnapshot leaves a snapshot ahead of the log, as a crash between a snapshot's install and the log's
+// cut does. The replica opens, catches up and can append.
 func TestHalfInstalledSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	c := onDisk(3, t, func(id string) string { return filepath.Join(dir, id) })

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// A leader that has lost its followers starts nothing of what it only proposes; with the flaw it starts the first. What
-// its successor starts, once the two others have elected one, is committed and does not count.
+// TestNothingStartsBeforeItsCommit checks that a leader without followers starts no attempt of an entry that it only
+// proposes. With the flaw, it starts the first one. Attempts that an elected successor starts are committed and do not
+// count.
 func TestNothingStartsBeforeItsCommit(t *testing.T) {
-	seeded := os.Getenv("BELFRY_FLAW") == "fire-before-commit" // only a build with the tag chaos heeds it
+	seeded := os.Getenv("BELFRY_FLAW") == "fire-before-commit" // only a build with the tag chaos obeys it
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.Timing = LAN() }).startAll()
 		defer c.close()

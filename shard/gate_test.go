@@ -7,16 +7,17 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// gate is a transport whose outgoing replication can be held up. It passes on what Raft looks for in a transport.
+// gate is a transport whose outgoing replication the test can hold up. It offers the optional methods that Raft looks
+// for in a transport.
 type gate struct {
 	*raft.InmemTransport
 
 	mu        sync.Mutex
-	frozen    chan struct{} // not nil: heartbeats wait here before they are sent
-	answers   chan struct{} // not nil: their answers wait here
+	frozen    chan struct{} // non-nil: heartbeats wait here before they are sent
+	answers   chan struct{} // non-nil: the answers to heartbeats wait here
 	noEntries bool          // requests with entries fail, heartbeats pass
-	held      int           // answers that wait
-	sent      int           // requests
+	held      int           // number of waiting answers
+	sent      int           // number of requests
 	heartbeat func(raft.RPC)
 }
 
@@ -46,7 +47,7 @@ func (g *gate) AppendEntries(id raft.ServerID, addr raft.ServerAddress,
 	return err
 }
 
-// AppendEntriesPipeline is refused, so that all replication comes through AppendEntries.
+// AppendEntriesPipeline returns an error, so that all replication comes through AppendEntries.
 func (g *gate) AppendEntriesPipeline(raft.ServerID, raft.ServerAddress) (raft.AppendPipeline, error) {
 	return nil, raft.ErrPipelineReplicationNotSupported
 }
@@ -59,7 +60,7 @@ func (g *gate) with(change func(*gate)) {
 
 func (g *gate) stopEntries(stop bool) { g.with(func(g *gate) { g.noEntries = stop }) }
 
-// gates puts one before each node.
+// gates puts a gate before each node's transport and returns the gates by node.
 func (c *replicas) gates() map[string]*gate {
 	gates := map[string]*gate{}
 	c.wire = func(id string, inner *raft.InmemTransport) raft.Transport {

@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/heartbeat"
 )
 
-// counted counts what a leader sends its followers.
+// counted is a transport that counts the requests of a leader to its followers.
 type counted struct {
 	*raft.InmemTransport
 	beats, appends *atomic.Int64
@@ -43,8 +43,9 @@ func (c countedPipeline) AppendEntries(
 	return c.AppendPipeline.AppendEntries(req, resp)
 }
 
-// An idle shard sends as much as `belfry plan` counts with: a heartbeat to each follower every 1.75 beats (Raft waits 1
-// to 2 of them, and the metronome for the next half), and an empty append every 1.5 commit timeouts.
+// TestIdleTraffic checks that an idle shard sends as much as `belfry plan` estimates: a heartbeat to each follower
+// every 1.75 beats (Raft waits 1 to 2 beats, and the metronome for the next half beat), and an empty append every 1.5
+// commit timeouts.
 func TestIdleTraffic(t *testing.T) {
 	for name, timing := range map[string]Timing{"lan": LAN(), "fast": Fast(), "wan": WAN()} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +57,7 @@ func TestIdleTraffic(t *testing.T) {
 				}
 				defer c.startAll().close()
 				c.leader()
-				<-time.After(time.Minute) // for a leadership that goes home
+				<-time.After(time.Minute) // time for a leadership to go home
 				const minutes = 10
 				began, beganAppends := beats.Load(), appends.Load()
 				<-time.After(minutes * time.Minute)

@@ -26,18 +26,18 @@ func toEach(t testing.TB, lead *node, name string, n int, due time.Time) {
 	lead.mustAll(t, cmds)
 }
 
-// planned returns what the leader's planner holds, read by the proposer's goroutine.
+// planned returns the statistics of the leader's planner, read by the proposer's goroutine.
 func planned(n *node) dispatch.Stats {
 	stats := make(chan dispatch.Stats, 1)
 	n.current().proposer.intake.tell(func(p *dispatch.Planner, _ time.Time) { stats <- p.Stats() })
 	return <-stats
 }
 
-// maxIdleLanes is how many lanes without a task a planner remembers.
+// maxIdleLanes is the number of lanes without a task that a planner remembers.
 const maxIdleLanes = 1024
 
-// TestStrangers: thousands of receivers that never answer get no more than so many attempts at a time, and one that is
-// known to be well gets its own beside them.
+// TestStrangers checks that thousands of receivers that never answer get no more than Policy.Strangers attempts at a
+// time, and that a receiver known to be well gets its own beside them.
 func TestStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const strangers, dead = 100, 2500
@@ -62,7 +62,7 @@ func TestStrangers(t *testing.T) {
 		n := c.leader()
 		due := time.Now().Add(time.Minute).Truncate(time.Millisecond)
 		toEach(t, n, "dead", dead, due)
-		for i := range 200 { // all the time, so that its lane stays known
+		for i := range 200 { // without a pause, so that the lane stays known
 			n.must(t, schedule(fmt.Sprintf("well-%03d", i), due.Add(time.Duration(i-100)*100*time.Millisecond)))
 		}
 		time.Sleep(time.Until(due) + 5*time.Second)
@@ -86,8 +86,8 @@ func TestStrangers(t *testing.T) {
 	})
 }
 
-// TestFullLanesAreLeftAlone: lanes where tasks wait and nothing can begin are not looked at when an entry is about
-// something else.
+// TestFullLanesAreLeftAlone checks that an entry about other lanes costs no look at lanes where tasks wait and none can
+// begin.
 func TestFullLanesAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "paused", Paused: true})
@@ -126,8 +126,8 @@ func TestFullLanesAreLeftAlone(t *testing.T) {
 	})
 }
 
-// BenchmarkBesideFullLanes is one schedule after the other beside lanes where a task waits: what it costs must not
-// depend on their number.
+// BenchmarkBesideFullLanes makes one schedule after the other beside lanes where a task waits. The cost must not depend
+// on the number of those lanes.
 func BenchmarkBesideFullLanes(b *testing.B) {
 	for _, lanes := range []int{0, 1000, 100_000} {
 		b.Run(fmt.Sprintf("lanes=%d", lanes), func(b *testing.B) {

@@ -20,7 +20,7 @@ type puller struct {
 	at    []time.Time
 	ready []int
 	ended error
-	looks []uint64 // answered with nothing
+	looks []uint64 // numbers of the looks that were answered with nothing
 }
 
 func (p *puller) Nothing(look uint64) {
@@ -53,7 +53,7 @@ func (p *puller) ids() string {
 	return ids
 }
 
-// counts returns how many answers to looks there were, and how many tasks.
+// counts returns the number of answers to looks, and the number of tasks.
 func (p *puller) counts() (answers, tasks int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +87,8 @@ func oneReplica(t *testing.T, do func(t *testing.T, c *replicas, n *node)) {
 	})
 }
 
-// TestWaitingConsumerGetsTaskOnTime: the task is leased by the entry that finds it due, and handed over at its instant.
+// TestWaitingConsumerGetsTaskOnTime checks that the entry that finds a task due leases it, and that the consumer gets
+// it at its instant.
 func TestWaitingConsumerGetsTaskOnTime(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
 		p, _ := n.lease(t, "work", 10, time.Minute)
@@ -123,8 +124,9 @@ func TestWaitingConsumerGetsTaskOnTime(t *testing.T) {
 	})
 }
 
-// A leader reports at once that no task is there, and never while one is. Tasks that are due at the time of the
-// question are handed over, whether they have been found due or not. Tasks that a queue holds back do not count.
+// TestLooks checks that a leader reports at once that no task is there, and never does so while one is. Tasks due at
+// the time of the question are handed over, whether the wheel has popped them or not. Tasks that a queue holds back do
+// not count.
 func TestLooks(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
 		n.must(t, inQueue("work", "later", time.Now().Add(time.Hour)))
@@ -136,7 +138,7 @@ func TestLooks(t *testing.T) {
 			t.Fatalf("answered %v, with %q, after %v", p.looks, p.ids(), time.Since(began))
 		}
 		for i := range uint64(20) {
-			n.must(t, inQueue("work", fmt.Sprint(i, " "), time.Now())) // its Advance is not made yet
+			n.must(t, inQueue("work", fmt.Sprint(i, " "), time.Now())) // its Advance is not yet made
 			d.Set(10+i, i, 2+i)
 			tasks := 0
 			for answers := 0; answers < int(2+i); answers, tasks = p.counts() {
@@ -204,7 +206,8 @@ func TestEndedLeaseIsHandedOutAgain(t *testing.T) {
 	})
 }
 
-// TestNobodyLeftGivesBack: a consumer that leaves while its grant is held to its instant costs the task no attempt.
+// TestNobodyLeftGivesBack checks that a task loses no attempt when its consumer leaves while the grant is held until
+// its instant.
 func TestNobodyLeftGivesBack(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
 		p, d := n.lease(t, "work", 10, time.Minute)
@@ -228,7 +231,7 @@ func TestNobodyLeftGivesBack(t *testing.T) {
 	})
 }
 
-// TestIdleConsumersCostNothing: no entry, however many wait and however long.
+// TestIdleConsumersCostNothing checks that waiting consumers cause no log entry, whatever their number and the time.
 func TestIdleConsumersCostNothing(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
 		var demands []*desk.Demand
@@ -252,7 +255,8 @@ func TestIdleConsumersCostNothing(t *testing.T) {
 	})
 }
 
-// TestEndedLeadershipHandsOverItsLeases: nobody else would, before they end.
+// TestEndedLeadershipHandsOverItsLeases checks that an ended leadership hands over its held leases. No other leader
+// would, before the leases end.
 func TestEndedLeadershipHandsOverItsLeases(t *testing.T) {
 	oneReplica(t, func(t *testing.T, c *replicas, n *node) {
 		p, _ := n.lease(t, "work", 10, time.Minute)
@@ -275,7 +279,7 @@ func TestEndedLeadershipHandsOverItsLeases(t *testing.T) {
 	})
 }
 
-// TestLeaseSurvivesItsLeader: the receipt holds with the next one, and so does the end of the lease.
+// TestLeaseSurvivesItsLeader checks that a receipt and the end of its lease stay valid with the next leader.
 func TestLeaseSurvivesItsLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
@@ -306,7 +310,7 @@ func TestLeaseSurvivesItsLeader(t *testing.T) {
 	})
 }
 
-// TestTransferGivesUnstartedLeasesBack: a planned change of leader delays nothing until a lease ends.
+// TestTransferGivesUnstartedLeasesBack checks that a planned change of leader delays no task until the end of a lease.
 func TestTransferGivesUnstartedLeasesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
@@ -333,7 +337,7 @@ func TestTransferGivesUnstartedLeasesBack(t *testing.T) {
 	})
 }
 
-// TestFailedTransferGoesOn: what was given back comes to the same demand again.
+// TestFailedTransferGoesOn checks that tasks given back for a failed transfer reach the same demand again.
 func TestFailedTransferGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()

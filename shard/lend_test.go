@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// toOwner takes every call to the leader of the shard that owns all queues.
+// toOwner sends every call to the leader of the shard that owns all queues.
 type toOwner struct {
 	mu    sync.Mutex
 	owner *replicas
@@ -36,7 +36,7 @@ func (o *toOwner) Borrow(ctx context.Context, ask Borrow) (Loan, error) {
 	return Loan{}, err
 }
 
-// crowd counts what is under way at a receiver.
+// crowd counts the attempts under way at a receiver.
 type crowd struct {
 	mu        sync.Mutex
 	now, most int
@@ -65,7 +65,8 @@ func (w *crowd) read() (most, begun int) {
 	return w.most, len(w.starts)
 }
 
-// manyShards are shards of one replica each beside an owner of three, under one set of policies and one receiver.
+// manyShards starts n shards of one replica each beside an owner of three replicas, all with one set of policies and
+// one receiver.
 func manyShards(t *testing.T, n int, d *decided, w *crowd) (owner *replicas, shards []*replicas) {
 	w.by = map[string]int{}
 	to := &toOwner{}
@@ -85,7 +86,7 @@ func manyShards(t *testing.T, n int, d *decided, w *crowd) (owner *replicas, sha
 	return to.owner, shards
 }
 
-// TestLimitOfOne: twelve shards share a queue that may do one thing at a time, also while its owner changes its leader.
+// TestLimitOfOne checks a queue with max_in_flight 1 that twelve shards share, even while its owner changes the leader.
 func TestLimitOfOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", Target: &fsmpb.Target{Url: queueURL}, MaxInFlight: 1})
@@ -122,7 +123,7 @@ func TestLimitOfOne(t *testing.T) {
 	})
 }
 
-// TestRateOfAQueue: two lanes of one queue share its rate, and keep to it.
+// TestRateOfAQueue checks that two lanes of one queue share its rate and keep to it.
 func TestRateOfAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", MaxPerSecond: 10})
@@ -145,7 +146,7 @@ func TestRateOfAQueue(t *testing.T) {
 		if begun < 180 || begun > 212 {
 			t.Errorf("%d begun in 21 s at 10 a second", begun)
 		}
-		for i, at := range w.starts { // no 11 within less than 0.9 s
+		for i, at := range w.starts { // no 11 starts within less than 0.9 s
 			if i >= 12 && at.Sub(w.starts[i-12]) < 900*time.Millisecond {
 				t.Errorf("12 within %v", at.Sub(w.starts[i-12]))
 			}
@@ -158,7 +159,7 @@ func TestRateOfAQueue(t *testing.T) {
 	})
 }
 
-// TestLimitAcrossTakeover: what the leader before had begun counts.
+// TestLimitAcrossTakeover checks that attempts begun by the previous leader count against the limit.
 func TestLimitAcrossTakeover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{
@@ -167,7 +168,7 @@ func TestLimitAcrossTakeover(t *testing.T) {
 		c := newReplicas(t, 3, d.governs).startAll()
 		defer c.close()
 		var mu sync.Mutex
-		running := map[string]bool{} // by webhook id: the same attempt may run on two nodes
+		running := map[string]bool{} // by webhook id, because the same attempt may run on two nodes
 		most := 0
 		c.sink.respond = func(_ context.Context, a task.Attempt) task.Outcome {
 			mu.Lock()
@@ -202,8 +203,8 @@ func TestLimitAcrossTakeover(t *testing.T) {
 	})
 }
 
-// TestBrokenReceiver: hundreds of tasks for a receiver that is down use up few attempts, hold nobody else up, and are
-// delivered once it is back.
+// TestBrokenReceiver checks that hundreds of tasks for a receiver that is down use few attempts, delay no other
+// receiver, and are delivered once the receiver is back.
 func TestBrokenReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()

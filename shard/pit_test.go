@@ -19,7 +19,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// TestNoHeartbeatFastPath: no handler reaches the transport.
+// TestNoHeartbeatFastPath checks that Raft installs no heartbeat handler in the transport.
 func TestNoHeartbeatFastPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil)
@@ -35,8 +35,8 @@ func TestNoHeartbeatFastPath(t *testing.T) {
 	})
 }
 
-// TestReadNeedsFreshContact: answers to heartbeats that were sent before the read prove nothing, although they content
-// VerifyLeader.
+// TestReadNeedsFreshContact checks that answers to heartbeats sent before the read prove nothing, although they satisfy
+// Raft's VerifyLeader.
 func TestReadNeedsFreshContact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil)
@@ -73,7 +73,7 @@ func TestReadNeedsFreshContact(t *testing.T) {
 	})
 }
 
-// TestReadsShareOneProof counts requests while 500 reads wait for the first one's proof, and share the next.
+// TestReadsShareOneProof counts the requests while 500 reads wait for the first read's proof and share the next one.
 func TestReadsShareOneProof(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil)
@@ -101,13 +101,14 @@ func TestReadsShareOneProof(t *testing.T) {
 			}
 		}
 		g.with(func(g *gate) { after = g.sent })
-		if sent := after - before; sent > 20 { // two a round: reads that share none would need 1000
+		if sent := after - before; sent > 20 { // two requests a round; reads that share no proof would need 1000
 			t.Errorf("%d requests for 500 reads", sent)
 		}
 	})
 }
 
-// TestDeposedLeaderReads: a leader that is cut off answers no linearizable read, and says after a while who it is not.
+// TestDeposedLeaderReads checks that a leader that is cut off answers no linearizable read, and after a while reports
+// that it does not lead.
 func TestDeposedLeaderReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
@@ -132,7 +133,8 @@ func TestDeposedLeaderReads(t *testing.T) {
 	})
 }
 
-// TestAmbiguity: what was proposed is unknown, what waited behind it certainly was not, and both in one call.
+// TestAmbiguity checks that a proposed command gets ErrUnknown and a command waiting behind it ErrNotProposed, even
+// within one call.
 func TestAmbiguity(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("leadership lost %v", lost), func(t *testing.T) {
@@ -185,7 +187,8 @@ func TestAmbiguity(t *testing.T) {
 	}
 }
 
-// TestStuckLeader: followers that answer heartbeats but take no entries keep a leader that works no more. It gives up.
+// TestStuckLeader checks that a leader gives up if its followers answer heartbeats but take no entries. Their answers
+// alone would keep it leading.
 func TestStuckLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil)
@@ -204,14 +207,14 @@ func TestStuckLeader(t *testing.T) {
 	})
 }
 
-// slowReads is a log on a disk that is slow to read.
+// slowReads is a log on a disk with slow reads.
 type slowReads struct {
 	*raft.InmemStore
 	each time.Duration
 }
 
 func (s slowReads) GetLog(index uint64, l *raft.Log) error {
-	time.Sleep(s.each) // of the bubble's clock
+	time.Sleep(s.each) // on the bubble's clock
 	return s.InmemStore.GetLog(index, l)
 }
 
@@ -222,8 +225,8 @@ type slowStores struct {
 
 func (s slowStores) Log() raft.LogStore { return s.log }
 
-// TestLongLogIsNotStuck: a node that takes longer to apply its log again after a restart than a leader may stand still
-// is not given up, as long as it gets on.
+// TestLongLogIsNotStuck checks that a restarted node may apply its log for longer than Timing.Stuck, as long as it
+// makes progress.
 func TestLongLogIsNotStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil)
@@ -252,8 +255,8 @@ func TestLongLogIsNotStuck(t *testing.T) {
 	})
 }
 
-// TestUnnoticedTerm: an entry that committed in another term than the leadership's says that this was lost and won
-// again before anybody told. The leadership ends, the next one takes over.
+// TestUnnoticedTerm checks an entry that committed in another term than its leadership's. The leadership was lost and
+// won again unnoticed, so it ends and the next one takes over.
 func TestUnnoticedTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
@@ -274,7 +277,7 @@ func TestUnnoticedTerm(t *testing.T) {
 	})
 }
 
-// TestNewerVersion: a replica that meets an entry it cannot read stops rather than guess, and tells why.
+// TestNewerVersion checks that a replica stops with a reason at an entry of a newer version.
 func TestNewerVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
@@ -304,8 +307,8 @@ func TestNewerVersion(t *testing.T) {
 	})
 }
 
-// TestSnapshotInTheMiddle: by bytes, with the log cut behind it; then all are killed and restored from it, one with an
-// empty disk is sent it, and nothing that was due is lost or repeated.
+// TestSnapshotInTheMiddle takes snapshots by bytes, with the log cut behind them. It then kills and restores all
+// replicas, and lets one with an empty disk catch up by a snapshot. No due task is lost or repeated.
 func TestSnapshotInTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.SnapshotLog = 64 << 10 }).startAll()
@@ -314,7 +317,7 @@ func TestSnapshotInTheMiddle(t *testing.T) {
 		away := c.others(n.cfg.NodeID)[0]
 		c.cut(away)
 		const tasks = 500
-		for i := range 8 * tasks { // replaced again and again: the log must outgrow the state
+		for i := range 8 * tasks { // each task is replaced again and again, because the log must outgrow the state
 			n.must(t, schedule(fmt.Sprintf("t%04d", i%tasks), due))
 		}
 		first, err := n.stores.FirstIndex()
@@ -337,7 +340,8 @@ func TestSnapshotInTheMiddle(t *testing.T) {
 	})
 }
 
-// TestIdleGroupSnapshots after a membership change: Raft refuses it to a state machine that is not told of them.
+// TestIdleGroupSnapshots takes a snapshot after a membership change. Raft refuses one to a state machine that does not
+// learn of such changes.
 func TestIdleGroupSnapshots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
@@ -355,8 +359,8 @@ func TestIdleGroupSnapshots(t *testing.T) {
 	})
 }
 
-// TestSnapshotBesideEntries: Persist runs while entries are applied, and what it writes is the state of the moment;
-// Release may come alone, and twice.
+// TestSnapshotBesideEntries checks that WriteTo, while entries are applied, writes the state at the mark. Release may
+// come without WriteTo, and twice.
 func TestSnapshotBesideEntries(t *testing.T) {
 	machine := fsm.New(1)
 	a := newApplier(machine)
@@ -407,11 +411,11 @@ func TestSnapshotBesideEntries(t *testing.T) {
 		t.Error("a failed restore changed the state")
 	}
 	if b.restores.Load() != 1 {
-		t.Errorf("%d restores counted", b.restores.Load()) // what shows a replica that installs snapshots for ever
+		t.Errorf("%d restores counted", b.restores.Load()) // reveals a replica that installs snapshots for ever
 	}
 }
 
-// mustApply applies one entry of commands.
+// mustApply applies one entry.
 func (a *applier) mustApply(tb testing.TB, index uint64, e *entry) {
 	tb.Helper()
 	if _, err := a.Apply(raftgroup.Entry{Index: index, Term: 3, Data: e.data, Command: true}); err != nil {
@@ -419,7 +423,7 @@ func (a *applier) mustApply(tb testing.TB, index uint64, e *entry) {
 	}
 }
 
-// TestLostDisk: a replica that existed and has nothing left does not start as a new group.
+// TestLostDisk checks that a replica that existed and lost its disk does not start as a new group.
 func TestLostDisk(t *testing.T) {
 	c := newReplicas(t, 1, nil)
 	_, inmem := raft.NewInmemTransport("n1")
@@ -432,8 +436,8 @@ func TestLostDisk(t *testing.T) {
 	}
 }
 
-// TestPreferredLeads: the first election after a start goes to the preferred node, and so does the leadership once that
-// node is back and well.
+// TestPreferredLeads checks that the preferred node wins the first election after a start, and gets the leadership back
+// once it is back and well.
 func TestPreferredLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, preferred := range []string{"n1", "n2", "n3"} {
@@ -451,8 +455,8 @@ func TestPreferredLeads(t *testing.T) {
 	})
 }
 
-// TestHomeIsWellForAWhile: a node that is back has its log to apply, and gets its leaderships only when it has been
-// there for the whole calm, however long the others have led by then.
+// TestHomeIsWellForAWhile checks that a returning node, which has its log to apply, gets its leaderships only after it
+// was in touch for the whole calm, however long the others have led by then.
 func TestHomeIsWellForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.Preferred = "n1" }).startAll()
@@ -461,7 +465,7 @@ func TestHomeIsWellForAWhile(t *testing.T) {
 		calm := c.timing().Calm
 		c.kill("n1")
 		second := c.leader()
-		for range 6 { // it comes and goes
+		for range 6 { // the node comes and goes
 			time.Sleep(calm / 2)
 			c.start("n1")
 			time.Sleep(calm * 3 / 4)
@@ -480,7 +484,7 @@ func TestHomeIsWellForAWhile(t *testing.T) {
 	})
 }
 
-// TestPoliteTransferIsShort: where nobody needs it, calls do not wait for a voter that does not keep up.
+// TestPoliteTransferIsShort checks that calls do not wait for a slow voter during a transfer that is not urgent.
 func TestPoliteTransferIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
@@ -500,7 +504,7 @@ func TestPoliteTransferIsShort(t *testing.T) {
 	})
 }
 
-// TestTransferGivenUp: a transfer that is given up because attempts are running leaves the shard at work.
+// TestTransferGivenUp checks that a shard works on after a transfer that running attempts prevented.
 func TestTransferGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil)
@@ -525,7 +529,7 @@ func TestTransferGivenUp(t *testing.T) {
 	})
 }
 
-// TestCaughtUp: a replica says so only when it has what was acknowledged while it was away.
+// TestCaughtUp checks that a replica reports CaughtUp only when it holds all that was acknowledged during its absence.
 func TestCaughtUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()

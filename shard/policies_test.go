@@ -18,7 +18,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// decided stands for the control group: the policies of all queues, the same on all nodes.
+// decided stands for the control group: it holds the policies of all queues, the same on all nodes.
 type decided struct {
 	mu       sync.Mutex
 	policies map[string]*fsmpb.QueuePolicy
@@ -68,7 +68,7 @@ func (d *decided) set(policies ...*fsmpb.QueuePolicy) {
 
 func (d *decided) remove(queue string) { d.change(func() { delete(d.policies, queue) }) }
 
-// rules are what a machine should have.
+// rules returns the rules that a machine should have.
 func (d *decided) rules() []*fsmpb.QueueRule {
 	policed, _ := d.Watch()
 	var rules []*fsmpb.QueueRule
@@ -102,7 +102,7 @@ func (n *node) mustAll(t testing.TB, cmds []*fsmpb.Command) {
 
 const queueURL = "http://queue.test:80/in"
 
-// TestRulesFollowPolicies through changes, leaders that die, and changes that nobody who leads has seen.
+// TestRulesFollowPolicies changes policies, kills leaders, and makes changes that no leader has seen.
 func TestRulesFollowPolicies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var policies []*fsmpb.QueuePolicy
@@ -129,7 +129,7 @@ func TestRulesFollowPolicies(t *testing.T) {
 		d.remove("q002")
 		agreed()
 		before, _ := c.leader().machine.Hash()
-		d.set() // a change that is none
+		d.set() // a change without effect
 		time.Sleep(time.Minute)
 		if after, _ := c.leader().machine.Hash(); after != before {
 			t.Errorf("%d commands for nothing", after-before)
@@ -144,7 +144,8 @@ func TestRulesFollowPolicies(t *testing.T) {
 	})
 }
 
-// TestUnknownPolicies: a node that does not know the policies yet changes no rules, and what they hold stays held.
+// TestUnknownPolicies checks that a node that does not know the policies yet changes no rules, and that queues held by
+// the rules stay held.
 func TestUnknownPolicies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", Target: &fsmpb.Target{Url: queueURL}, Paused: true})
@@ -177,7 +178,8 @@ func TestUnknownPolicies(t *testing.T) {
 	})
 }
 
-// TestQueueTarget: a task that says nothing is delivered as its queue says, and its history tells where and when.
+// TestQueueTarget checks that a task without a target is delivered to its queue's target, and that its history holds
+// the node and the time.
 func TestQueueTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		target := &fsmpb.Target{
@@ -220,7 +222,8 @@ func TestQueueTarget(t *testing.T) {
 	})
 }
 
-// TestPause: nothing begins while a queue is paused, also in lanes of tasks with targets of their own; then all does.
+// TestPause checks that no attempt begins while a queue is paused, even in lanes of tasks with targets of their own.
+// All begin after the pause.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", Paused: true})
@@ -244,7 +247,7 @@ func TestPause(t *testing.T) {
 		}
 		d.set(&fsmpb.QueuePolicy{Queue: "q", Paused: true})
 		n.must(t, func() *fsmpb.Command {
-			cmd := schedule("late", time.Now().Add(time.Millisecond)) // before the rule can be there
+			cmd := schedule("late", time.Now().Add(time.Millisecond)) // before the rule can be set
 			cmd.GetSchedule().Spec.Queue = "q"
 			return cmd
 		}())
@@ -256,7 +259,8 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// TestLostTarget: what waits for the queue's target waits for consumers once the queue has none any more, unspent.
+// TestLostTarget checks that tasks waiting for a queue's target wait for consumers, with no attempt spent, once the
+// queue has lost its target.
 func TestLostTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", Target: &fsmpb.Target{Url: queueURL}})
@@ -282,7 +286,7 @@ func TestLostTarget(t *testing.T) {
 	})
 }
 
-// TestBatches: what starts together goes together, as far as the queue and the targets allow.
+// TestBatches checks that attempts that start together share a request, as far as the queue and the targets allow.
 func TestBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{

@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// TestCancelAgainstFire forces the race both ways: the log decides, and the answer is kept.
+// TestCancelAgainstFire forces the race both ways. The log decides the outcome, and the caller's answer stays true.
 func TestCancelAgainstFire(t *testing.T) {
 	const (
 		cancelled = fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED
@@ -24,7 +24,7 @@ func TestCancelAgainstFire(t *testing.T) {
 	)
 	for _, test := range []struct {
 		name     string
-		at       time.Duration // of the cancel, after the due time
+		at       time.Duration // time of the cancel, after the due time
 		out      task.Outcome
 		outcome  fsmpb.CancelOutcome
 		arrivals int
@@ -67,8 +67,8 @@ func TestCancelAgainstFire(t *testing.T) {
 	}
 }
 
-// TestFailoverRepeats kills the leader while some attempts run and others wait: what ran is repeated under a higher
-// fence and the same webhook id, and nothing else is.
+// TestFailoverRepeats kills the leader while some attempts run and others wait. Only the running attempts are repeated,
+// with a higher fence and the same webhook id.
 func TestFailoverRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.Policy.Window = 7 }).startAll()
@@ -111,8 +111,8 @@ func TestFailoverRepeats(t *testing.T) {
 	})
 }
 
-// TestTransferRepeatsNothing moves the leadership back and forth while tasks fire: all arrive once, on time. None comes
-// early either: what was granted ahead is given back, and the next grant says "at once".
+// TestTransferRepeatsNothing moves the leadership back and forth while tasks fire. All tasks arrive once and on time.
+// None comes early either, although grants made ahead of time are given back and granted anew.
 func TestTransferRepeatsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
@@ -158,11 +158,11 @@ func TestTransferRepeatsNothing(t *testing.T) {
 	})
 }
 
-// TestDueAttemptsRun: from when their instants have come attempts count as running, also while the leader still makes
-// sure that it leads: a transfer must not begin before them.
+// TestDueAttemptsRun checks that attempts count as running from their instants, even while the leader still verifies
+// its leadership. Otherwise a transfer could begin before them.
 func TestDueAttemptsRun(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
-		f := newFiring(n.current()) // one that does not run
+		f := newFiring(n.current()) // a firing whose run is not called
 		f.add([]task.Grant{{ID: "a"}, {ID: "leased", Tag: 1}}, false)
 		due := f.due()
 		if got := n.attempts.count(); len(due) != 2 || got != 1 {
@@ -179,7 +179,7 @@ func TestDueAttemptsRun(t *testing.T) {
 	})
 }
 
-// TestTransferThatFails offers the leadership to a node that is away: this one leads on, and what waited is done.
+// TestTransferThatFails offers the leadership to a node that is away. This leader stays, and its waiting task is done.
 func TestTransferThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
@@ -206,8 +206,8 @@ func TestTransferThatFails(t *testing.T) {
 	})
 }
 
-// TestWokenLeader gives a held grant to a leader that has not heard from anybody for long, as after SIGSTOP. It must
-// not start the attempt: its successor does.
+// TestWokenLeader gives a held grant to a leader that has been out of touch for long, as after SIGSTOP. The leader must
+// not start the attempt, because its successor does.
 func TestWokenLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var woken atomic.Pointer[raftgroup.Group]
@@ -222,7 +222,7 @@ func TestWokenLeader(t *testing.T) {
 			t.Fatalf("state %v: not granted ahead", got)
 		}
 		c.cut(n.cfg.NodeID)
-		synctest.Wait() // for the last answers
+		synctest.Wait() // wait for the last answers
 		woken.Store(n.group)
 		c.leader(c.others(n.cfg.NodeID)...)
 		time.Sleep(10 * time.Second)
@@ -235,7 +235,7 @@ func TestWokenLeader(t *testing.T) {
 	})
 }
 
-// TestSuccessAfterDeposition lets an attempt outlive its leadership on a node that wins the next one too: the success
+// TestSuccessAfterDeposition lets an attempt outlive its leadership on a node that wins the next one too. The success
 // still settles the task.
 func TestSuccessAfterDeposition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -269,7 +269,8 @@ func TestSuccessAfterDeposition(t *testing.T) {
 	})
 }
 
-// TestClock: nothing is proposed before clocks agree, and a jump pauses firing until they do again.
+// TestClock checks that the leader proposes nothing before the clocks agree, and that a jump pauses firing until they
+// agree again.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var agree atomic.Bool
@@ -344,7 +345,8 @@ func TestClockGuard(t *testing.T) {
 	})
 }
 
-// TestStopsWhileItIsRead: nobody waits for an answer that Raft has forgotten. The bubble does not end with one who does.
+// TestStopsWhileItIsRead checks that no reader waits for an answer that a stopped Raft never gives. The bubble would
+// not end with a waiting reader.
 func TestStopsWhileItIsRead(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// holders are the nodes whose consumers lease, as a new leader finds them.
+// holders stands for the nodes whose consumers hold leases, as a new leader asks them.
 type holders struct {
 	mu      sync.Mutex
 	asked   [][]uint64
@@ -34,7 +34,7 @@ func (h *holders) calls() [][]uint64 {
 	return slices.Clone(h.asked)
 }
 
-// leaseFor has a consumer of a node's run get the only task that is ready.
+// leaseFor makes a consumer of the given holder lease the only task that is ready.
 func (n *node) leaseFor(t *testing.T, holder uint32, id string) *fsmpb.Task {
 	t.Helper()
 	n.must(t, inQueue("work", id, time.Now()))
@@ -54,7 +54,8 @@ func (n *node) leaseFor(t *testing.T, holder uint32, id string) *fsmpb.Task {
 	return p.tasks[0]
 }
 
-// TestLeasesThatDiedWithTheirLeader: the next one asks the nodes, and gives back what did not come to those that say so.
+// TestLeasesThatDiedWithTheirLeader checks that the next leader asks the nodes, and gives back the leases that did not
+// reach a node that answers.
 func TestLeasesThatDiedWithTheirLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &holders{}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A follower that was away has everything as soon as it is back, however long it was away: another replica may fail
-// next, and then nothing is committed without this one.
+// TestReturnedFollowerIsNeededAtOnce checks that a returning follower soon has every entry, however long it was away.
+// If another replica fails next, nothing can commit without this one.
 func TestReturnedFollowerIsNeededAtOnce(t *testing.T) {
 	for _, away := range []time.Duration{5 * time.Second, 30 * time.Second, 5 * time.Minute} {
 		t.Run(away.String(), func(t *testing.T) {

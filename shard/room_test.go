@@ -12,7 +12,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Without room a leader refuses what needs some and carries out the rest, in order; whoever does not lead says so.
+// TestNoRoom checks that a leader without room refuses commands that need some and carries out the others in order. A
+// replica that does not lead returns NotLeaderError.
 func TestNoRoom(t *testing.T) {
 	for name, lack := range map[string]error{
 		"disks": task.ErrNoRoom, "memory": &task.MemoryError{Node: "n2", Limit: "1GiB"},
@@ -61,7 +62,7 @@ func testLack(t *testing.T, lack error) {
 	})
 }
 
-// A snapshot that the disk has no room for is not begun.
+// TestSnapshotNeedsRoom checks that no snapshot begins without room on the disk for it.
 func TestSnapshotNeedsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var room atomic.Bool

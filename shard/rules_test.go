@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
-// drawPolicies changes some of the policies, and shares the others, as the control group does.
+// drawPolicies changes some of the policies and keeps the pointers of the others, as the control group does.
 func drawPolicies(t *rapid.T, old []*fsmpb.QueuePolicy) []*fsmpb.QueuePolicy {
 	policies := make(map[string]*fsmpb.QueuePolicy)
 	for _, p := range old {
@@ -39,7 +39,7 @@ func drawPolicies(t *rapid.T, old []*fsmpb.QueuePolicy) []*fsmpb.QueuePolicy {
 	return list
 }
 
-// setAll sets rules as a machine does.
+// setAll applies rule changes as a machine does.
 func setAll(rules map[string]*fsmpb.QueueRule, differences []*fsmpb.QueueRule) {
 	for _, r := range differences {
 		if proto.Equal(r, noRule(dispatch.QueueName{Namespace: r.Namespace, Queue: r.Queue})) {
@@ -50,7 +50,7 @@ func setAll(rules map[string]*fsmpb.QueueRule, differences []*fsmpb.QueueRule) {
 	}
 }
 
-// However the policies change, the rules become theirs, and no rule is set that is there already.
+// TestRulesFollowEveryChange checks that the rules follow any change of policies, and that no rule is set twice.
 func TestRulesFollowEveryChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rules := make(map[string]*fsmpb.QueueRule)

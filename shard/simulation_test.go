@@ -48,7 +48,8 @@ func TestTwoDays(t *testing.T) {
 	})
 }
 
-// TestRetriesToDeadLetter lets every attempt fail: each waits its backoff, and the last makes a dead letter.
+// TestRetriesToDeadLetter lets every attempt fail. Each retry waits for its backoff, and the last failure makes a dead
+// letter.
 func TestRetriesToDeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
@@ -76,7 +77,7 @@ func TestRetriesToDeadLetter(t *testing.T) {
 	})
 }
 
-// TestLaneWindow lets a receiver hang: its lane holds the window and no more, and another receiver is not delayed.
+// TestLaneWindow lets a receiver hang. Its lane fills the window and no more, and another receiver is not delayed.
 func TestLaneWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, func(cfg *Config) { cfg.Policy.Window = 5 }).startAll()

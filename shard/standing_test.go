@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// willingOnly lets a leadership be given only to replicas that would have it, as the cluster package does.
+// willingOnly restricts transfers to willing replicas, as the cluster package does.
 func (c *replicas) willingOnly() *replicas {
 	tune := c.tune
 	c.tune = func(cfg *Config) {
@@ -28,7 +28,8 @@ func (c *replicas) willingOnly() *replicas {
 	return c
 }
 
-// A leader that is not willing gives its leadership away, and others begin before it when there is none.
+// TestUnwillingGivesAway checks that an unwilling leader gives its leadership away, and that other replicas stand for
+// election before it.
 func TestUnwillingGivesAway(t *testing.T) {
 	for _, standing := range []Standing{Reluctant, Barred} {
 		t.Run(standing.String(), func(t *testing.T) {
@@ -64,7 +65,8 @@ func TestUnwillingGivesAway(t *testing.T) {
 	}
 }
 
-// Where nobody else can lead, a reluctant replica does; a barred one answers nothing.
+// TestUnwillingAlone checks that a reluctant replica leads if no other replica can, and that a barred one answers
+// nothing.
 func TestUnwillingAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).willingOnly().startAll()
@@ -99,7 +101,8 @@ func TestUnwillingAlone(t *testing.T) {
 	})
 }
 
-// TestCheckpoints: they are what the machine was, at fixed indexes and the newest, and begin anew with a snapshot.
+// TestCheckpoints checks that checkpoints match the machine's hashes, at fixed indexes and at the newest, and restart
+// with a snapshot.
 func TestCheckpoints(t *testing.T) {
 	a := newApplier(fsm.New(1))
 	at := time.UnixMilli(1000)
@@ -178,7 +181,7 @@ func snapshotOf(t *testing.T, a *applier) *bytes.Buffer {
 	return &out
 }
 
-// BenchmarkCheckpoint is what every entry costs more for being noted.
+// BenchmarkCheckpoint measures the extra cost of a checkpoint per entry.
 func BenchmarkCheckpoint(b *testing.B) {
 	a := newApplier(fsm.New(1))
 	for i := range b.N {
@@ -186,7 +189,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 	}
 }
 
-// BenchmarkApply applies entries as a follower does, with and without a note of the state's hash after each.
+// BenchmarkApply applies entries as a follower does, with and without a checkpoint after each.
 func BenchmarkApply(b *testing.B) {
 	for _, commands := range []int{1, 64} {
 		for _, noted := range []bool{false, true} {

@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// scheduleStorm schedules n tasks for one receiver, due at once or evenly within a time.
+// scheduleStorm schedules n tasks for one receiver, due at once or evenly within a duration.
 func scheduleStorm(t testing.TB, lead *node, n int, from time.Time, within time.Duration) {
 	const batch = 1000
 	for i := 0; i < n; i += batch {
@@ -40,8 +40,8 @@ func schedulePunctual(t testing.TB, lead *node, n int, from time.Time, within ti
 	lead.mustAll(t, cmds)
 }
 
-// TestStorm: 20 000 tasks are due in one millisecond, and their receiver takes them at its pace. Never are more under way
-// than a window, and the tasks of another queue begin at their instants, however far the storm has come.
+// TestStorm has 20 000 tasks come due in one millisecond, for a receiver that takes them at its pace. At most a window
+// of attempts is under way, and tasks of another queue begin at their instants throughout the storm.
 func TestStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
@@ -87,7 +87,7 @@ func TestStorm(t *testing.T) {
 	})
 }
 
-// punctuality returns when the punctual tasks began, in the order of their ids.
+// punctuality returns the instants at which the punctual tasks began, in the order of their ids.
 func punctuality(arrivals []arrival) []time.Time {
 	byID := map[string]time.Time{}
 	for _, a := range arrivals {

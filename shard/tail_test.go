@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// TestLogBehindSnapshotIsBounded: of large entries fewer are kept than of small ones.
+// TestLogBehindSnapshotIsBounded checks that the log keeps fewer entries after a snapshot if they are large.
 func TestLogBehindSnapshotIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound = 64 << 10

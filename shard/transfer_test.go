@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// A replica that stops gives its leadership away however many entries were appended since the others' last heartbeats:
-// they have them, or nearly. If it did not, calls would wait for an election.
+// TestLeadershipIsGivenAwayUnderLoad checks that a stopping leader gives its leadership away, however many entries it
+// appended since the others' last heartbeats. The others have all or nearly all of them. Otherwise calls would wait for
+// an election.
 func TestLeadershipIsGivenAwayUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.Timing = LAN() }).startAll()
 		defer c.close()
 		n := c.leader()
-		for range 20 { // from whatever moment between two heartbeats
+		for range 20 { // from any moment between two heartbeats
 			<-time.After(time.Second + 7*time.Millisecond)
 			for i := range 2 * closeEnough {
 				n.must(t, schedule(fmt.Sprint("task-", i), time.Now().Add(time.Hour)))

@@ -17,7 +17,7 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// turmoil is a script of what operators, receivers, consumers and leaders may do to tasks of a few queues.
+// turmoil runs a random script of operators, receivers, consumers and leaders that act on tasks of a few queues.
 type turmoil struct {
 	t      *testing.T
 	d      *decided
@@ -28,7 +28,7 @@ type turmoil struct {
 	demand map[string]*desk.Demand
 }
 
-// step is one thing that happens; its number says to which queue or receiver.
+// step is one event; which is the number of its queue or receiver.
 type step struct{ what, which, more int }
 
 var turmoilQueues = []string{"red", "green", "blue"}
@@ -67,7 +67,8 @@ func (m *turmoil) do(s step) {
 	}
 }
 
-// turmoilPolicy is one of several for a queue; each of them lets its tasks go sooner or later, or is paused.
+// turmoilPolicy returns the n-th of several policies for a queue. Each lets the queue's tasks go sooner or later, or
+// pauses it.
 func turmoilPolicy(queue string, n int) *fsmpb.QueuePolicy {
 	target := &fsmpb.Target{Url: "http://0.test/"}
 	return []*fsmpb.QueuePolicy{
@@ -82,7 +83,7 @@ func turmoilPolicy(queue string, n int) *fsmpb.QueuePolicy {
 	}[n]
 }
 
-// schedule has a few tasks come due soon, for a receiver of their own or for whomever their queue says.
+// schedule makes a few tasks come due soon, with a target of their own or with their queue's.
 func (m *turmoil) schedule(queue string, more int) {
 	var cmds []*fsmpb.Command
 	for range 1 + more*more {
@@ -95,7 +96,7 @@ func (m *turmoil) schedule(queue string, more int) {
 		}
 		cmds = append(cmds, cmd)
 	}
-	m.c.leader().Do(context.Background(), cmds) // refused ones are simply not there
+	m.c.leader().Do(context.Background(), cmds) // refused tasks do not exist
 }
 
 func (m *turmoil) respond(_ context.Context, a task.Attempt) task.Outcome {
@@ -108,7 +109,7 @@ func (m *turmoil) respond(_ context.Context, a task.Attempt) task.Outcome {
 	return task.Outcome{Delivered: true}
 }
 
-// acker takes tasks of any number and says that they are done.
+// acker takes tasks of any number and acknowledges them.
 type acker struct{ m *turmoil }
 
 func (a acker) Take(l task.Leased) {
@@ -136,19 +137,19 @@ func (m *turmoil) consume(queue string, begin bool) {
 	}
 }
 
-// calm ends all that holds tasks up, but for limits: one of these policies is in force for each queue from then on.
+// calm removes all obstacles except limits, and sets the last policy of each queue.
 func (m *turmoil) calm(last []int) {
 	for i, queue := range turmoilQueues {
 		m.d.set(turmoilPolicy(queue, last[i]))
 	}
-	time.Sleep(20 * time.Second) // receivers that are down keep failing
+	time.Sleep(20 * time.Second) // receivers that are down keep failing meanwhile
 	m.mu.Lock()
 	m.down = map[string]bool{}
 	m.mu.Unlock()
 }
 
-// TestNothingIsForgotten: whatever gates have opened and closed meanwhile, once they are all open every task is
-// delivered, and nothing is left in the leader's planner.
+// TestNothingIsForgotten checks that every task is delivered once all gates are open, however they opened and closed
+// before, and that the leader's planner is empty then.
 func TestNothingIsForgotten(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := drawSteps(rt)

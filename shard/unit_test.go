@@ -40,7 +40,7 @@ func TestVerdict(t *testing.T) {
 		attempts uint32
 		out      task.Outcome
 		verdict  fsmpb.Verdict
-		from, to time.Duration // of the retry
+		from, to time.Duration // the range of the retry's time
 	}{
 		{"success", 1, task.Outcome{Delivered: true}, fsmpb.Verdict_VERDICT_DELIVERED, 0, 0},
 		{"first failure", 1, task.Outcome{Error: "500"}, retry, time.Second, 2 * time.Second},
@@ -72,7 +72,7 @@ func TestCutError(t *testing.T) {
 	}
 }
 
-// TestEntryEncoding: an entry put together from parts is what protobuf would have made of the whole.
+// TestEntryEncoding checks that an entry assembled from parts equals protobuf's encoding of the whole.
 func TestEntryEncoding(t *testing.T) {
 	takeover := &fsmpb.Command{Op: &fsmpb.Command_Takeover{Takeover: &fsmpb.Takeover{Origin: 7}}}
 	cmds := []*fsmpb.Command{schedule("a", time.UnixMilli(5)), cancelOf("b"), takeover}
@@ -124,8 +124,8 @@ func call1(t *testing.T, payload int, n int) *call {
 	return c
 }
 
-// TestQueueBounds: entries are bounded in commands and bytes, the largest command goes alone, users' calls are refused
-// over the limit, and the leader's own commands never.
+// TestQueueBounds checks that entries are bounded in commands and bytes, that the largest command goes alone, that
+// users' calls are refused over the limit, and that the leader's own commands never are.
 func TestQueueBounds(t *testing.T) {
 	q := newIntake(1 << 20)
 	q.requestTakeover()
@@ -162,7 +162,8 @@ func TestQueueBounds(t *testing.T) {
 	}
 }
 
-// A call of many commands, or of large ones, keeps nobody waiting who came after it, and alone it gets whole entries.
+// TestLargeCallsTakeTurns checks that a call of many or large commands does not delay a later call, and gets whole
+// entries when it is alone.
 func TestLargeCallsTakeTurns(t *testing.T) {
 	for name, large := range map[string]*call{"many": call1(t, 10, 5000), "large": call1(t, 50<<10, 100)} {
 		q := newIntake(1 << 30)
@@ -187,8 +188,8 @@ func TestLargeCallsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestQueueModel enqueues, takes, answers and leaves at random: every command gets exactly one reply, in order, and the
-// bytes add up.
+// TestQueueModel enqueues, takes, answers and leaves at random. Every command gets exactly one reply, in order, and the
+// pending bytes are right.
 func TestQueueModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		q := newIntake(1 << 40)
@@ -265,10 +266,11 @@ func TestQueueModel(t *testing.T) {
 	})
 }
 
-// Who has waited for the Takeover is not refused after it, whoever came in between.
+// TestReservedRoomIsKept checks that a call that waited for the Takeover is not refused after it, whatever other calls
+// came meanwhile.
 func TestReservedRoomIsKept(t *testing.T) {
 	q := newIntake(1 << 20)
-	room, err := q.reserve(2 << 20) // alone, it may be too large
+	room, err := q.reserve(2 << 20) // a single call may exceed the limit
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,8 +321,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// What a task says goes before what its queue says, and that before the defaults; of two that contradict each other,
-// the nearer wins.
+// TestPlan checks that a task's terms precede its queue's, and those the defaults. Of two contradicting terms, the
+// nearer one wins.
 func TestPlan(t *testing.T) {
 	retry := func(attempts uint32, least, most int64) *fsmpb.Retry {
 		return &fsmpb.Retry{MaxAttempts: attempts, MinBackoffMs: least, MaxBackoffMs: most}
@@ -373,7 +375,8 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A listed delay is kept to the millisecond, the last one repeats, and a receiver may ask for more time but not for less.
+// TestListedDelaysAreExact checks that a listed delay is exact to the millisecond, that the last one repeats, and that
+// a receiver may ask for more time but not for less.
 func TestListedDelaysAreExact(t *testing.T) {
 	p, now := defaultPolicy(), time.UnixMilli(1_700_000_000_000)
 	rapid.Check(t, func(t *rapid.T) {
@@ -396,7 +399,8 @@ func TestListedDelaysAreExact(t *testing.T) {
 	})
 }
 
-// An end that was written while commits were quick must not come early when they have become slow.
+// TestEndsAllowForTheLargestHorizon checks that an end written while commits were quick does not come early after they
+// have become slow.
 func TestEndsAllowForTheLargestHorizon(t *testing.T) {
 	s := &Shard{latencies: newLatencies()}
 	s.cfg.Policy.KeepDone = time.Minute
@@ -411,7 +415,7 @@ func TestEndsAllowForTheLargestHorizon(t *testing.T) {
 	}
 }
 
-// TestTombstonesGoLittleByLittle: a leader that allows far less than is there comes down to that, in steps.
+// TestTombstonesGoLittleByLittle checks that a leader with a far lower limit on tombstones reaches the limit in steps.
 func TestTombstonesGoLittleByLittle(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
 		const tasks = 10_000
@@ -444,7 +448,7 @@ func TestTombstonesGoLittleByLittle(t *testing.T) {
 	})
 }
 
-// TestNotBefore: what must not come early is rounded up.
+// TestNotBefore checks that times that must not come early are rounded up.
 func TestNotBefore(t *testing.T) {
 	for ns, want := range map[int64]int64{0: 0, 1: 1, 999_999: 1, 1_000_000: 1, 1_000_001: 2} {
 		if got := notBefore(time.Unix(0, ns)); got != want {

@@ -6,32 +6,31 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// While users call, a backlog is granted in bursts with rests between them.
+// The limits of a backlog's bursts and rests while users call.
 const (
 	burst     = 512 // tasks
-	restsLast = 32  // times as long as an entry takes, within
+	restsLast = 32  // length of a rest, in durations of an entry, within minRest and maxRest
 	minRest   = 5 * time.Millisecond
-	maxRest   = 80 * time.Millisecond // so a shard grants at least some 6000 a second
-	// usersStay is how long users count as calling after a command of theirs. An overloaded machine keeps their calls
-	// waiting long before this shard sees them.
+	maxRest   = 80 * time.Millisecond // lets a shard grant at least some 6000 tasks a second
+	// usersStay is how long users count as calling after their last command. It is long because an overloaded machine
+	// delays their calls well before this shard sees them.
 	usersStay = time.Second
 )
 
-// backlog bounds the grants of due tasks that have piled up, so that they leave the machine to users for most of the
-// time.
+// backlog limits the grants of due tasks that have piled up, so that users have the machine for most of the time.
 type backlog struct {
-	commit  time.Duration // how long an entry takes: the average of the last few
-	called  time.Time     // when a user's command last went into an entry
-	granted int           // tasks of a backlog since the last rest, or since there was none; 0 <= granted < burst
-	until   time.Time     // when the last rest ends
+	commit  time.Duration // duration of an entry: a moving average
+	called  time.Time     // when a user's command was last in an entry
+	granted int           // tasks of the backlog granted since its start or last rest; 0 <= granted < burst
+	until   time.Time     // end of the last rest
 }
 
-// usersCall reports whether users have called lately.
+// usersCall reports whether a user has called within usersStay.
 func (b *backlog) usersCall(now time.Time) bool { return now.Sub(b.called) < usersStay }
 
 func (b *backlog) isResting(now time.Time) bool { return b.usersCall(now) && now.Before(b.until) }
 
-// room returns how many waiting tasks one entry may grant.
+// room returns the number of waiting tasks that one entry may grant.
 func (b *backlog) room(now time.Time) int {
 	switch {
 	case !b.usersCall(now):
@@ -42,8 +41,8 @@ func (b *backlog) room(now time.Time) int {
 	return burst - b.granted
 }
 
-// credit returns how many of the tasks that consumers ask for an Advance may grant in a lane. A task that comes due in
-// a lane where others wait has to wait behind them.
+// credit returns how many of the asked tasks an Advance may grant in a lane with waiting tasks. While users call, a
+// task that comes due in a lane waits behind the tasks already there.
 func (b *backlog) credit(now time.Time, asked, waiting int) int {
 	switch {
 	case !b.usersCall(now):
@@ -54,10 +53,10 @@ func (b *backlog) credit(now time.Time, asked, waiting int) int {
 	return min(asked, burst)
 }
 
-// applied takes an entry's grants and duration. waited says that tasks were granted that had waited, and waiting counts
-// the tasks that still wait in the lanes with a grant. An entry is about a backlog if it granted tasks that had waited,
-// or if its Advance granted a burst at once. Where less than a burst waits there is no backlog: consumers that come
-// back for what came due meanwhile get it. Most entries are about none, and then waiting is not called.
+// applied records an entry's grants and duration. waited is set if granted tasks had waited before the entry. waiting
+// counts the tasks that still wait in the lanes with a grant. An entry belongs to a backlog if its granted tasks had
+// waited, or if its Advance granted a burst at once. With less than a burst waiting there is no backlog, and consumers
+// who return for newly due tasks get them. Most entries belong to no backlog and skip the call of waiting.
 func (b *backlog) applied(now time.Time, took time.Duration, granted int, waited bool, waiting func() int) {
 	b.commit += (took - b.commit) / 4
 	waited = waited || granted >= burst
@@ -76,7 +75,7 @@ func (b *backlog) applied(now time.Time, took time.Duration, granted int, waited
 	}
 }
 
-// waitingBeside returns how many tasks wait in the lanes that an entry granted something in.
+// waitingBeside returns the number of waiting tasks in the lanes where an entry granted tasks.
 func waitingBeside(grants []task.Grant, loads []task.LaneLoad) (n int) {
 	granted := make(map[task.Lane]bool)
 	for _, g := range grants {

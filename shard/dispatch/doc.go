@@ -1,4 +1,4 @@
-// Package dispatch plans what a shard's leader may begin: how many of the due tasks of each lane the next log entry
+// Package dispatch plans the work that a shard's leader may begin: how many due tasks of each lane the next log entry
 // grants.
 //
 // # The planner
@@ -20,8 +20,8 @@
 //	Look      a consumer asks whether a task is there
 //	Empty     how far the wheel has come                        the lanes whose questions are answered with no
 //
-// An entry is made between two calls of Applied. What Ended and Plan said of a lane counts until then; Applied replaces
-// it with the load that the machine reports.
+// An entry is made between two calls of Applied. A lane's changes from Ended and Plan count until then. Applied
+// replaces them with the load that the machine reports.
 //
 // # Where a lane stands
 //
@@ -42,34 +42,37 @@
 //
 // What lets a lane begin something:
 //
-//   - A lane whose queue is paused, or whose target is gone, leaves all of these. A policy wakes it.
-//   - A pushed lane begins what its throttle leaves room for (package throttle). A pulled lane begins what consumers
-//     ask for (package desk).
-//   - A lane of a limited queue stands in its queue's line with what it could begin. The permits that the queue's owner
-//     has lent (package lend) are shared among the lanes of the line, in turn.
+//   - A lane leaves all of these states when its queue is paused or its target is gone. A new policy wakes the lane.
+//   - A pushed lane begins as many attempts as its throttle has room for (package throttle). A pulled lane begins the
+//     tasks that consumers ask for (package desk).
+//   - A lane of a limited queue stands in its queue's line with the number of attempts that it could begin. The lanes of
+//     the line share, in turn, the permits that the queue's owner has lent (package lend).
 //   - From Config.Strangers attempts on, only receivers whose last answer was a success get more. A hundred thousand
 //     receivers that never answer would otherwise have a connection open each.
-//   - An idle lane, one without tasks, is remembered for the sake of its throttle: the last 1024 of them.
+//   - The planner remembers the last 1024 idle lanes, those without tasks, for the sake of their throttles.
 //
-// An Advance grants tasks in the moment in which they come due, up to Plan.Window in each lane. Credits name the lanes
-// with another window: those with consumers, and those whose throttle has left its first window. The machine
-// does not know of an open breaker or of the newest policy; a grant that meets one is given back, uncounted.
+// An Advance grants tasks at the moment when they come due, up to Plan.Window in each lane. Credits name the lanes with
+// another window: lanes with consumers, and lanes whose throttle has left its first window. The machine does not know of
+// an open breaker or of the newest policy. A grant that meets either is given back, uncounted.
 //
 // # A backlog beside users
 //
-// Tasks that have come due at once, or waited for consumers, cost more to send, acknowledge and settle than to grant,
-// and users' commands wait behind all of that work: in the proposer's intake, and at the processors of the leader, the
-// followers and the callers. So a backlog is granted in bursts while users call. After each burst comes a rest of some
-// thirty times the duration of an entry: slow entries mean an overloaded machine. A burst for each of the longest rests
-// is the least that fires get: a third of the machine, for as many shards as it has by itself. Nothing rests when users
-// do not call, and consumers' settles are no users' calls. A lane where no task waits gets what comes due as ever, and
-// lanes with a backlog have their bursts in turn.
+// Tasks that have come due at once, or waited for consumers, cost more to send, acknowledge and settle than to grant.
+// Users' commands wait behind all of that work: in the proposer's intake, and at the processors of the leader, the
+// followers and the callers. So the planner grants a backlog in bursts while users call:
+//
+//   - After each burst comes a rest of some thirty times the duration of an entry. Slow entries mean an overloaded
+//     machine.
+//   - Fires get at least one burst for each of the longest rests: a third of the machine, for as many shards as the
+//     machine has by itself.
+//   - No rest comes while users do not call. Consumers' settles are no users' calls.
+//   - A lane where no task waits gets newly due tasks as ever. Lanes with a backlog have their bursts in turn.
 //
 // # Sub-packages
 //
 //	throttle  how many attempts one receiver may have under way: an adaptive window and a circuit breaker
 //	lend      a queue's limits over all shards: its owner lends permits to the leaders
-//	desk      where consumers' demands wait, and are handed the tasks that are leased for them
+//	desk      the demands of consumers, and the tasks that are leased for them
 //
 // # Why not otherwise
 //
@@ -78,7 +81,7 @@
 //   - Not a few grants in each entry beside users: tasks that come to a consumer together are acknowledged together,
 //     and one by one they cost the machine more than the rests save.
 //   - Not a rest that follows how long users' commands wait in the intake and commit: on an overloaded machine they
-//     wait before it, and the shard would find that all is well.
-//   - Not a random or a fair queueing of lanes by weight: woken lanes are looked at in the order in which they woke,
-//     and what one look leaves over goes to the end.
+//     wait before the intake, and the shard would find no delay.
+//   - Not a random or a fair queueing of lanes by weight: the planner looks at woken lanes in the order in which they
+//     woke, and a lane with tasks left over goes to the end.
 package dispatch

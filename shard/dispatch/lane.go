@@ -9,41 +9,42 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
-// maxIdleLanes is how many lanes without a task are remembered for the sake of their throttles.
+// maxIdleLanes is the number of lanes without a task that the planner remembers for the sake of their throttles.
 const maxIdleLanes = 1024
 
-// lane is the planner's record of one receiver's line of tasks. A load of zeros says that no task is due there.
+// lane is the planner's record of one receiver's line of tasks. Its load is zero while no task is due there.
 type lane struct {
 	task.LaneLoad // after the last applied entry
 	queue         *queue
-	throttle      throttle.Throttle // of a pushed lane
-	wish          int               // of a limited queue: attempts that could begin, counted in queue.want
+	throttle      throttle.Throttle // of a pushed lane only
+	wish          int               // in a limited queue: attempts that could begin, counted in queue.want
 	draft         draft
 
 	membership
-	places [rings]int32  // its place in each ring, from 1 on; 0: it is not in it
-	idle   *list.Element // in Planner.idle; nil: a task is due, or a consumer asks
+	places [rings]int32  // the lane's place in each ring, from 1 on; 0: not in the ring
+	idle   *list.Element // in Planner.idle; nil: a task is due, or a consumer asks for one
 }
 
-// draft is what the entry being made does to a lane. It is zero between two entries.
+// draft holds the changes of the entry being made to a lane. It is zero between two entries.
 type draft struct {
-	freed, granted int         // attempts that end, and that may begin
-	wishes         []desk.Wish // what consumers still ask for, once it is known
+	freed, granted int         // attempts that end and attempts that may begin
+	wishes         []desk.Wish // the consumers' open wishes, if known is set
 	known          bool
 }
 
-// isPulledByPolicy reports whether consumers will get the lane's tasks. Of a lane with tasks the machine says so.
+// isPulledByPolicy reports whether consumers get the tasks of a lane, going by the policy. For a lane with tasks, the
+// machine's answer counts.
 func (l *lane) isPulledByPolicy() bool {
 	return l.Lane.Destination == "" && l.queue.policy.GetTarget() == nil
 }
 
-// isStranded reports whether the lane is pushed to a target of its queue's that is gone. The shard's rules will say so
-// in a moment: then consumers pull its tasks.
+// isStranded reports whether the lane is pushed to a target that its queue no longer has. The shard's rules follow in a
+// moment, and consumers then pull the lane's tasks.
 func (l *lane) isStranded() bool { return !l.Pulled && l.isPulledByPolicy() }
 
 func (l *lane) isEmpty() bool { return l.Ready == 0 && l.Firing == 0 }
 
-// pushed returns how many attempts are under way, not counting consumers'.
+// pushed returns the number of pushed attempts under way, without consumers' leases.
 func (l *lane) pushed() int {
 	if l.Pulled {
 		return 0
@@ -51,10 +52,10 @@ func (l *lane) pushed() int {
 	return l.Firing
 }
 
-// inFlight returns how many attempts are under way once the entry being made has been applied.
+// inFlight returns the number of attempts under way after the entry being made.
 func (l *lane) inFlight() int { return max(l.Firing-l.draft.freed, 0) + l.draft.granted }
 
-// open returns the record of a lane, a new one if there is none.
+// open returns the record of a lane and creates it if there is none.
 func (p *Planner) open(key task.Lane) *lane {
 	if l, ok := p.lanes[key]; ok {
 		return l
@@ -66,7 +67,7 @@ func (p *Planner) open(key task.Lane) *lane {
 	return l
 }
 
-// update takes a lane's load after an entry.
+// update sets a lane's load after an entry.
 func (p *Planner) update(load task.LaneLoad) {
 	if load.Ready < 0 || load.Firing < 0 {
 		panic("dispatch: a lane holds less than nothing")
@@ -85,7 +86,7 @@ func (p *Planner) update(load task.LaneLoad) {
 	p.review(l)
 }
 
-// review puts a lane where its load belongs, and forgets a lane without tasks of whose receiver nothing is known.
+// review files a lane by its load. It forgets a lane without tasks if nothing is known of the receiver.
 func (p *Planner) review(l *lane) {
 	p.unusual.set(l, p.isUnusual(l))
 	switch {
@@ -101,7 +102,7 @@ func (p *Planner) review(l *lane) {
 	}
 }
 
-// isUnusual reports whether an Advance that is not told of a lane would begin more, or fewer, of its attempts than its
+// isUnusual reports whether an Advance without a credit for the lane would begin more, or fewer, attempts than the
 // receiver takes.
 func (p *Planner) isUnusual(l *lane) bool {
 	window, usual := l.throttle.Window(), p.cfg.Throttle.Start
@@ -114,7 +115,7 @@ func (p *Planner) isUnusual(l *lane) bool {
 	return window > usual && l.Firing >= usual/2
 }
 
-// rouse takes a lane off the idle ones.
+// rouse removes a lane from the idle ones.
 func (p *Planner) rouse(l *lane) {
 	if l.idle != nil {
 		p.idle.Remove(l.idle)
@@ -122,7 +123,7 @@ func (p *Planner) rouse(l *lane) {
 	}
 }
 
-// close forgets an empty lane.
+// close deletes the record of an empty lane.
 func (p *Planner) close(l *lane) {
 	p.rouse(l)
 	p.unusual.set(l, false)
@@ -134,14 +135,14 @@ func (p *Planner) close(l *lane) {
 	p.leaveQueue(l)
 }
 
-// wake has the next plan look at a lane, if it may have anything to begin.
+// wake makes the next plan look at a lane, if the lane may have a task to begin.
 func (p *Planner) wake(l *lane) {
 	if l.Ready > 0 || l.isIn(inLine) {
 		p.woken.add(l)
 	}
 }
 
-// wakeSleepers wakes the lanes whose instants have come. It returns the next instant; ok is false if there is none.
+// wakeSleepers wakes the lanes whose instants have come. It returns the next instant; ok is false if no lane sleeps.
 func (p *Planner) wakeSleepers() (next time.Time, ok bool) {
 	for len(p.asleep) > 0 {
 		if until := p.asleep[0].until; until.After(p.now) {
@@ -155,17 +156,17 @@ func (p *Planner) wakeSleepers() (next time.Time, ok bool) {
 // strangers returns how many more attempts may begin at receivers whose last answer was not a success.
 func (p *Planner) strangers() int { return max(p.cfg.Strangers-p.pushed, 0) }
 
-// wakeHeldBack wakes as many of the lanes held back as may begin something.
+// wakeHeldBack wakes as many held-back lanes as may begin an attempt.
 func (p *Planner) wakeHeldBack() {
 	for range min(p.heldBack.len(), p.strangers()) {
 		p.wake(p.heldBack.take())
 	}
 }
 
-// enter notes that the entry being made changes a lane.
+// enter marks a lane as changed by the entry being made.
 func (p *Planner) enter(l *lane) { p.drafted.add(l) }
 
-// endDraft forgets what the entry did to its lanes: their loads say it now.
+// endDraft clears the drafts, because the loads now contain the entry's changes.
 func (p *Planner) endDraft() {
 	p.drafted.drain(func(l *lane) { l.draft = draft{} })
 }

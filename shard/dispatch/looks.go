@@ -2,16 +2,17 @@ package dispatch
 
 import "github.com/belfryhq/belfry/fsm/task"
 
-// looks is the open questions of consumers whether a task is there for them, one for each lane.
+// looks holds the consumers' open questions whether a task is there for them, one per lane.
 type looks struct {
-	lanes []task.Lane         // in the order in which they were asked
-	since map[task.Lane]int64 // in Unix milliseconds; unset until the next answer
+	lanes []task.Lane         // in the order of their first questions
+	since map[task.Lane]int64 // instants of the questions in Unix milliseconds; unset until the next Empty
 }
 
 // unset is the instant of a question that no entry has followed yet.
 const unset = -1
 
-// Look notes that a consumer asks whether a task of a lane is there. The question counts from the next call of Empty.
+// Look records a consumer's question whether a task of a lane is there. The question counts from the next call of
+// Empty.
 func (p *Planner) Look(lane task.Lane) {
 	if p.looks.since == nil {
 		p.looks.since = map[task.Lane]int64{}
@@ -24,8 +25,8 @@ func (p *Planner) Look(lane task.Lane) {
 
 // Empty returns the lanes whose consumers can be told that no task is there, and closes their questions. nowMs is the
 // leader's clock in Unix milliseconds, and nextMs the earliest instant for which a task still waits in the wheel. A
-// question is answered once all tasks that were due when it was asked have been found due, and none of them waits in
-// the lane for the next entry. Tasks of a paused queue are not there for any consumer.
+// question is answered once the wheel has popped all tasks that were due when it was asked, and none of them waits in
+// the lane for the next entry. Tasks of a paused queue do not count.
 func (p *Planner) Empty(nowMs, nextMs int64) (empty []task.Lane) {
 	open := p.looks.lanes[:0]
 	for _, lane := range p.looks.lanes {
@@ -45,7 +46,7 @@ func (p *Planner) Empty(nowMs, nextMs int64) (empty []task.Lane) {
 	return empty
 }
 
-// willGrant reports whether a later entry grants the tasks that wait in a lane now, if the lane has consumers.
+// willGrant reports whether a later entry grants the tasks now waiting in a lane that has consumers.
 func (p *Planner) willGrant(key task.Lane) bool {
 	l := p.lanes[key]
 	return l != nil && l.Pulled && p.asked.has(l) && l.Ready > 0 && !l.queue.isShut()

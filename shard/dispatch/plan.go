@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// What one entry grants and names at most, so that it is applied soon.
+// The limits of one entry, so that it is soon applied.
 const (
 	maxGrants   = 1024 // tasks
 	maxCredits  = 64   // lanes in an Advance
@@ -16,15 +16,16 @@ const (
 	maxGrantOps = 256  // Grant commands
 )
 
-// Plan is what one entry may begin.
+// Plan is the work that one entry may begin.
 type Plan struct {
-	Grants []*fsmpb.Grant // of tasks that wait; their policy is not set
-	// Of an entry with an Advance.
+	Grants []*fsmpb.Grant // for waiting tasks; their policy is not set
+	// The fields below are for an entry with an Advance.
 	Credits []*fsmpb.LaneCredit
-	Window  uint32 // attempts under way in a lane of which the Credits say nothing
+	Window  uint32 // attempts under way in a lane without a credit
 }
 
-// Plan plans an entry, once all attempts that it settles have been told. advance says that the entry holds an Advance.
+// Plan plans an entry, after the caller has reported all attempts that the entry settles. advance is set if the entry
+// holds an Advance.
 func (p *Planner) Plan(now time.Time, advance bool) Plan {
 	p.turnTo(now)
 	plan := Plan{Grants: p.grants()}
@@ -35,18 +36,18 @@ func (p *Planner) Plan(now time.Time, advance bool) Plan {
 	return plan
 }
 
-// planning is the making of one plan's Grants.
+// planning is the state of one plan's making.
 type planning struct {
 	*Planner
-	left      int // tasks that may still be granted,
-	strangers int // and how many of them to receivers that are not known to be well
+	left      int // tasks that may still be granted
+	strangers int // of those, tasks for receivers that are not known to be well
 	grants    []*fsmpb.Grant
 }
 
 func (p *planning) isFull() bool { return p.left <= 0 || len(p.grants) >= maxGrantOps }
 
-// grants returns a Grant for each lane where tasks wait and attempts may begin, counting the places that the settles of
-// the same entry free.
+// grants returns a Grant for each lane where tasks wait and attempts may begin. It counts the places that the settles
+// of the same entry free.
 func (p *Planner) grants() []*fsmpb.Grant {
 	p.wakeSleepers()
 	p.wakeHeldBack()
@@ -61,7 +62,7 @@ func (p *Planner) grants() []*fsmpb.Grant {
 	return g.grants
 }
 
-// look grants what a lane may begin. A lane that is shut or stranded is woken when that ends.
+// look grants the attempts that a lane may begin. A shut or stranded lane is woken when that state ends.
 func (p *planning) look(l *lane) {
 	switch q := l.queue; {
 	case q.isShut(), l.isStranded():
@@ -75,7 +76,7 @@ func (p *planning) look(l *lane) {
 	}
 }
 
-// room returns how many of a lane's ready tasks may begin now, limits of the queue aside.
+// room returns the number of a lane's ready tasks that may begin now, apart from limits of the queue.
 func (p *planning) room(l *lane) int {
 	ready := l.Ready - l.draft.granted
 	switch {
@@ -96,7 +97,7 @@ func (p *planning) room(l *lane) int {
 	return room
 }
 
-// grant makes Grants for up to n tasks, and returns for how many it could.
+// grant makes Grants for up to n tasks and returns the number of tasks granted.
 func (p *planning) grant(l *lane, n int) int {
 	n = min(n, p.left)
 	if n <= 0 || p.isFull() {
@@ -118,8 +119,8 @@ func (p *planning) grant(l *lane, n int) int {
 	return n
 }
 
-// serve hands the permits of limited queues to the lanes in their lines. A queue whose line fills the plan is the first
-// of the next one.
+// serve gives the permits of limited queues to the lanes in their lines. A queue whose line fills the plan is the first
+// of the next plan.
 func (p *planning) serve() {
 	queues := p.serving
 	p.serving.members = nil
@@ -131,7 +132,7 @@ func (p *planning) serve() {
 	p.serving.members = append(p.serving.members, queues.members...)
 }
 
-// serveLine hands a queue's permits to the lanes in its line, in turn: each gets its share of those that are left.
+// serveLine gives a queue's permits to the lanes in its line, in turn. Each lane gets its share of the permits left.
 func (p *planning) serveLine(q *queue) {
 	free := q.permits.Free(p.now)
 	for free > 0 && q.line.len() > 0 && !p.isFull() {
@@ -151,7 +152,7 @@ func (p *planning) serveLine(q *queue) {
 	}
 }
 
-// wishes returns how many tasks a lane's consumers still ask for.
+// wishes returns the number of tasks that a lane's consumers still ask for.
 func (p *Planner) wishes(l *lane) int {
 	if !l.draft.known {
 		p.enter(l)
@@ -164,7 +165,7 @@ func (p *Planner) wishes(l *lane) int {
 	return n
 }
 
-// useWishes uses up n tasks of what a lane's consumers ask for, in their order.
+// useWishes takes n tasks off the wishes of a lane's consumers, in their order, and calls use for each part.
 func (p *Planner) useWishes(l *lane, n int, use func(desk.Wish, int)) {
 	for n > 0 && p.wishes(l) > 0 {
 		w := &l.draft.wishes[0]
@@ -179,7 +180,7 @@ func (p *Planner) useWishes(l *lane, n int, use func(desk.Wish, int)) {
 	}
 }
 
-// window returns how many attempts an Advance may have under way in a lane of which it is told nothing.
+// window returns the number of attempts that an Advance may have under way in a lane without a credit.
 func (p *Planner) window() uint32 {
 	if p.strangers() == 0 {
 		return 0
@@ -187,8 +188,9 @@ func (p *Planner) window() uint32 {
 	return uint32(p.cfg.Throttle.Start)
 }
 
-// credits returns what an Advance must be told of lanes: what consumers ask for, and where more or less may begin than
-// its window says. An Advance grants nothing in lanes of held queues; a grant that meets an open breaker is given back.
+// credits returns the credits of an Advance: the wishes of consumers, and the lanes where more or fewer attempts may
+// begin than the plan's window. An Advance grants no task in lanes of held queues. A grant that meets an open breaker
+// is given back.
 func (p *Planner) credits() (credits []*fsmpb.LaneCredit) {
 	p.asked.walk(maxCredits, func(l *lane) bool {
 		if !l.queue.isShut() && l.queue.permits == nil && l.Pulled {

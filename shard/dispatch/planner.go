@@ -13,48 +13,49 @@ import (
 // Config connects a planner with its surroundings. Policy, Permits and Desk are inputs: a plan depends on their
 // answers.
 type Config struct {
-	Throttle  throttle.Config // of all receivers; its Start is the window that an Advance assumes
-	Strangers int             // attempts under way from which on only receivers that are known to be well get more
-	// Policy returns a queue's policy, nil if it has none. A policy never changes: a queue gets another one.
+	Throttle  throttle.Config // of all receivers; Start is the window that an Advance assumes
+	Strangers int             // attempts under way from which only receivers known to be well get more
+	// Policy returns a queue's policy, or nil if it has none. A policy is immutable: a change makes another one.
 	Policy func(QueueName) *fsmpb.QueuePolicy
-	// Permits returns the permits of a limited queue, always the same ones for a queue.
+	// Permits returns the permits of a limited queue. It always returns the same ones for a queue.
 	Permits func(QueueName) Permits
 	Desk    Desk
 }
 
-// Desk is where consumers ask for tasks. *desk.Desk is one.
+// Desk gives access to the demands of consumers. *desk.Desk implements it.
 type Desk interface {
-	// Wishes returns what consumers ask of a lane, in the order in which they are to be served. It is called at most
-	// once a lane for each entry, unless the demand changes in between.
+	// Wishes returns the consumers' wishes in a lane, in the order in which they are to be served. The planner calls it
+	// at most once a lane for each entry, unless the demand changes in between.
 	Wishes(task.Lane) []desk.Wish
 }
 
-// Planner plans what one leadership may begin. See the package's documentation for the order of calls.
+// Planner plans the work that one leadership may begin. See the package's documentation for the order of calls.
 type Planner struct {
 	cfg Config
-	now time.Time // of the call under way; it never goes back
+	now time.Time // the instant of the present call; never goes back
 
 	lanes  map[task.Lane]*lane
 	queues map[QueueName]*queue
-	held   map[QueueName]bool // queues that the shard's rules hold while their policies are not known
+	held   map[QueueName]bool // queues that the shard's rules hold while this node does not know their policies
 
-	// A lane with tasks that is in none of these waits for an event: an attempt's end, a demand, a policy.
-	woken    fifo[*lane] // to be looked at, in order
-	asleep   sleepers    // woken by an instant
-	heldBack fifo[*lane] // woken when fewer attempts are under way
+	// The sets below. A lane with tasks that is in none of them waits for an event: an attempt's end, a demand, a
+	// policy.
+	woken    fifo[*lane] // lanes that the next plan looks at, in order
+	asleep   sleepers    // lanes that an instant wakes
+	heldBack fifo[*lane] // lanes that fewer attempts under way wake
 	asked    ring        // pulled lanes with a demand
-	unusual  ring        // pushed lanes of which an Advance must be told
+	unusual  ring        // pushed lanes that need a credit in an Advance
 	idle     *list.List  // lanes without a task, the longest idle first
-	drafted  fifo[*lane] // that the entry being made changes
+	drafted  fifo[*lane] // lanes that the entry being made changes
 
 	serving   fifo[*queue] // limited queues with a line and permits
-	reporting fifo[*queue] // limited queues whose owners must hear of the last entry
+	reporting fifo[*queue] // limited queues whose owners need a report of the last entry
 
 	firing  int  // attempts and leases under way: the sum over the lanes
-	pushed  int  // the same without leases; 0 <= pushed <= firing
+	pushed  int  // attempts alone, without leases; 0 <= pushed <= firing
 	wanted  int  // attempts that wait for permits: the sum over the queues
 	broken  int  // lanes whose breaker is open
-	waited  bool // the entry being made grants tasks that waited
+	waited  bool // the entry being made grants tasks that had waited
 	backlog backlog
 	looks   looks
 }
@@ -69,7 +70,7 @@ func New(cfg Config) *Planner {
 	}
 }
 
-// turnTo begins a call at an instant.
+// turnTo sets the instant of a call.
 func (p *Planner) turnTo(now time.Time) {
 	if now.Before(p.now) {
 		panic("dispatch: the clock went back")
@@ -77,7 +78,7 @@ func (p *Planner) turnTo(now time.Time) {
 	p.now = now
 }
 
-// Begin takes the lanes' loads at the beginning of a leadership. held is as for Policies.
+// Begin sets the lanes' loads at the beginning of a leadership. held is as for Policies.
 func (p *Planner) Begin(now time.Time, loads []task.LaneLoad, held map[QueueName]bool) {
 	p.Policies(now, held)
 	for _, load := range loads {
@@ -85,7 +86,7 @@ func (p *Planner) Begin(now time.Time, loads []task.LaneLoad, held map[QueueName
 	}
 }
 
-// Asked says that consumers' demand for tasks of a lane has appeared or grown, or that none is left.
+// Asked reports that consumers' demand for tasks of a lane has appeared or grown, or that none is left.
 func (p *Planner) Asked(now time.Time, key task.Lane, some bool) {
 	p.turnTo(now)
 	l := p.open(key)
@@ -95,14 +96,14 @@ func (p *Planner) Asked(now time.Time, key task.Lane, some bool) {
 	p.review(l)
 }
 
-// Called says that the entry being made holds a user's command.
+// Called reports that the entry being made holds a user's command.
 func (p *Planner) Called(now time.Time) {
 	p.turnTo(now)
 	p.backlog.called = now
 }
 
-// Ended says that the entry being made settles an attempt of a lane. how describes the receiver's part in it, nil if
-// the outcome says nothing about the receiver. Ended comes before Plan, so that the same entry fills the place.
+// Ended reports that the entry being made settles an attempt of a lane. how describes the receiver's part in the
+// outcome; nil: none. Ended comes before Plan, so that the same entry fills the freed place.
 func (p *Planner) Ended(now time.Time, key task.Lane, how *throttle.Ending) {
 	p.turnTo(now)
 	l, ok := p.lanes[key]
@@ -117,7 +118,7 @@ func (p *Planner) Ended(now time.Time, key task.Lane, how *throttle.Ending) {
 	p.wake(l)
 }
 
-// learn notes how an attempt ended at a lane's receiver.
+// learn records the end of an attempt at a lane's receiver.
 func (p *Planner) learn(l *lane, e throttle.Ending) {
 	wasOpen := l.throttle.Open()
 	e.Full = l.Ready > 0 || l.Firing >= l.throttle.Window()
@@ -130,17 +131,17 @@ func (p *Planner) learn(l *lane, e throttle.Ending) {
 	}
 }
 
-// Entry is what an applied entry did. The zero Entry is one without a command, which was not proposed.
+// Entry describes an applied entry. The zero Entry stands for one without commands, which was not proposed.
 type Entry struct {
 	Proposed bool
 	Took     time.Duration   // from its proposal until it was applied
-	Lanes    []task.LaneLoad // that it changed
+	Lanes    []task.LaneLoad // loads of the lanes that it changed
 	Grants   []task.Grant
-	Renewed  bool // the grants are a Takeover's: their attempts may have begun long ago
+	Renewed  bool // a Takeover made the grants: their attempts may have begun long ago
 }
 
-// Applied ends an entry. It returns the entry's grants: those to start, and those to give back because their lane's
-// gate was closed and the machine did not know. Renewed grants all start.
+// Applied ends an entry. It splits the entry's grants into those to start and those to give back because their lane's
+// gate was closed without the machine's knowledge. Renewed grants all start.
 func (p *Planner) Applied(now time.Time, e Entry) (start, back []task.Grant) {
 	p.turnTo(now)
 	if e.Proposed {
@@ -156,7 +157,7 @@ func (p *Planner) Applied(now time.Time, e Entry) (start, back []task.Grant) {
 	return start, back
 }
 
-// part returns an entry's grants, those to start apart from those to give back.
+// part splits an entry's grants into those to start and those to give back.
 func (p *Planner) part(e Entry) (start, back []task.Grant) {
 	if e.Renewed || len(e.Grants) == 0 {
 		return e.Grants, nil
@@ -188,8 +189,8 @@ func (p *Planner) admit(g task.Grant) bool {
 	return true
 }
 
-// Next returns the instant at which the next plan may grant something, now if one may already. ok is false if nothing
-// but an event changes that.
+// Next returns the instant at which the next plan may grant a task: now, if it already may. ok is false if only an
+// event changes that.
 func (p *Planner) Next(now time.Time) (at time.Time, ok bool) {
 	p.turnTo(now)
 	at, ok = p.wakeSleepers()
@@ -204,16 +205,16 @@ func (p *Planner) Next(now time.Time) (at time.Time, ok bool) {
 	return p.backlog.until, true
 }
 
-// mayGrant reports whether the next plan may grant something, rests aside.
+// mayGrant reports whether the next plan may grant a task, apart from rests.
 func (p *Planner) mayGrant() bool {
 	return p.woken.len()+p.serving.len() > 0 || p.heldBack.len() > 0 && p.strangers() > 0
 }
 
-// Stats is what a planner holds.
+// Stats holds counts of a planner's contents.
 type Stats struct {
-	Lanes    int // with tasks or demands, or remembered
+	Lanes    int // records of lanes with tasks or demands, and remembered ones
 	Firing   int // attempts and leases under way
-	Pushed   int // of these, attempts
+	Pushed   int // attempts alone, without leases
 	Wanted   int // attempts that wait for permits
 	Broken   int // lanes whose breaker is open
 	Woken    int // lanes that the next plan looks at
@@ -223,7 +224,7 @@ type Stats struct {
 	Looks    int // open questions of consumers, see Look
 }
 
-// Stats returns what the planner holds.
+// Stats returns counts of the planner's contents.
 func (p *Planner) Stats() Stats {
 	return Stats{
 		Lanes: len(p.lanes), Firing: p.firing, Pushed: p.pushed, Wanted: p.wanted, Broken: p.broken,

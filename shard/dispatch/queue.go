@@ -17,44 +17,46 @@ func (n QueueName) compare(other QueueName) int {
 	return cmp.Or(cmp.Compare(n.Namespace, other.Namespace), cmp.Compare(n.Queue, other.Queue))
 }
 
-// Permits are the rights to begin attempts that a leader has borrowed of one limited queue. *lend.Borrower is one.
+// Permits are the rights to begin attempts of one limited queue that a leader has borrowed. *lend.Borrower implements
+// it.
 type Permits interface {
-	// Free returns how many attempts may begin.
+	// Free returns the number of attempts that may begin.
 	Free(now time.Time) int
-	// Take uses one permit up. It returns false if there is none.
+	// Take uses one permit. It returns false if there is none.
 	Take(now time.Time) bool
-	// Report says how many attempts and leases are under way, with those for which permits were taken, and how many more
-	// could begin. Permits beyond that go back to the owner.
+	// Report sets the number of attempts and leases under way, including those of taken permits, and the number that
+	// could still begin. Permits beyond that number go back to the owner.
 	Report(now time.Time, inFlight, want int)
-	// CountInFlight says whether the queue bounds the attempts under way, so that others may wait for one to end.
+	// CountInFlight sets whether the queue limits the attempts under way, so that other borrowers may wait for one to
+	// end.
 	CountInFlight(bool)
 }
 
-// LimitOf returns what a queue's policy allows in the whole cluster. A queue without a policy has no limit.
+// LimitOf returns the limit that a queue's policy sets for the whole cluster. A queue without a policy has no limit.
 func LimitOf(policy *fsmpb.QueuePolicy) lend.Limit {
 	return lend.Limit{InFlight: int(policy.GetMaxInFlight()), PerSecond: policy.GetMaxPerSecond()}
 }
 
-// queue is the planner's record of a queue with lanes.
+// queue is the planner's record of a queue that has lanes.
 type queue struct {
 	QueueName
 	policy  *fsmpb.QueuePolicy // nil: none
-	unknown bool               // the shard's rules hold the queue, and this node does not know its policy yet
-	lanes   ring               // the records of its lanes; the queue is forgotten with the last one
+	unknown bool               // the shard's rules hold the queue, and this node does not yet know its policy
+	lanes   ring               // records of its lanes; the queue is forgotten with the last one
 	firing  int                // attempts and leases under way: the sum over its lanes
 
-	// Of a limited queue.
+	// The fields below are for a limited queue.
 	permits Permits     // nil: the queue has no limits
 	want    int         // attempts that its lanes could begin: the sum of their wishes
-	line    fifo[*lane] // the lanes with a wish, and some whose wish is void by now
+	line    fifo[*lane] // lanes with a wish, and some whose wish has lapsed
 
 	membership
 }
 
-// isShut reports whether none of the queue's tasks may begin.
+// isShut reports whether no task of the queue may begin.
 func (q *queue) isShut() bool { return q.policy.GetPaused() || q.unknown }
 
-// queueOf returns the record of a lane's queue, a new one if there is none.
+// queueOf returns the record of a lane's queue and creates it if there is none.
 func (p *Planner) queueOf(key task.Lane) *queue {
 	name := QueueName{key.Namespace, key.Queue}
 	if q, ok := p.queues[name]; ok {
@@ -66,7 +68,7 @@ func (p *Planner) queueOf(key task.Lane) *queue {
 	return q
 }
 
-// leaveQueue takes a lane out of its queue, and forgets the queue with its last lane.
+// leaveQueue removes a lane from its queue, and forgets the queue with its last lane.
 func (p *Planner) leaveQueue(l *lane) {
 	q := l.queue
 	q.lanes.set(l, false)
@@ -79,7 +81,7 @@ func (p *Planner) leaveQueue(l *lane) {
 	delete(p.queues, q.QueueName)
 }
 
-// Policies has the planner look at all policies again, and wakes the lanes of the queues that have another. held names
+// Policies compares all queues with their policies and wakes the lanes of the queues whose policy changed. held names
 // the queues that the shard's rules hold; it is empty once this node knows the policies.
 func (p *Planner) Policies(now time.Time, held map[QueueName]bool) {
 	p.turnTo(now)
@@ -99,7 +101,7 @@ func (p *Planner) Policies(now time.Time, held map[QueueName]bool) {
 	}
 }
 
-// reconsider wakes a lane whose queue has another policy.
+// reconsider adapts a lane to its queue's new policy and wakes it.
 func (p *Planner) reconsider(l *lane) {
 	if l.isEmpty() {
 		l.Pulled = l.isPulledByPolicy()
@@ -108,7 +110,7 @@ func (p *Planner) reconsider(l *lane) {
 	p.wake(l)
 }
 
-// setPolicy has a queue go by its present policy.
+// setPolicy sets a queue's present policy and its permits.
 func (p *Planner) setPolicy(q *queue) {
 	q.policy, q.unknown = p.cfg.Policy(q.QueueName), p.held[q.QueueName]
 	limit := LimitOf(q.policy)
@@ -124,7 +126,7 @@ func (p *Planner) setPolicy(q *queue) {
 	p.touch(q)
 }
 
-// Lent says that permits of a limited queue have come.
+// Lent reports that permits of a limited queue have come.
 func (p *Planner) Lent(now time.Time, name QueueName) {
 	p.turnTo(now)
 	if q, ok := p.queues[name]; ok {
@@ -132,8 +134,8 @@ func (p *Planner) Lent(now time.Time, name QueueName) {
 	}
 }
 
-// setWish notes how many attempts a lane of a limited queue could begin. The lane stands in line while there are any;
-// a place in line whose wish is void is noticed when its turn comes.
+// setWish sets the number of attempts that a lane of a limited queue could begin. A lane with a wish stands in its
+// queue's line. A lane whose wish has lapsed keeps its place until its turn.
 func (p *Planner) setWish(l *lane, wish int) {
 	q := l.queue
 	if wish == l.wish {
@@ -149,22 +151,22 @@ func (p *Planner) setWish(l *lane, wish int) {
 	p.serveLater(q)
 }
 
-// serveLater has the next plan serve a queue's line, if there are permits for it.
+// serveLater marks a queue's line for the next plan, if there are permits for it.
 func (p *Planner) serveLater(q *queue) {
 	if !q.isIn(serving) && q.line.len() > 0 && q.permits != nil && q.permits.Free(p.now) > 0 {
 		p.serving.add(q)
 	}
 }
 
-// touch has the owner of a limited queue told of the entry.
+// touch marks a limited queue for a report to its owner.
 func (p *Planner) touch(q *queue) {
 	if q.permits != nil {
 		p.reporting.add(q)
 	}
 }
 
-// report tells the owners of limited queues how many attempts are under way and could begin. A queue that is shut wants
-// none.
+// report tells the owners of limited queues the number of attempts under way and of those that could begin. A shut
+// queue wants none.
 func (p *Planner) report() {
 	p.reporting.drain(func(q *queue) {
 		switch {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// membership names the sets of the planner that a lane or a queue is in. Each bit belongs to one kind of set.
+// membership is the bit set of the planner's sets that a lane or a queue is in. Each bit stands for one kind of set.
 type membership uint8
 
 const (
@@ -15,20 +15,20 @@ const (
 	inLine                           // lanes with a wish, in the line of their limited queue
 	inDraft                          // lanes that the entry being made changes
 	serving                          // limited queues whose lines the next plan serves
-	reporting                        // limited queues whose owners must hear of the last entry
+	reporting                        // limited queues whose owners need a report of the last entry
 )
 
 func (m *membership) sets() *membership { return m }
 
 func (m *membership) isIn(set membership) bool { return *m&set != 0 }
 
-// fifo is a set whose members leave it in the order in which they came in.
+// fifo is a set whose members leave in the order in which they came.
 type fifo[T interface{ sets() *membership }] struct {
-	set     membership // the bit of its members
+	set     membership // the set's bit in its members
 	members []T
 }
 
-// add puts a member in, at the end. A member that is in keeps its place.
+// add appends a member. A present member keeps its place.
 func (f *fifo[T]) add(member T) {
 	if in := member.sets(); !in.isIn(f.set) {
 		*in |= f.set
@@ -36,7 +36,7 @@ func (f *fifo[T]) add(member T) {
 	}
 }
 
-// take removes the first member. It panics if there is none.
+// take removes and returns the first member. It panics on an empty set.
 func (f *fifo[T]) take() T {
 	var none T
 	member := f.members[0]
@@ -46,7 +46,7 @@ func (f *fifo[T]) take() T {
 	return member
 }
 
-// drain takes out all members, in order, and visits each. The set keeps its memory.
+// drain removes all members and visits them in order. The set keeps its memory.
 func (f *fifo[T]) drain(visit func(T)) {
 	for _, member := range f.members {
 		*member.sets() &^= f.set
@@ -60,20 +60,20 @@ func (f *fifo[T]) len() int { return len(f.members) }
 
 // The rings that a lane may be in.
 const (
-	ringAsked   = iota // pulled lanes of which a consumer asks for tasks
-	ringUnusual        // pushed lanes of which an Advance must be told
+	ringAsked   = iota // pulled lanes with a demand
+	ringUnusual        // pushed lanes that need a credit in an Advance
 	ringQueue          // all lanes of a queue
 	rings
 )
 
-// ring is a set of lanes that can be walked a few at a time, so that each has its turn.
+// ring is a set of lanes that is walked a few at a time, so that each lane has its turn.
 type ring struct {
 	id    int // ringAsked, ringUnusual or ringQueue
 	lanes []*lane
-	next  int // where the next walk begins
+	next  int // index of the next lane to visit
 }
 
-// set puts a lane in or takes it out.
+// set adds or removes a lane.
 func (r *ring) set(l *lane, in bool) {
 	place := &l.places[r.id]
 	switch {
@@ -92,7 +92,7 @@ func (r *ring) set(l *lane, in bool) {
 
 func (r *ring) has(l *lane) bool { return l.places[r.id] > 0 }
 
-// walk visits at most n lanes, from where the last walk ended, until visit returns false.
+// walk visits at most n lanes, from the end of the last walk on, until visit returns false.
 func (r *ring) walk(n int, visit func(*lane) bool) {
 	for range min(n, len(r.lanes)) {
 		if r.next >= len(r.lanes) {
@@ -106,7 +106,7 @@ func (r *ring) walk(n int, visit func(*lane) bool) {
 	}
 }
 
-// sleeper is a lane that an instant wakes.
+// sleeper is a lane with the instant that wakes it.
 type sleeper struct {
 	until time.Time
 	lane  *lane
@@ -115,7 +115,7 @@ type sleeper struct {
 // sleepers is a heap of lanes, the earliest instant first.
 type sleepers []sleeper
 
-// add lets a lane sleep. One that sleeps already keeps its instant.
+// add puts a lane to sleep. A sleeping lane keeps its instant.
 func (s *sleepers) add(l *lane, until time.Time) {
 	if !l.isIn(asleep) {
 		l.membership |= asleep
@@ -123,7 +123,7 @@ func (s *sleepers) add(l *lane, until time.Time) {
 	}
 }
 
-// take removes the lane whose instant comes first.
+// take removes and returns the lane with the earliest instant.
 func (s *sleepers) take() *lane {
 	l := heap.Pop(s).(sleeper).lane
 	l.membership &^= asleep

@@ -7,10 +7,10 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// maxSentBytes is how much may be on its way to one consumer; one task may go over it.
+// maxSentBytes limits the bytes on their way to one consumer; the last task may exceed it.
 const maxSentBytes = 8 << 20
 
-// Demand is one consumer's standing demand for tasks of a lane. The desk's mutex guards it.
+// Demand is one consumer's standing demand for tasks of a lane. The desk's mutex guards its fields.
 type Demand struct {
 	desk     *Desk
 	line     *line
@@ -19,24 +19,24 @@ type Demand struct {
 	terms    Terms
 	consumer Consumer
 
-	total   uint64 // may be granted over its life
-	granted uint64 // have been, and were not given back; more than total if that was lowered
-	coming  int    // of granted: not started yet
-	named   bool   // the entry being made may name it
+	total   uint64 // tasks that may be granted over its life
+	granted uint64 // tasks granted and not given back; exceeds a lowered total
+	coming  int    // granted tasks not yet started
+	named   bool   // the entry being made may name the demand
 
-	received  uint64 // arrived, as the consumer said
-	sent      []int  // sizes of those handed over and not known to have arrived, in order
+	received  uint64 // tasks that arrived, by the consumer's report
+	sent      []int  // sizes of tasks handed over and not yet reported as arrived, in order
 	sentBytes int    // sum of sent
 
-	parcel []*fsmpb.Task // while tasks are handed out
+	parcel []*fsmpb.Task // tasks collected for the next Take
 
-	look   uint64 // the last question whether anything is there; 0: none was asked
-	looked uint64 // the last one that was answered
+	look   uint64 // number of the last look that the consumer asked for; 0: none
+	looked uint64 // number of the last look that was answered
 }
 
-// Set sets how many tasks may come over the demand's life, and how many of them have arrived. A total below the number
-// of tasks under way asks for no more of them. A look that is higher than the last one asks whether a task is there;
-// see Consumer.Nothing.
+// Set sets the number of tasks that may come over the demand's life, and the number that has arrived. A total below the
+// number of tasks under way stops further ones. A look above the last one asks whether a task is there; see
+// Consumer.Nothing.
 func (d *Demand) Set(total, received, look uint64) {
 	k := d.desk
 	k.mu.Lock()
@@ -60,14 +60,14 @@ func (d *Demand) Set(total, received, look uint64) {
 	}
 }
 
-// lookAgain has an open question answered once nothing is on its way to the demand any more.
+// lookAgain repeats an open look once no grant is on its way to the demand.
 func (d *Demand) lookAgain() {
 	if d.look > d.looked && d.coming == 0 && d.place != nil {
 		d.desk.cfg.Look(d.line.lane)
 	}
 }
 
-// Withdraw ends the demand. Tasks granted to it that were not handed over go to others, or back to their lane.
+// Withdraw ends the demand. Granted tasks not yet handed over go to other demands or back to their lane.
 func (d *Demand) Withdraw() {
 	k := d.desk
 	k.mu.Lock()
@@ -85,12 +85,12 @@ func (d *Demand) Withdraw() {
 	}
 }
 
-// room is how many more tasks may be granted.
+// room returns the number of further tasks that may be granted.
 func (d *Demand) room() int {
 	if d.granted >= d.total || d.sentBytes >= maxSentBytes {
 		return 0
 	}
-	const most = 1 << 20 // more than any entry grants
+	const most = 1 << 20 // more tasks than any entry grants
 	return int(min(d.total-d.granted, most))
 }
 
@@ -102,13 +102,13 @@ func (d *Demand) put(t *fsmpb.Task) {
 	d.sentBytes += size
 }
 
-// deliver hands the parcel over.
+// deliver hands the parcel to the consumer.
 func (d *Demand) deliver() {
 	d.consumer.Take(task.Leased{Tasks: d.parcel, Ready: d.line.ready})
 	d.parcel = nil
 }
 
-// miss notes that a grant of the demand's does not reach it.
+// miss records that a grant for the demand does not reach it.
 func (d *Demand) miss() {
 	d.granted--
 	d.coming--
@@ -116,7 +116,7 @@ func (d *Demand) miss() {
 	d.forgetIfDone()
 }
 
-// forgetIfDone lets go of a demand that was withdrawn, once no grant can name it any more.
+// forgetIfDone deletes a withdrawn demand once no grant can name it any more.
 func (d *Demand) forgetIfDone() {
 	if d.place == nil && d.coming == 0 && !d.named {
 		delete(d.desk.demands, d.tag)

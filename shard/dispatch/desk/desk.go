@@ -9,79 +9,81 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Terms are the terms of a lease. A demand takes tasks of its own terms alone.
+// Terms are the terms of a lease. A demand takes only tasks of equal terms.
 type Terms struct {
 	Lease  time.Duration
-	Holder uint32 // the run of the node that the task goes to; see task.LeaseRequest
+	Holder uint32 // boot number of the node that gets the task; see task.LeaseRequest
 }
 
-// Arrivals is a node's answer to a shard's leader that asks which leases came to it.
+// Arrivals is a node's answer to a leader that asks for the leases that reached the node.
 type Arrivals struct {
-	Holder uint32   // the node's run
-	Fences []uint64 // of those that came to it; it does not take the others any more
+	Holder uint32   // the node's boot number
+	Fences []uint64 // leases that reached the node; it refuses the other leases from now on
 }
 
-// Wish is the open part of one demand.
+// Wish is the number of tasks that one demand still asks for.
 type Wish struct {
-	Tag uint64 // of the demand; never 0, and not used again at a desk
+	Tag uint64 // of the demand; never 0, and unique at a desk
 	Max int
 	Terms
 }
 
-// Consumer takes a demand's tasks. Its methods are called one after the other, with the desk locked: they
-// must neither block nor call the desk or the demand.
+// Consumer receives a demand's tasks. The desk calls its methods one after the other and holds its lock: they must
+// neither block nor call the desk or the demand.
 type Consumer interface {
-	// Take gets tasks that are leased and due, in the order of their instants.
+	// Take receives tasks that are leased and due, in the order of their instants.
 	Take(task.Leased)
-	// Nothing says that nothing was there for the demand when it asked so, by this number, and that all that came before
-	// has been taken.
+	// Nothing answers the look of that number: no task was there for the demand, and the consumer has taken all earlier
+	// ones.
 	Nothing(look uint64)
-	// End says that nothing more comes. It is not called after Demand.Withdraw.
+	// End reports that no more tasks come. The desk does not call it after Demand.Withdraw.
 	End(error)
 }
 
-// Config is what a desk needs of its leadership. The functions must not block, nor call the desk.
+// Config connects a desk with its leadership. The functions must not block, nor call the desk.
 type Config struct {
-	// Changed is told that the demand of a lane has appeared, grown or gone, once until Wishes is called for the lane.
+	// Changed receives a lane whose demand has appeared, grown or gone, once until Wishes or Asked is called for the
+	// lane.
 	Changed func(task.Lane)
-	// Look is told that a demand of the lane asks whether a task is there for it. Its receiver calls Nothing for the
-	// lane once all tasks that were due then have been found due, and all that wait and may be granted have been
+	// Look receives a lane where a demand asks whether a task is there for it. The leadership calls Nothing for the
+	// lane once the wheel has popped all tasks that were due then, and the waiting tasks that may be granted have been
 	// granted.
 	Look func(task.Lane)
-	// Task returns the task of a grant. It returns nil if the task is no longer to be handed over: the grant has then
-	// been dealt with. Task is called without the desk's lock.
+	// Task returns the task of a grant. It returns nil if the task must not be handed over any more, and has then dealt
+	// with the grant. The desk calls it without its lock.
 	Task func(task.Grant) *fsmpb.Task
-	// Release gives back grants that no demand takes, and returns the grants that it could not give back because the
-	// leadership is over. It is called without the desk's lock.
+	// Release gives back grants that no demand takes. It returns the grants that it could not give back because the
+	// leadership is over. The desk calls it without its lock.
 	Release func([]task.Grant) []task.Grant
-	// Keep returns how long a task that is leased and due may wait for a demand before it is given back. A return and a
-	// new grant take two entries.
+	// Keep returns how long a leased and due task may wait for a demand before it is given back. Giving a task back and
+	// granting it anew takes two entries.
 	Keep func() time.Duration
 }
 
-// Desk holds the demands of one leadership. Its methods are safe for concurrent use, but Start must not be called by
-// two at once, and Wishes and Granted only by the maker of entries, one entry at a time.
+// Desk holds the demands of one leadership. Its methods are safe for concurrent use, with two exceptions: no two
+// goroutines may call Start at once, and only the maker of entries may call Wishes and Granted, for one entry at a
+// time.
 type Desk struct {
 	cfg Config
 
 	mu      sync.Mutex
-	lines   map[task.Lane]*line // those with a demand
-	demands map[uint64]*Demand  // by tag; also those withdrawn that may yet get a grant
-	named   []*Demand           // that the entry being made may name
+	lines   map[task.Lane]*line // the lanes with a demand
+	demands map[uint64]*Demand  // by tag, with the withdrawn ones that may yet get a grant
+	named   []*Demand           // demands that the entry being made may name
 	lastTag uint64
 	shelf   shelf
-	closed  error // why, once it is
+	closed  error // the error of Close; nil: open
 }
 
-// line is the demands of one lane, those first that were served longest ago.
+// line holds the demands of one lane, the one served longest ago first.
 type line struct {
 	lane      task.Lane
 	demands   list.List // of *Demand
-	ready     int       // tasks that wait in the lane, as of the last entry that said so
-	announced bool      // Changed was called, and Wishes not since
+	ready     int       // waiting tasks in the lane, as the last entry that changed the lane reports
+	announced bool      // Changed was called, and neither Wishes nor Asked since
 }
 
-// NewDesk returns an open one.
+// NewDesk returns an open desk.
 func NewDesk(cfg Config) *Desk {
 	k := &Desk{cfg: cfg, lines: make(map[task.Lane]*line), demands: make(map[uint64]*Demand)}
 	k.shelf = shelf{
@@ -90,7 +92,7 @@ func NewDesk(cfg Config) *Desk {
 	return k
 }
 
-// Open begins a demand for up to total tasks of a lane. The error is the one that the desk was closed with.
+// Open adds a demand for up to total tasks of a lane. On a closed desk it returns the error of Close.
 func (k *Desk) Open(lane task.Lane, terms Terms, total uint64, c Consumer) (*Demand, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -111,7 +113,7 @@ func (k *Desk) Open(lane task.Lane, terms Terms, total uint64, c Consumer) (*Dem
 	return d, nil
 }
 
-// announce has the planner look at a lane.
+// announce reports a changed demand of a lane to the planner.
 func (k *Desk) announce(l *line) {
 	if !l.announced {
 		l.announced = true
@@ -119,8 +121,8 @@ func (k *Desk) announce(l *line) {
 	}
 }
 
-// Wishes returns what the demands of a lane ask for, in the order in which they are to be served. The entry that is
-// being made may name any of them. Until Granted, tasks may come for each, also if it is withdrawn meanwhile.
+// Wishes returns the demands' open parts in a lane, in the order in which they are to be served. The entry being made
+// may name any of them. Until Granted, each may get tasks, even if it is withdrawn meanwhile.
 func (k *Desk) Wishes(lane task.Lane) []Wish {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -145,7 +147,7 @@ func (k *Desk) Wishes(lane task.Lane) []Wish {
 	return wishes
 }
 
-// Asked reports whether a consumer waits for tasks of a lane.
+// Asked reports whether a lane has a demand.
 func (k *Desk) Asked(lane task.Lane) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -156,7 +158,7 @@ func (k *Desk) Asked(lane task.Lane) bool {
 	return l != nil
 }
 
-// isAsked reports whether a demand of the lane has room for a task, by any terms.
+// isAsked reports whether a demand of the lane, of any terms, has room for a task.
 func (k *Desk) isAsked(lane task.Lane) bool {
 	l := k.lines[lane]
 	if l == nil {
@@ -170,8 +172,8 @@ func (k *Desk) isAsked(lane task.Lane) bool {
 	return false
 }
 
-// Granted ends the making of an entry, also of one that did not commit: these are the grants that it made for demands,
-// in order. Each is followed by Start or GivenBack, unless the leadership ends before.
+// Granted ends the making of an entry, committed or not. grants are the entry's grants for demands, in order. Start or
+// GivenBack follows for each grant unless the leadership ends before.
 func (k *Desk) Granted(grants []task.Grant) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -194,7 +196,7 @@ func (k *Desk) Granted(grants []task.Grant) {
 	k.named = k.named[:0]
 }
 
-// Ready notes how many tasks wait in a lane. Its consumers hear of it with their next tasks.
+// Ready sets the number of waiting tasks in a lane. The lane's consumers learn it with their next tasks.
 func (k *Desk) Ready(lane task.Lane, n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -203,7 +205,7 @@ func (k *Desk) Ready(lane task.Lane, n int) {
 	}
 }
 
-// GivenBack says that grants are not started after all: their tasks go back to their lane.
+// GivenBack reports grants that are not started: their tasks go back to their lanes.
 func (k *Desk) GivenBack(grants []task.Grant) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -218,7 +220,7 @@ func (k *Desk) missed(g task.Grant) {
 	}
 }
 
-// Start hands over granted tasks whose instants have come. Those without a taker lie on the shelf for a moment.
+// Start hands over granted tasks whose instants have come. A task without a taker lies on the shelf for a moment.
 func (k *Desk) Start(grants []task.Grant) {
 	tasks := make([]*fsmpb.Task, len(grants))
 	for i, g := range grants {
@@ -227,7 +229,8 @@ func (k *Desk) Start(grants []task.Grant) {
 	k.release(k.hand(grants, tasks))
 }
 
-// hand returns the grants without a taker.
+// hand gives each task to its taker and returns the grants to give back: those without a taker that the shelf does not
+// keep.
 func (k *Desk) hand(grants []task.Grant, tasks []*fsmpb.Task) (back []task.Grant) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -256,8 +259,8 @@ func (k *Desk) hand(grants []task.Grant, tasks []*fsmpb.Task) (back []task.Grant
 	return back
 }
 
-// Nothing answers the demands of a lane that have asked whether anything is there, but for those to which something is
-// on its way: they are told when it has come.
+// Nothing answers the open looks of a lane's demands. It skips a demand to which a grant is on its way: that demand
+// gets its answer after the grant.
 func (k *Desk) Nothing(lane task.Lane) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -273,9 +276,9 @@ func (k *Desk) Nothing(lane task.Lane) {
 	}
 }
 
-// taker returns the demand that gets a grant's task, nil if there is none, and the grant's terms, zero if they are not
-// known. It is the demand that the grant was made for, or another one of the same terms if that one has gone, was
-// lowered or has too much under way.
+// taker returns the demand that gets a grant's task, or nil, and the grant's terms, zero if unknown. It prefers the
+// demand that the grant was made for. It takes another demand of the same terms if the first one has gone, was lowered
+// or has too much under way.
 func (k *Desk) taker(g task.Grant) (_ *Demand, _ Terms) {
 	d := k.demands[g.Tag]
 	if d == nil {
@@ -286,7 +289,7 @@ func (k *Desk) taker(g task.Grant) (_ *Demand, _ Terms) {
 		return d, d.terms
 	}
 	d.miss()
-	l := k.lines[d.line.lane] // perhaps another one than when the demand stood in it
+	l := k.lines[d.line.lane] // perhaps another line than the one that the demand stood in
 	if l == nil {
 		return nil, d.terms
 	}
@@ -307,9 +310,9 @@ func (k *Desk) release(grants []task.Grant) {
 	}
 }
 
-// Unload hands over grants that cannot be given back here because the leadership is over. Each goes to the first demand
-// of its lane and node, asked for or not: that consumer can give it back to the next leader. Without such a demand, the
-// next leader finds out by itself.
+// Unload hands over grants that cannot be given back because the leadership is over. Each goes to the first demand of
+// its lane and node, even one without room: its consumer can give the task back to the next leader. Without such a
+// demand, the next leader reclaims the lease by itself.
 func (k *Desk) Unload(grants []task.Grant) {
 	for _, g := range grants {
 		if task := k.cfg.Task(g); task != nil {
@@ -327,7 +330,7 @@ func (k *Desk) unload(g task.Grant, task *fsmpb.Task) {
 	}
 }
 
-// unload makes the first in line of a node take a task.
+// unload gives a task to the line's first demand of a node.
 func (l *line) unload(task *fsmpb.Task, holder uint32) {
 	for e := l.demands.Front(); e != nil; e = e.Next() {
 		if d := e.Value.(*Demand); d.terms.Holder == holder {
@@ -339,8 +342,8 @@ func (l *line) unload(task *fsmpb.Task, holder uint32) {
 	}
 }
 
-// Close ends all demands with the error, which later ones get, too. Tasks on the shelf go to the first demand of their
-// lane and node. Grants not started by then run out with their leases.
+// Close ends all demands with the error, and later calls of Open get it too. Tasks on the shelf go to the first demand
+// of their lane and node. Leases not handed over by then run out.
 func (k *Desk) Close(reason error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -360,7 +363,7 @@ func (k *Desk) Close(reason error) {
 	k.named = nil
 }
 
-// Waiting is how many demands there are.
+// Waiting returns the number of demands.
 func (k *Desk) Waiting() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -7,23 +7,23 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// maxShelfBytes bounds the tasks on the shelf. Others are given back at once.
+// maxShelfBytes limits the bytes of the tasks on the shelf. Further tasks are given back at once.
 const maxShelfBytes = 16 << 20
 
-// tidyEvery is the shortest time between two calls of tidy. A task may stay that much longer than its time.
+// tidyEvery is the shortest time between two calls of tidy. A task may stay on the shelf that much too long.
 const tidyEvery = time.Millisecond
 
-// shelf holds tasks that were leased for a demand which had gone, or was lowered, by their instants. The desk's mutex
-// guards it.
+// shelf holds leased and due tasks whose demand has gone or was lowered before their instants. The desk's mutex guards
+// it.
 type shelf struct {
 	desk  *Desk
-	tasks []shelved // the longest there first
+	tasks []shelved // the oldest first
 	bytes int
-	armed bool // tidy will be called
+	armed bool // a call of tidy is scheduled
 
-	life  func() time.Duration // how long a task waits here for somebody to ask for it
+	life  func() time.Duration // how long a task waits here for a demand
 	now   func() time.Time
-	later func(time.Duration, func()) // calls a function after a while
+	later func(time.Duration, func()) // calls a function after a delay
 }
 
 type shelved struct {
@@ -34,7 +34,7 @@ type shelved struct {
 	at    time.Time
 }
 
-// put returns false if there is no room, or if the terms are not known, so that no demand can match them.
+// put adds a task. It returns false if there is no room, or if the terms are unknown, so that no demand can match them.
 func (s *shelf) put(g task.Grant, task *fsmpb.Task, terms Terms) bool {
 	size := task.SizeVT()
 	if terms == (Terms{}) || s.bytes+size > maxShelfBytes {
@@ -53,8 +53,8 @@ func (s *shelf) arm(d time.Duration) {
 	}
 }
 
-// offer hands a demand the tasks of its terms that it asks for. Tasks of its lane that were leased by other terms are
-// given back, so that the demand need not wait for them.
+// offer hands a demand the tasks of its terms, as far as it has room. It gives back the lane's tasks of other terms, so
+// that the demand need not wait for their time on the shelf.
 func (s *shelf) offer(d *Demand) {
 	if len(s.tasks) == 0 || d.room() == 0 {
 		return
@@ -80,7 +80,7 @@ func (s *shelf) offer(d *Demand) {
 	}
 }
 
-// take removes the tasks that the caller wants.
+// take removes the tasks for which wanted returns true.
 func (s *shelf) take(wanted func(shelved) bool) {
 	kept := s.tasks[:0]
 	for _, t := range s.tasks {
@@ -94,8 +94,8 @@ func (s *shelf) take(wanted func(shelved) bool) {
 	s.tasks = kept
 }
 
-// empty hands each task to the first demand of its lane and node, asked for or not: a closing desk can give nothing
-// back.
+// empty hands each task to the first demand of its lane and node, even one without room. A closing desk can give
+// nothing back.
 func (s *shelf) empty() {
 	for _, t := range s.tasks {
 		if l := s.desk.lines[t.Lane]; l != nil {
@@ -105,8 +105,7 @@ func (s *shelf) empty() {
 	s.tasks, s.bytes = nil, 0
 }
 
-// tidy gives back the tasks that have lain on the shelf for their time, and is called again when the next one's is
-// over.
+// tidy gives back the tasks whose time on the shelf is over, and schedules itself for the next one.
 func (k *Desk) tidy() {
 	k.mu.Lock()
 	s := &k.shelf
@@ -120,7 +119,7 @@ func (k *Desk) tidy() {
 	k.release(back)
 }
 
-// Sweep gives back all that lies on the shelf.
+// Sweep gives back all tasks on the shelf.
 func (k *Desk) Sweep() {
 	k.mu.Lock()
 	back := k.shelf.before(k.shelf.now().Add(1))
@@ -128,7 +127,7 @@ func (k *Desk) Sweep() {
 	k.release(back)
 }
 
-// before takes the tasks that came before an instant.
+// before removes and returns the tasks that came before limit.
 func (s *shelf) before(limit time.Time) (grants []task.Grant) {
 	s.take(func(t shelved) bool {
 		old := t.at.Before(limit)

@@ -6,47 +6,47 @@ import (
 	"time"
 )
 
-// BorrowerConfig names the queue and the shard of a Borrower, and connects it with the owner.
+// BorrowerConfig names the queue and the shard of a Borrower and connects it with the owner.
 type BorrowerConfig struct {
-	Context          context.Context // the leadership's: with its end all permits are void
+	Context          context.Context // the leadership's context: its end voids all permits
 	Namespace, Queue string
 	Shard            uint32
 	Term             uint64
 	Call             func(context.Context, Borrow) (Loan, error)
-	Got              func() // there are permits; called by a goroutine of the Borrower's
+	Got              func() // called by the Borrower's goroutine when permits have come
 }
 
-// maxWant bounds what one call asks for.
+// maxWant limits the permits that one call asks for.
 const maxWant = 4096
 
-// Borrower holds the permits that a shard's leader has borrowed of one queue. Its methods are safe for concurrent use.
+// Borrower holds the permits of one queue that a shard's leader has borrowed. Its methods are safe for concurrent use.
 // At most one call to the owner is under way.
 type Borrower struct {
 	cfg BorrowerConfig
 
 	mu       sync.Mutex
-	inFlight int       // as last reported
-	begun    int       // permits taken since: not yet in inFlight
-	unused   int       // permits, valid until
-	until    time.Time //
-	want     int       // as last reported; begins that wait for a permit
+	inFlight int       // as last reported by Report
+	begun    int       // permits taken since that Report, not yet in inFlight
+	unused   int       // permits not yet taken
+	until    time.Time // end of the permits' validity
+	want     int       // as last reported by Report: attempts that wait for a permit
 	recorded int       // permits that the owner counts as held here
-	counted  bool      // an attempt's end frees something: the owner must hear of it at once
-	outdated bool      // the report of the call under way holds no more
-	renew    time.Time // when the owner must hear of them again
-	quiet    time.Time // nothing more is asked for before
-	failures int       // calls in a row
+	counted  bool      // max_in_flight counts: the owner must learn of an attempt's end at once
+	outdated bool      // the report of the call under way is no longer true
+	renew    time.Time // when the owner must get the next report
+	quiet    time.Time // no permits are asked for before this instant
+	failures int       // consecutive failed calls
 	round    uint64
-	running  bool          // run is
-	changed  chan struct{} // capacity 1: look again
+	running  bool          // the goroutine of run exists
+	changed  chan struct{} // capacity 1: run looks again
 }
 
-// NewBorrower holds nothing yet.
+// NewBorrower returns a Borrower without permits.
 func NewBorrower(cfg BorrowerConfig) *Borrower {
 	return &Borrower{cfg: cfg, changed: make(chan struct{}, 1)}
 }
 
-// Free returns how many attempts may begin now.
+// Free returns the number of attempts that may begin now.
 func (b *Borrower) Free(now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,7 +60,7 @@ func (b *Borrower) free(now time.Time) int {
 	return b.unused
 }
 
-// Take uses one permit up. It returns false if there is none. The next Report counts the attempt that it begins.
+// Take uses one permit and returns false if there is none. The next Report counts the attempt that the permit allows.
 func (b *Borrower) Take(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -72,16 +72,16 @@ func (b *Borrower) Take(now time.Time) bool {
 	return true
 }
 
-// CountInFlight says whether the queue's limits include max_in_flight. Otherwise no borrower waits for an
-// attempt's end.
+// CountInFlight sets whether the queue's limits include max_in_flight. Without it, no borrower waits for an attempt's
+// end.
 func (b *Borrower) CountInFlight(yes bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.counted = yes
 }
 
-// Report says how many attempts and leases are under way, with all for which permits were taken, and how many more
-// could begin. Permits that are more than that go back.
+// Report sets the number of attempts and leases under way, including those of taken permits, and the number that could
+// still begin. Permits beyond that number go back to the owner.
 func (b *Borrower) Report(now time.Time, inFlight, want int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,13 +97,13 @@ func (b *Borrower) Report(now time.Time, inFlight, want int) {
 	}
 }
 
-// held returns the permits that the owner must count on.
+// held returns the permits that count against the owner's limit.
 func (b *Borrower) held() int { return b.inFlight + b.begun + b.unused }
 
-// isIdle reports whether there is nothing to report to the owner, now or later.
+// isIdle reports whether the owner needs no report, now or later.
 func (b *Borrower) isIdle() bool { return b.held() == 0 && b.want == 0 && b.recorded == 0 }
 
-// due returns how long the owner need not be called; 0: now.
+// due returns how long the next call to the owner may wait; 0: it is due now.
 func (b *Borrower) due(now time.Time) time.Duration {
 	missing := b.want > b.free(now)
 	switch {
@@ -119,10 +119,11 @@ func (b *Borrower) due(now time.Time) time.Duration {
 	return max(min(b.renew.Sub(now), b.quiet.Sub(now)), 0)
 }
 
-// hasNews reports whether less is held here than the owner counts on, so that another borrower may wait for it.
+// hasNews reports whether fewer permits are held here than the owner counts, so that another borrower may wait for the
+// difference.
 func (b *Borrower) hasNews() bool { return b.held() < b.recorded && (b.counted || b.held() == 0) }
 
-// run calls the owner as long as there is something to report.
+// run calls the owner as long as there are reports to make.
 func (b *Borrower) run() {
 	for b.await() {
 		ask := b.say()
@@ -140,7 +141,7 @@ func (b *Borrower) run() {
 	}
 }
 
-// await waits until the owner should be called. It returns false, and run ends, when there is nothing to report.
+// await waits until a call to the owner is due. It returns false, and run ends, when no report is left to make.
 func (b *Borrower) await() bool {
 	for {
 		b.mu.Lock()
@@ -164,7 +165,7 @@ func (b *Borrower) await() bool {
 	}
 }
 
-// say makes the next report.
+// say returns the next report.
 func (b *Borrower) say() Borrow {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -179,8 +180,8 @@ func (b *Borrower) say() Borrow {
 	}
 }
 
-// interrupt ends a call that waits at the owner once its report is outdated: attempts have ended, whose permits it may
-// be waiting for, or no more permits are wanted.
+// interrupt cancels a call that waits at the owner once its report is outdated: attempts have ended and the call may be
+// waiting for their permits, or no more permits are wanted.
 func (b *Borrower) interrupt(ctx context.Context, cancel context.CancelFunc, ask Borrow) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -206,7 +207,7 @@ func (b *Borrower) isOutdated(ask Borrow) bool {
 	return b.outdated
 }
 
-// hear takes the owner's answer to a call. It reports whether there are new permits.
+// hear processes the owner's answer to a call. It reports whether new permits have come.
 func (b *Borrower) hear(ask Borrow, loan Loan, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -216,7 +217,7 @@ func (b *Borrower) hear(ask Borrow, loan Loan, err error) bool {
 	case err != nil && b.outdated:
 		return false
 	case err != nil && b.held() == 0 && b.want == 0:
-		b.recorded = 0 // it will lapse
+		b.recorded = 0 // the owner's record will lapse
 		return false
 	case err != nil:
 		b.failures++

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Lender lends the permits of the queues that a shard owns, for one leadership of it.
+// Lender lends the permits of the queues that a shard owns, for one leadership of that shard.
 type Lender struct {
 	opens time.Time
 
 	mu     sync.Mutex
 	queues map[[2]string]*pool // by namespace and name
-	sweep  time.Time           // when idle queues are forgotten next
+	sweep  time.Time           // when idle queues are next forgotten
 }
 
-// NewLender begins a leadership now: for one Life it listens and lends nothing.
+// NewLender returns the Lender of a leadership that begins now. It takes reports for one Life before it lends.
 func NewLender() *Lender {
 	return &Lender{opens: time.Now().Add(Life), queues: map[[2]string]*pool{}}
 }
 
-// Lend takes a borrower's report, and lends the permits that it wants as far as the limit allows. It waits for half a
-// Life at most if none is free.
+// Lend takes a borrower's report and lends the wanted permits as far as the limit allows. If none is free, it waits for
+// at most half a Life.
 func (l *Lender) Lend(ctx context.Context, ask Borrow, limit Limit) Loan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +50,7 @@ func (l *Lender) Lend(ctx context.Context, ask Borrow, limit Limit) Loan {
 	}
 }
 
-// await lets go of the lock until there are permits, the instant next, or the end of ctx. ok is false without permits.
+// await releases the lock until permits come, or the instant next, or the end of ctx. ok is false without permits.
 func (l *Lender) await(ctx context.Context, parked <-chan int, next time.Time) (n int, ok bool) {
 	l.mu.Unlock()
 	defer l.mu.Lock()
@@ -74,7 +74,7 @@ func (l *Lender) await(ctx context.Context, parked <-chan int, next time.Time) (
 	}
 }
 
-// pool returns a queue's pool. Now and then it forgets the idle ones.
+// pool returns a queue's pool. Every ten Lives it forgets the idle pools.
 func (l *Lender) pool(now time.Time, name [2]string) *pool {
 	if !now.Before(l.sweep) {
 		l.sweep = now.Add(10 * Life)

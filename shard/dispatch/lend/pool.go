@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// pool is one queue's permits as its owner sees them. It is a pure data structure.
+// pool holds one queue's permits at its owner. It is a pure data structure.
 type pool struct {
 	limit  Limit
-	opens  time.Time // nothing is lent before
+	opens  time.Time // no permit is lent before this instant
 	bucket bucket
 	held   map[uint32]*holding // by shard
 	line   []*holding          // shards that want permits, first come, first served
@@ -19,10 +19,10 @@ type pool struct {
 type holding struct {
 	shard       uint32
 	term, round uint64
-	permits     int // under way, or lent and not used
-	want        int // more; in line while it is not 0
+	permits     int // attempts under way, and permits lent and not used
+	want        int // further permits wanted; the holding is in line while want > 0
 	lapses      time.Time
-	parked      chan int // takes the permits lent, once; nil: no call waits
+	parked      chan int // receives the lent permits once; nil: no call waits
 }
 
 func newPool(opens time.Time) *pool { return &pool{opens: opens, held: map[uint32]*holding{}} }
@@ -34,7 +34,7 @@ func (p *pool) setLimit(now time.Time, limit Limit) {
 	}
 }
 
-// ask takes a shard's report, and returns the channel of its permits, nil if a newer report came before.
+// ask records a shard's report. It returns the channel of the shard's permits, or nil if a newer report came before.
 func (p *pool) ask(now time.Time, b Borrow) <-chan int {
 	h, ok := p.held[b.Shard]
 	if !ok {
@@ -53,7 +53,7 @@ func (p *pool) ask(now time.Time, b Borrow) <-chan int {
 	return parked
 }
 
-// setWant keeps a shard's place in line while it wants something.
+// setWant sets a shard's want, and keeps its place in line while the want is above 0.
 func (p *pool) setWant(h *holding, want int) {
 	switch {
 	case want > 0 && h.want == 0:
@@ -64,7 +64,7 @@ func (p *pool) setWant(h *holding, want int) {
 	h.want = want
 }
 
-// answer lends permits to the call that waits for them, if there is one.
+// answer sends permits to the shard's waiting call, if there is one.
 func (p *pool) answer(h *holding, permits int) {
 	if h.parked != nil {
 		h.parked <- permits
@@ -72,8 +72,8 @@ func (p *pool) answer(h *holding, permits int) {
 	}
 }
 
-// serve lends the free permits to the shards in line, and answers those that want none. It returns the instant at which
-// there may be more to lend; zero: not before the next call.
+// serve lends the free permits to the shards in line and answers the shards that want none. It returns the instant at
+// which more may be free; zero: not before the next call.
 func (p *pool) serve(now time.Time) (next time.Time) {
 	p.lapse(now)
 	for _, h := range p.held {
@@ -89,7 +89,7 @@ func (p *pool) serve(now time.Time) (next time.Time) {
 	return p.nextChange()
 }
 
-// lapse forgets the shards that have not been heard of for too long.
+// lapse forgets the shards whose last report is too old.
 func (p *pool) lapse(now time.Time) {
 	for shard, h := range p.held {
 		if now.Before(h.lapses) {
@@ -101,7 +101,7 @@ func (p *pool) lapse(now time.Time) {
 	}
 }
 
-// free is how many permits may be lent.
+// free returns the number of permits that may be lent.
 func (p *pool) free() int {
 	free := math.MaxInt
 	if p.limit.InFlight > 0 {
@@ -131,7 +131,7 @@ func (p *pool) parkedInLine() []*holding {
 	return parked
 }
 
-// lendOut shares the free permits among the shards that wait. A shard that wants more afterwards asks again, at the end
+// lendOut shares the free permits among the waiting shards. A shard that wants more afterwards asks again, at the end
 // of the line.
 func (p *pool) lendOut(free int, waiting []*holding) {
 	for i, h := range waiting {
@@ -142,13 +142,13 @@ func (p *pool) lendOut(free int, waiting []*holding) {
 		n := min(h.want, (free-1)/left+1)
 		free -= n
 		h.permits += n
-		p.bucket.tokens -= float64(n) // of no account without a rate
+		p.bucket.tokens -= float64(n) // meaningless without a rate
 		p.setWant(h, 0)
 		p.answer(h, n)
 	}
 }
 
-// nextChange returns when something may become free by itself for somebody in line.
+// nextChange returns the next instant at which permits may become free by themselves for a shard in line.
 func (p *pool) nextChange() time.Time {
 	if len(p.line) == 0 {
 		return time.Time{}
@@ -167,8 +167,8 @@ func (p *pool) nextChange() time.Time {
 	return next
 }
 
-// retryAfter returns how long a shard with nothing under way need not ask again. It keeps its place in line. Only
-// a slow rate is a reason to stay away.
+// retryAfter returns how long a shard with no attempts under way need not ask again. The shard keeps its place in line.
+// Only a slow rate makes a shard stay away.
 func (p *pool) retryAfter(now time.Time, shard uint32) time.Duration {
 	h, ok := p.held[shard]
 	if !ok || h.permits > 0 || h.want == 0 || p.limit.PerSecond == 0 || p.bucket.whole() > 0 {
@@ -184,11 +184,11 @@ func (p *pool) retryAfter(now time.Time, shard uint32) time.Duration {
 }
 
 const (
-	longestAway = 10 * time.Second      // bounds how long a change of the limit is not noticed
-	inTurn      = 10 * time.Millisecond // between those in line, so that they come back in their order
+	longestAway = 10 * time.Second      // the longest time for which a change of the limit goes unnoticed
+	inTurn      = 10 * time.Millisecond // distance between the shards in line, so that they return in their order
 )
 
-// takeBack ends the wait of a call, and takes the permits back that it was lent in vain.
+// takeBack ends the wait of a call and takes back the permits that the call can no longer receive.
 func (p *pool) takeBack(shard uint32, parked <-chan int, permits int) {
 	select {
 	case n := <-parked:

@@ -2,47 +2,48 @@ package throttle
 
 import "time"
 
-// Config is common to all receivers.
+// Config holds the limits common to all receivers.
 type Config struct {
-	Start, Max         int           // of the window, in attempts; 1 <= Start <= Max
-	Trip               int           // failures in a row that open the breaker; at least 1
-	MinPause, MaxPause time.Duration // between probes of an open breaker; MaxPause also bounds what a receiver may ask for
+	Start, Max         int           // the window's bounds, in attempts; 1 <= Start <= Max
+	Trip               int           // consecutive failures that open the breaker; at least 1
+	MinPause, MaxPause time.Duration // between probes of an open breaker; MaxPause also limits a receiver's RetryAfter
 }
 
-// Default returns the configuration in use unless an operator chooses another.
+// Default returns the default limits.
 func Default() Config {
 	return Config{Start: 16, Max: 512, Trip: 32, MinPause: 250 * time.Millisecond, MaxPause: 10 * time.Second}
 }
 
-// Ending is how one attempt ended.
+// Ending describes the end of one attempt.
 type Ending struct {
 	Delivered  bool
-	TimedOut   bool          // not delivered, and because the receiver took too long
-	Took       time.Duration // from its start
-	RetryAfter time.Duration // the receiver's wish to be left alone; 0: none
-	Full       bool          // all of the window was in use
+	TimedOut   bool          // not delivered because the receiver took too long
+	Took       time.Duration // time from the attempt's start
+	RetryAfter time.Duration // the pause that the receiver asks for; 0: none
+	Full       bool          // the whole window was in use
 }
 
 // Throttle is the record of one receiver. New makes one; the zero value is not usable.
 type Throttle struct {
 	window float64 // 1 <= window <= Max
-	steady bool    // it has met a limit: grow slowly
+	steady bool    // the receiver has met a limit: the window grows slowly
 	run    int     // failures since the last success
-	proven bool    // it has succeeded
+	proven bool    // the receiver has succeeded at least once
 
 	open  bool
 	pause time.Duration // between the last two probes
-	until time.Time     // nothing begins before
+	until time.Time     // no attempt begins before this instant
 
-	best   fastest       // how long a success takes at best,
-	recent time.Duration // and lately
-	strain bool          // answers were slow in this spell
+	best   fastest       // the shortest time of a success
+	recent time.Duration // moving average of the times of successes
+	strain bool          // answers of this spell were slow
 }
 
-// New returns the record of a receiver that has not been tried.
+// New returns the record of a receiver without attempts.
 func New(cfg Config) Throttle { return Throttle{window: float64(cfg.Start)} }
 
-// Room returns how many more attempts may begin now, and, if none may because the receiver is left alone, until when.
+// Room returns the number of further attempts that may begin now. If there are none because the receiver is left alone,
+// until is the end of that pause.
 func (t *Throttle) Room(now time.Time, inFlight int) (room int, until time.Time) {
 	switch {
 	case now.Before(t.until):
@@ -61,15 +62,16 @@ func (t *Throttle) Open() bool { return t.open }
 // IsWell reports whether the receiver's last answer was a success.
 func (t *Throttle) IsWell() bool { return t.proven && t.run == 0 }
 
-// Window is how many attempts may be under way while the breaker is closed.
+// Window returns the number of attempts that may be under way while the breaker is closed.
 func (t *Throttle) Window() int { return int(t.window) }
 
-// Fresh reports whether t may be forgotten: New would return the same.
+// Fresh reports whether t may be forgotten: the breaker is closed, no failure came since the last success, the window is
+// Start, and no pause runs.
 func (t *Throttle) Fresh(cfg Config, now time.Time) bool {
 	return !t.open && t.run == 0 && int(t.window) == cfg.Start && !now.Before(t.until)
 }
 
-// End notes how an attempt ended.
+// End records the end of an attempt.
 func (t *Throttle) End(cfg Config, now time.Time, e Ending) {
 	if e.Delivered {
 		t.succeed(cfg, now, e)
@@ -100,7 +102,7 @@ func (t *Throttle) succeed(cfg Config, now time.Time, e Ending) {
 	}
 }
 
-// floor is what slow answers alone leave of the window: that a receiver is slow is no failure.
+// floor returns the smallest window that slow answers alone can cause. A slow receiver has not failed.
 func (c Config) floor() float64 { return float64(max(c.Start/4, 1)) }
 
 func (t *Throttle) fail(cfg Config, now time.Time, e Ending) {
@@ -114,7 +116,7 @@ func (t *Throttle) fail(cfg Config, now time.Time, e Ending) {
 	if e.RetryAfter > 0 {
 		t.leaveAlone(now, min(e.RetryAfter, cfg.MaxPause))
 	}
-	if t.run >= cfg.Trip && !now.Before(t.until) { // what fails during a pause is no probe
+	if t.run >= cfg.Trip && !now.Before(t.until) { // a failure during a pause is no probe
 		t.open = true
 		t.window = 1
 		t.pause = min(max(2*t.pause, cfg.MinPause), cfg.MaxPause)
@@ -122,7 +124,7 @@ func (t *Throttle) fail(cfg Config, now time.Time, e Ending) {
 	}
 }
 
-// leaveAlone lets nothing begin for a while, and then less than before.
+// leaveAlone stops attempts for the duration d. The first call of a pause halves the window.
 func (t *Throttle) leaveAlone(now time.Time, d time.Duration) {
 	if !now.Before(t.until) {
 		t.window = max(t.window/2, 1)
@@ -132,13 +134,14 @@ func (t *Throttle) leaveAlone(now time.Time, d time.Duration) {
 	}
 }
 
-// Answers are slow when lately they took twice as long as at best, and this much more on top.
+// slowAnswer is added to the bound of slow answers. Answers are slow if recent ones take over twice the best time plus
+// slowAnswer.
 const slowAnswer = 3 * time.Millisecond
 
 func (t *Throttle) slowed() bool { return t.recent > 2*t.best.get()+slowAnswer }
 
-// measure takes the time of a success. When a spell with slow answers is over, the window begins low again: else the
-// answers of a crowded receiver would become the measure of speed.
+// measure records the time of a success. After a spell with slow answers the window restarts low. Otherwise the answers
+// of a crowded receiver would become the measure of speed.
 func (t *Throttle) measure(cfg Config, now time.Time, took time.Duration) {
 	if t.recent == 0 {
 		t.recent = took
@@ -153,13 +156,13 @@ func (t *Throttle) measure(cfg Config, now time.Time, took time.Duration) {
 // receiver may have become slower.
 const spell = time.Minute
 
-// fastest is the shortest time of the current spell and of the one before.
+// fastest holds the shortest answer times of the current spell and the one before.
 type fastest struct {
 	since           time.Time
 	current, before time.Duration
 }
 
-// add notes an answer's time. It reports whether a spell begins with it.
+// add records an answer's time. It reports whether the answer begins a new spell.
 func (f *fastest) add(now time.Time, took time.Duration) (begins bool) {
 	age := now.Sub(f.since)
 	if begins = age >= spell; begins {
