@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestRests: a rest follows a burst, however many entries that took, and is as long as entries are.
+// TestRests checks that a rest follows a burst of any number of entries, and that its length follows the duration of
+// entries.
 func TestRests(t *testing.T) {
 	now := time.Now()
 	for _, test := range []struct {

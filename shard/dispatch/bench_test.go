@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
-// BenchmarkEntry is an entry that settles an attempt in each of 64 lanes with a backlog and grants the next one there,
+// BenchmarkEntry makes entries that settle an attempt in each of 64 lanes with a backlog and grant the next one there,
 // beside lanes that are full.
 func BenchmarkEntry(b *testing.B) {
 	for _, full := range []int{0, 100_000} {

@@ -45,15 +45,15 @@
 //   - A lane leaves all of these states when its queue is paused or its target is gone. A new policy wakes the lane.
 //   - A pushed lane begins as many attempts as its throttle has room for (package throttle). A pulled lane begins the
 //     tasks that consumers ask for (package desk).
-//   - A lane of a limited queue stands in its queue's line with the number of attempts that it could begin. The lanes of
-//     the line share, in turn, the permits that the queue's owner has lent (package lend).
+//   - A lane of a limited queue stands in its queue's line with the number of attempts that it could begin. The lanes
+//     of the line share, in turn, the permits that the queue's owner has lent (package lend).
 //   - From Config.Strangers attempts on, only receivers whose last answer was a success get more. A hundred thousand
 //     receivers that never answer would otherwise have a connection open each.
 //   - The planner remembers the last 1024 idle lanes, those without tasks, for the sake of their throttles.
 //
 // An Advance grants tasks at the moment when they come due, up to Plan.Window in each lane. Credits name the lanes with
-// another window: lanes with consumers, and lanes whose throttle has left its first window. The machine does not know of
-// an open breaker or of the newest policy. A grant that meets either is given back, uncounted.
+// another window: lanes with consumers, and lanes whose throttle has left its first window. The machine does not know
+// of an open breaker or of the newest policy. A grant that meets either is given back, uncounted.
 //
 // # A backlog beside users
 //

@@ -12,8 +12,8 @@ import (
 
 var one = task.Lane{Namespace: "ns", Queue: "q", Destination: "receiver"}
 
-// TestReceiverIsLeftAlone: a receiver that says when to come back gets nothing before, and the planner says when that
-// is.
+// TestReceiverIsLeftAlone checks that a receiver that names a time to come back gets no attempt before, and that the
+// planner's Next names that time.
 func TestReceiverIsLeftAlone(t *testing.T) {
 	w := newWorld(t, 8192)
 	w.due(one, 10)
@@ -21,7 +21,7 @@ func TestReceiverIsLeftAlone(t *testing.T) {
 	w.end(len(w.running), time.Millisecond)
 	w.settles[0].how = &throttle.Ending{Took: time.Millisecond, RetryAfter: 3 * time.Second}
 	w.entry(false)
-	w.entry(false) // the load that the first one changed woke the lane
+	w.entry(false) // the load changed by the first entry woke the lane
 	until := w.now.Add(3 * time.Second)
 	if at, ok := w.planner.Next(w.now); !ok || !at.Equal(until) {
 		t.Fatalf("next %v, %v, want %v", at, ok, until)
@@ -36,8 +36,8 @@ func TestReceiverIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestBrokenReceiverIsProbed: grants that an Advance made against an open breaker come back, and one attempt at a time
-// probes.
+// TestBrokenReceiverIsProbed checks that grants of an Advance against an open breaker come back, and that one attempt
+// at a time probes the receiver.
 func TestBrokenReceiverIsProbed(t *testing.T) {
 	w := newWorld(t, 8192)
 	w.down[one] = true
@@ -67,13 +67,13 @@ func TestBrokenReceiverIsProbed(t *testing.T) {
 	w.down[one] = false
 	w.end(1, time.Millisecond)
 	w.entry(false)
-	if s := w.planner.Stats(); s.Broken != 0 || len(w.running) != 2 { // its window of one has grown
+	if s := w.planner.Stats(); s.Broken != 0 || len(w.running) != 2 { // the window of one has grown
 		t.Errorf("%+v after a success, %d under way", s, len(w.running))
 	}
 }
 
-// TestRestEndsBeforeTheBacklog: while a backlog rests, the next plan comes with the rest's end, or with a lane that
-// wakes before.
+// TestRestEndsBeforeTheBacklog checks that the next plan comes at the end of a backlog's rest, or when a lane wakes
+// before.
 func TestRestEndsBeforeTheBacklog(t *testing.T) {
 	w := newWorld(t, 8192)
 	p := w.planner
@@ -98,8 +98,8 @@ func TestRestEndsBeforeTheBacklog(t *testing.T) {
 	}
 }
 
-// TestEmpty: a question whether a task is there is answered when all that was due then has been found due, and nothing
-// that waits will be granted.
+// TestEmpty checks that a question whether a task is there is answered once the wheel has popped all tasks that were
+// due at the question, and no waiting task will be granted.
 func TestEmpty(t *testing.T) {
 	lane := task.Lane{Namespace: "ns", Queue: "q"}
 	other := task.Lane{Namespace: "ns", Queue: "other"}
@@ -113,7 +113,7 @@ func TestEmpty(t *testing.T) {
 	if got := p.Empty(100, 100); len(got) > 0 {
 		t.Errorf("%v are empty while a task may be due", got)
 	}
-	p.Look(other) // counts from the next call
+	p.Look(other) // counts from the next call of Empty
 	if got := p.Empty(200, 150); !slices.Equal(got, []task.Lane{lane}) {
 		t.Errorf("%v are empty, want %v", got, lane)
 	}
@@ -130,7 +130,8 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// TestIdleLanesAreForgotten: a planner remembers a bounded number of lanes without tasks, those that were idle last.
+// TestIdleLanesAreForgotten checks that a planner remembers a bounded number of lanes without tasks, the latest to
+// become idle.
 func TestIdleLanesAreForgotten(t *testing.T) {
 	w := newWorld(t, 8192)
 	for i := range maxIdleLanes + 200 {
@@ -141,7 +142,7 @@ func TestIdleLanesAreForgotten(t *testing.T) {
 	w.entry(true)
 	w.end(len(w.running), time.Millisecond)
 	for i := range w.settles {
-		w.settles[i].again = false // a failed attempt was the last
+		w.settles[i].again = false // the failed attempt was the last one
 	}
 	w.entry(false)
 	if s := w.planner.Stats(); s != (Stats{Lanes: maxIdleLanes}) || w.planner.idle.Len() != maxIdleLanes {
@@ -153,8 +154,8 @@ func TestIdleLanesAreForgotten(t *testing.T) {
 	}
 }
 
-// TestForgottenLaneIsNotNamed: with a window of one, a lane without attempts counts as unusual; once it is forgotten an
-// Advance is not told of it.
+// TestForgottenLaneIsNotNamed checks that an Advance has no credit for a forgotten lane. With a window of one, a lane
+// without attempts counts as unusual.
 func TestForgottenLaneIsNotNamed(t *testing.T) {
 	w := newWorld(t, 8192)
 	w.planner.cfg.Throttle.Start = 1
@@ -173,7 +174,7 @@ func TestForgottenLaneIsNotNamed(t *testing.T) {
 	}
 }
 
-// TestUnknownPolicyHolds: a queue that the shard's rules hold stays held until this node knows its policy.
+// TestUnknownPolicyHolds checks that a queue held by the shard's rules stays held until this node knows its policy.
 func TestUnknownPolicyHolds(t *testing.T) {
 	w := newWorld(t, 8192)
 	q := queueNamed(one)
@@ -191,7 +192,8 @@ func TestUnknownPolicyHolds(t *testing.T) {
 	}
 }
 
-// TestBrokenPreconditionsPanic: a clock that goes back and a lane that holds less than nothing are mistakes of the caller.
+// TestBrokenPreconditionsPanic checks that a clock that goes back, and a negative load, cause a panic: both are
+// mistakes of the caller.
 func TestBrokenPreconditionsPanic(t *testing.T) {
 	for name, do := range map[string]func(*world){
 		"clock": func(w *world) { w.planner.Plan(w.now.Add(-1), false) },

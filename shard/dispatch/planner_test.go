@@ -15,7 +15,7 @@ import (
 
 var testTarget = &fsmpb.Target{Url: "http://target.test/"}
 
-// testPolicies are what a queue may be governed by in a script.
+// testPolicies are the policies that a script may give a queue.
 var testPolicies = []*fsmpb.QueuePolicy{
 	{MaxInFlight: 1},
 	{MaxInFlight: 3, Target: testTarget},
@@ -34,7 +34,7 @@ func testLane(n int) task.Lane {
 	return l
 }
 
-// step is one thing that happens in a world.
+// step is one event in a world.
 type step struct{ what, which, more int }
 
 func drawScript(t *rapid.T) []step {
@@ -81,8 +81,8 @@ func (w *world) do(s step) {
 	fmt.Fprintln(&w.log, "next", at.Sub(w.now), ok)
 }
 
-// TestLimitsHold: whatever happens, no more is under way than windows, limits and the number of strangers allow, the
-// planner counts what the machine does, and once all gates are open every task that waits is granted.
+// TestLimitsHold checks that windows, limits and the number of strangers bound the attempts under way, that the
+// planner's counts equal the machine's, and that every waiting task is granted once all gates are open.
 func TestLimitsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t, rapid.SampledFrom([]int{5, 40, 8192}).Draw(t, "strangers"))
@@ -102,7 +102,7 @@ func TestLimitsHold(t *testing.T) {
 	})
 }
 
-// openGates removes all policies, has all receivers answer and consumers ask for every task.
+// openGates removes all policies, lets all receivers answer, and lets consumers ask for every task.
 func (w *world) openGates() {
 	clear(w.down)
 	for q := range w.policies {
@@ -118,7 +118,8 @@ func (w *world) openGates() {
 	}
 }
 
-// TestPlanIsFunctionOfItsInputs: two planners that are told the same plan the same, to the byte and in the same order.
+// TestPlanIsFunctionOfItsInputs checks that two planners with equal calls make equal plans, to the byte and in the same
+// order.
 func TestPlanIsFunctionOfItsInputs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		script := drawScript(t)
@@ -134,7 +135,8 @@ func TestPlanIsFunctionOfItsInputs(t *testing.T) {
 	})
 }
 
-// TestPoliciesWakeInOrder: a change of many policies at once wakes the queues' lanes by the names of their queues.
+// TestPoliciesWakeInOrder checks that a change of many policies at once wakes lanes in the order of their queues'
+// names.
 func TestPoliciesWakeInOrder(t *testing.T) {
 	w := newWorld(t, 8192)
 	var want []string
@@ -158,7 +160,7 @@ func TestPoliciesWakeInOrder(t *testing.T) {
 	}
 }
 
-// waits notes for how many entries in a row each lane has waited without a grant.
+// waits counts, for each lane, the consecutive entries without a grant.
 type waits map[task.Lane]int
 
 func (m waits) count(w *world) (longest int) {
@@ -174,8 +176,8 @@ func (m waits) count(w *world) (longest int) {
 	return longest
 }
 
-// TestEveryLaneHasItsTurn: however unequal the backlogs, a plan serves as many lanes as have room for its tasks at
-// least, and so each lane is served in its turn.
+// TestEveryLaneHasItsTurn checks that a plan serves as many lanes as it has room for, however unequal the backlogs, so
+// that each lane has its turn.
 func TestEveryLaneHasItsTurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, lanes, waited := newWorld(t, 8192), rapid.IntRange(2, 600).Draw(t, "lanes"), waits{}
@@ -195,7 +197,7 @@ func TestEveryLaneHasItsTurn(t *testing.T) {
 	})
 }
 
-// TestPermitsAreShared: the lanes of a limited queue have their turns, one as often as another.
+// TestPermitsAreShared checks that the lanes of a limited queue have equally many turns.
 func TestPermitsAreShared(t *testing.T) {
 	for _, limit := range []uint32{1, 3, 7} {
 		const lanes, rounds = 5, 70
@@ -214,7 +216,7 @@ func TestPermitsAreShared(t *testing.T) {
 			w.lend(int(limit))
 			w.entry(false)
 			for name, n := range w.served {
-				if share := (int(limit)+lanes-1)/lanes + 1; n-before[name] > share { // and one that others left
+				if share := (int(limit)+lanes-1)/lanes + 1; n-before[name] > share { // plus one that other lanes left
 					t.Fatalf("lane %s began %d of %d at once, and its share is %d", name.Destination, n-before[name], limit, share)
 				}
 			}

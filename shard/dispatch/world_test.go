@@ -16,8 +16,8 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
-// world is all that surrounds a planner, without a clock and without chance: the machine with its lanes, receivers,
-// consumers, and the owners of limited queues. Two worlds that live through the same steps see the same.
+// world is all that surrounds a planner, deterministic and without a clock: the machine with its lanes, receivers,
+// consumers, and the owners of limited queues. Two worlds with equal steps give equal results.
 type world struct {
 	t       rapid.TB
 	planner *Planner
@@ -25,26 +25,26 @@ type world struct {
 	log     strings.Builder // each plan, and each instant to wake at
 
 	policies map[QueueName]*fsmpb.QueuePolicy
-	rules    map[QueueName]*fsmpb.QueuePolicy // as the machine knows them
+	rules    map[QueueName]*fsmpb.QueuePolicy // the policies that the machine knows
 	lines    map[task.Lane]*line
-	names    []task.Lane // of lines, in the order in which they were made
+	names    []task.Lane // keys of lines, in the order in which they were made
 	purses   map[QueueName]*purse
 	down     map[task.Lane]bool // receivers that fail
 
 	fence   uint64
-	running []task.Grant // started and not ended, in order
-	settles []settle     // of the next entry
-	granted int          // in all
-	settled int          // in all
+	running []task.Grant // started and not yet ended, in order
+	settles []settle     // settles of the next entry
+	granted int          // total number of grants
+	settled int          // total number of settles
 	served  map[task.Lane]int
 }
 
 // line is a lane of the machine.
 type line struct {
 	task.LaneLoad
-	waiting int // tasks that the next Advance finds due
+	waiting int // tasks that the next Advance pops
 	wishes  []desk.Wish
-	changed bool // by the entry that is applied
+	changed bool // changed by the entry being applied
 }
 
 type settle struct {
@@ -53,7 +53,7 @@ type settle struct {
 	again bool // the task waits again
 }
 
-// purse holds a limited queue's permits. Its owner lends what the limit leaves over.
+// purse holds a limited queue's permits. Its owner lends the permits that the limit leaves.
 type purse struct{ unused, inFlight, want int }
 
 func (p *purse) Free(time.Time) int { return p.unused }
@@ -98,7 +98,7 @@ func newWorld(t rapid.TB, strangers int) *world {
 
 func queueNamed(l task.Lane) QueueName { return QueueName{l.Namespace, l.Queue} }
 
-// Wishes makes the world a desk.
+// Wishes implements Desk.
 func (w *world) Wishes(l task.Lane) []desk.Wish { return slices.Clone(w.line(l).wishes) }
 
 func (w *world) line(l task.Lane) *line {
@@ -109,10 +109,10 @@ func (w *world) line(l task.Lane) *line {
 	return w.lines[l]
 }
 
-// due has tasks come due with the next Advance.
+// due lets n tasks come due with the next Advance.
 func (w *world) due(l task.Lane, n int) { w.line(l).waiting += n }
 
-// govern gives a queue another policy, nil for none, of which its owner hears at once.
+// govern sets a queue's policy, nil for none. The queue's owner knows it at once.
 func (w *world) govern(q QueueName, p *fsmpb.QueuePolicy) {
 	w.policies[q] = p
 	if purse, limit := w.purses[q], LimitOf(p); purse != nil && !limit.IsNone() {
@@ -120,13 +120,13 @@ func (w *world) govern(q QueueName, p *fsmpb.QueuePolicy) {
 	}
 }
 
-// policy is govern, of which the planner hears at once, too.
+// policy is govern for a policy that the planner knows at once, too.
 func (w *world) policy(q QueueName, p *fsmpb.QueuePolicy) {
 	w.govern(q, p)
 	w.planner.Policies(w.now, nil)
 }
 
-// ask has a consumer ask for n tasks of a lane; 0: for none any more.
+// ask makes a consumer ask for n tasks of a lane; 0 withdraws its demand.
 func (w *world) ask(l task.Lane, n int) {
 	line := w.line(l)
 	line.wishes = nil
@@ -137,7 +137,7 @@ func (w *world) ask(l task.Lane, n int) {
 	w.planner.Asked(w.now, l, n > 0)
 }
 
-// lend lends each limited queue the permits that its limit leaves over, up to most.
+// lend lends each limited queue up to most of the permits that its limit leaves.
 func (w *world) lend(most int) {
 	for _, q := range slices.SortedFunc(maps.Keys(w.purses), QueueName.compare) {
 		p, limit := w.purses[q], LimitOf(w.policies[q])
@@ -152,7 +152,7 @@ func (w *world) lend(most int) {
 	}
 }
 
-// end ends the first n attempts that run, each as its receiver would.
+// end ends the first n running attempts, each as its receiver would.
 func (w *world) end(n int, took time.Duration) {
 	n = min(n, len(w.running))
 	for _, g := range w.running[:n] {
@@ -166,7 +166,7 @@ func (w *world) end(n int, took time.Duration) {
 	w.running = w.running[n:]
 }
 
-// entry makes an entry of all that there is to settle, and of an Advance if there is one to be.
+// entry makes and applies an entry of all waiting settles, with an Advance if advance is set.
 func (w *world) entry(advance bool) {
 	ended, before := w.settles, w.inFlight()
 	w.settles = nil
@@ -224,7 +224,7 @@ func (w *world) grant(l *line, tag uint64) task.Grant {
 	return task.Grant{Namespace: l.Lane.Namespace, Fence: w.fence, Lane: l.Lane, Tag: tag}
 }
 
-// advance finds tasks due, and grants them as package fsm does.
+// advance pops due tasks and grants them as package fsm does.
 func (w *world) advance(plan Plan) (grants []task.Grant) {
 	for _, name := range w.names {
 		l := w.lines[name]
@@ -271,7 +271,7 @@ func (w *world) loads() (loads []task.LaneLoad) {
 	return loads
 }
 
-// followPolicies has the machine know the queues' policies.
+// followPolicies gives the machine the queues' policies.
 func (w *world) followPolicies() {
 	w.rules = maps.Clone(w.policies)
 	for _, name := range w.names {
@@ -312,7 +312,7 @@ func (w *world) note(plan Plan) {
 	fmt.Fprintln(&w.log, "window", plan.Window)
 }
 
-// checkPlan judges a plan by what the planner knew: receivers that are not known to be well get what room is left.
+// checkPlan judges a plan by the planner's knowledge: receivers not known to be well share the room left.
 func (w *world) checkPlan(plan Plan, well map[task.Lane]bool, room int) {
 	tasks, strangers := 0, 0
 	for _, g := range plan.Grants {
@@ -330,7 +330,7 @@ func (w *world) checkPlan(plan Plan, well map[task.Lane]bool, room int) {
 	}
 }
 
-// check judges what an entry has started, and that the planner holds what the machine does.
+// check judges the started grants of an entry, and compares the planner's counts with the machine's.
 func (w *world) check(before map[QueueName]int, start []task.Grant) {
 	w.t.Helper()
 	after, firing, pushed := w.inFlight(), 0, 0
@@ -370,7 +370,7 @@ func (w *world) check(before map[QueueName]int, start []task.Grant) {
 	}
 }
 
-// settleDown makes entries only when there is something to settle or the planner asks for one, until neither is.
+// settleDown makes entries while there are settles to make or the planner asks for one, up to atMost.
 func (w *world) settleDown(atMost int) {
 	for range atMost {
 		w.end(len(w.running), time.Millisecond)

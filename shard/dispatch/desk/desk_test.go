@@ -19,7 +19,8 @@ var (
 	blue = task.Lane{Namespace: "default", Queue: "blue"}
 )
 
-// Whatever consumers do, a task is handed to one of them, waits in its lane or is on its way, and is never lost.
+// TestDeskModel checks that a task is always with one consumer, waiting in its lane or on its way, and is never lost,
+// whatever consumers do.
 func TestDeskModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := newOffice(t)
@@ -145,13 +146,13 @@ func TestTasksOfOneWhoLeftGoToAnother(t *testing.T) {
 	o.entry(red, 9)
 	first.demand.Withdraw()
 	first.left = true
-	o.start(1) // nobody is there
+	o.start(1) // no demand is left
 	same := o.comes(red, time.Second, 1)
 	if !slices.Equal(same.got, []string{"a"}) {
 		t.Errorf("got %v", same.got)
 	}
 	o.start(1)
-	longer := o.comes(red, time.Hour, 3) // nobody else is there, and it cannot have these
+	longer := o.comes(red, time.Hour, 3) // the only demand, and of other terms
 	o.start(1)
 	o.pass(0)
 	if len(longer.got) > 0 || len(same.got) != 1 || len(o.ready[red]) != 3 {
@@ -162,7 +163,7 @@ func TestTasksOfOneWhoLeftGoToAnother(t *testing.T) {
 	}
 }
 
-// A consumer that is busy leaves its tasks to others, and gets what nobody else took when it comes back.
+// TestLoweredDemand checks that a busy consumer leaves its tasks to others, and gets the rest when it comes back.
 func TestLoweredDemand(t *testing.T) {
 	o := newOffice(t)
 	o.ready[red] = []string{"a", "b", "c"}
@@ -275,7 +276,8 @@ func TestShelfLife(t *testing.T) {
 	}
 }
 
-// A desk that closes cannot give back: what lies on the shelf goes to the node that had asked for it, which can.
+// TestCloseEmptiesTheShelf checks that a closing desk, which cannot give tasks back, hands those on the shelf to the
+// node that asked for them. That node can give them back.
 func TestCloseEmptiesTheShelf(t *testing.T) {
 	o := newOffice(t)
 	o.ready[red] = []string{"a"}
@@ -290,7 +292,8 @@ func TestCloseEmptiesTheShelf(t *testing.T) {
 	}
 }
 
-// What can no longer be given back here goes to somebody who can give it back elsewhere.
+// TestUnloadedWhenTheLeadershipIsOver checks that a task that the desk can no longer give back goes to a consumer that
+// can give it back to the next leader.
 func TestUnloadedWhenTheLeadershipIsOver(t *testing.T) {
 	o := newOffice(t)
 	o.ready[red] = []string{"a", "b"}
@@ -307,7 +310,7 @@ func TestUnloadedWhenTheLeadershipIsOver(t *testing.T) {
 	p.demand.Withdraw()
 	p.left = true
 	o.start(1)
-	o.pass(shelfLife) // nobody of its node is left: the next leader decides, or its lease
+	o.pass(shelfLife) // no demand of its node is left: the next leader reclaims the lease, or it runs out
 	if len(other.got) > 0 {
 		t.Errorf("another node got %v", other.got)
 	}

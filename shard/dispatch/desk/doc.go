@@ -8,6 +8,8 @@
 //	Start       the tasks are handed over with their payloads
 //	Set         the consumer raises the total as it is ready for more
 //
+// Properties of this way:
+//
 //   - In an Advance, a demand is a credit. For tasks that wait already, it is part of a Grant. So the very entry that
 //     finds a task due leases it, a horizon before its instant.
 //   - A waiting demand costs one map entry and one list element, and no work meanwhile.

@@ -11,21 +11,21 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// office is a desk with what is around it: the lanes' tasks, the entry that is being made, the firing queue.
+// office is a desk with its surroundings: the lanes' tasks, the entry being made, the firing queue.
 type office struct {
 	t       rapid.TB
 	desk    *Desk
 	changed map[task.Lane]bool
-	looking map[task.Lane]bool // those of which the desk was asked, and that were not answered since
+	looking map[task.Lane]bool // lanes with an unanswered call of Look
 	ready   map[task.Lane][]string
 	held    []task.Grant
-	out     map[string]string // who has a task; empty: nobody
-	terms   map[string]Terms  // of a granted task
+	out     map[string]string // the holder of a task; empty: none
+	terms   map[string]Terms  // of granted tasks
 	gone    map[string]bool   // tasks that a cancel has stopped
 	fence   uint64
 	payload []byte
 	people  []*person
-	over    bool // nothing can be given back
+	over    bool // the leadership is over: no grant can be given back
 	now     time.Time
 	alarms  []alarm
 }
@@ -35,7 +35,7 @@ type alarm struct {
 	ring func()
 }
 
-// pass lets time go by.
+// pass advances the clock by d and runs the alarms on the way.
 func (o *office) pass(d time.Duration) {
 	for end := o.now.Add(d); ; {
 		next := slices.IndexFunc(o.alarms, func(a alarm) bool { return !a.at.After(end) })
@@ -61,8 +61,8 @@ type person struct {
 	ready  int
 	ended  error
 	left   bool
-	asked  uint64 // the last question whether anything is there
-	look   uint64 // the last that was answered with nothing
+	asked  uint64 // number of the last question
+	look   uint64 // number of the last question answered with Nothing
 }
 
 func (p *person) Nothing(look uint64) {
@@ -145,7 +145,7 @@ func (o *office) comesFrom(holder uint32, lane task.Lane, lease time.Duration, t
 	return p
 }
 
-// assemble makes an entry with what a lane's consumers ask for, up to n tasks, and returns its grants.
+// assemble makes an entry that grants up to n tasks to a lane's consumers, and returns the grants.
 func (o *office) assemble(lane task.Lane, n int) []task.Grant {
 	delete(o.changed, lane)
 	var grants []task.Grant

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// branch is a shard's leader with as many tasks as anybody could want: it begins an attempt for each permit.
+// branch is a shard's leader with an endless supply of tasks. It begins an attempt for each permit.
 type branch struct {
 	*Borrower
 	run          *run
@@ -17,15 +17,15 @@ type branch struct {
 	wants        int
 }
 
-// run is an owner and its borrowers.
+// run holds an owner and its borrowers.
 type run struct {
 	mu       sync.Mutex
 	owner    *Lender
 	limit    Limit
 	down     bool
-	took     time.Duration // an attempt
+	took     time.Duration // duration of an attempt
 	inFlight int
-	most     int // in flight at once
+	most     int // greatest number in flight at once
 	branches []*branch
 	calls    int
 }
@@ -55,7 +55,7 @@ func newRun(ctx context.Context, n int, limit Limit, took time.Duration) *run {
 	return r
 }
 
-// got begins what there are permits for.
+// got begins an attempt for each permit.
 func (b *branch) got() {
 	b.run.mu.Lock()
 	defer b.run.mu.Unlock()
@@ -84,7 +84,7 @@ func (b *branch) end() {
 
 func (b *branch) report() { b.Report(time.Now(), b.begun-b.ended, b.wants) }
 
-// want has them all ask, for so many each time, until the end of the test.
+// want makes all branches ask for n permits each time, until the end of the test.
 func (r *run) want(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +104,7 @@ func (r *run) begun() (all int, each []int) {
 	return all, each
 }
 
-// sleep lets time pass, and everybody do what is due by then.
+// sleep advances the time and waits until every goroutine is idle.
 func sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -120,7 +120,7 @@ func simulate(t *testing.T, n int, limit Limit, took time.Duration, do func(t *t
 	})
 }
 
-// TestOneForTwelve: a limit smaller than the number of shards is held, used up, and shared.
+// TestOneForTwelve checks that a limit below the number of shards is kept, used fully and shared.
 func TestOneForTwelve(t *testing.T) {
 	simulate(t, 12, Limit{InFlight: 1}, 10*time.Millisecond, func(t *testing.T, r *run) {
 		r.want(100)
@@ -137,7 +137,7 @@ func TestOneForTwelve(t *testing.T) {
 	})
 }
 
-// TestSlowRate: one attempt every two seconds, for everybody in turn, without asking all the time.
+// TestSlowRate checks one attempt every two seconds, for each branch in turn, without constant calls.
 func TestSlowRate(t *testing.T) {
 	simulate(t, 5, Limit{PerSecond: 0.5}, time.Millisecond, func(t *testing.T, r *run) {
 		r.want(3)
@@ -157,7 +157,7 @@ func TestSlowRate(t *testing.T) {
 	})
 }
 
-// TestBothLimits: the tighter one decides.
+// TestBothLimits checks that the tighter limit decides.
 func TestBothLimits(t *testing.T) {
 	for _, test := range []struct {
 		limit Limit
@@ -178,7 +178,7 @@ func TestBothLimits(t *testing.T) {
 	}
 }
 
-// TestLapse: what a dead borrower held is free again after a Life, and not before.
+// TestLapse checks that a dead borrower's permits are free again after a Life, and not before.
 func TestLapse(t *testing.T) {
 	simulate(t, 2, Limit{InFlight: 2}, time.Hour, func(t *testing.T, r *run) {
 		a, b := r.branches[0], r.branches[1]
@@ -204,7 +204,7 @@ func TestLapse(t *testing.T) {
 	})
 }
 
-// TestNewOwner: it learns what is under way before it lends.
+// TestNewOwner checks that a new owner learns the attempts under way before it lends.
 func TestNewOwner(t *testing.T) {
 	simulate(t, 4, Limit{InFlight: 4}, 5*time.Second, func(t *testing.T, r *run) {
 		r.want(1)
@@ -223,8 +223,7 @@ func TestNewOwner(t *testing.T) {
 	})
 }
 
-// TestIdleSaysNothing: with nothing under way and nothing wanted there are no calls, nor a goroutine that could make
-// them.
+// TestIdleSaysNothing checks that a borrower with no attempts and no wants makes no calls and has no goroutine.
 func TestIdleSaysNothing(t *testing.T) {
 	simulate(t, 3, Limit{InFlight: 3}, time.Millisecond, func(t *testing.T, r *run) {
 		r.want(1)
@@ -244,7 +243,7 @@ func TestIdleSaysNothing(t *testing.T) {
 	})
 }
 
-// TestUnusedGoesBack: permits that nobody can use any more are free for others at once.
+// TestUnusedGoesBack checks that permits that a borrower can no longer use are free for others at once.
 func TestUnusedGoesBack(t *testing.T) {
 	simulate(t, 2, Limit{InFlight: 1}, time.Millisecond, func(t *testing.T, r *run) {
 		sleep(Life)

@@ -9,13 +9,13 @@ import (
 
 var begin = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// site is a shard's leader in the model: what it truly holds, and its call that waits.
+// site is a shard's leader in the model: its true attempts and permits, and its waiting call.
 type site struct {
 	shard            uint32
 	term, round      uint64
 	inFlight, unused int
 	parked           <-chan int
-	until            time.Time // its permits may be used
+	until            time.Time // end of its permits' validity
 }
 
 func (s *site) ask(p *pool, now time.Time, want int) {
@@ -39,8 +39,8 @@ func (s *site) hear(now time.Time) {
 	}
 }
 
-// TestLimitsHold: whatever borrowers do, as long as each is heard of within a Life, all of them together stay within
-// max_in_flight, and what is lent within max_per_second.
+// TestLimitsHold checks that all borrowers together stay within max_in_flight, and the loans within max_per_second,
+// whatever the borrowers do, as long as each reports within a Life.
 func TestLimitsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := Limit{
@@ -69,7 +69,7 @@ func TestLimitsHold(t *testing.T) {
 				}
 			case 2:
 				s.inFlight = max(s.inFlight-1, 0)
-			case 3: // its call is given up, and perhaps its answer lost; or it has another leader
+			case 3: // its call ends, perhaps with a lost answer, or its shard has another leader
 				if s.parked != nil {
 					p.takeBack(s.shard, s.parked, 0)
 					s.parked = nil
@@ -77,7 +77,7 @@ func TestLimitsHold(t *testing.T) {
 					s.term, s.round, s.unused = s.term+1, 0, 0
 				}
 			}
-			for _, other := range sites { // nobody stays away for a Life
+			for _, other := range sites { // no site is silent for a Life
 				if other.until.Sub(now) < 100*time.Millisecond {
 					other.ask(p, now, 0)
 				}
@@ -99,7 +99,8 @@ func TestLimitsHold(t *testing.T) {
 	})
 }
 
-// TestInLine: permits go to those who asked first, shared; who gave up for a moment keeps its place.
+// TestInLine checks that permits go to the first to ask, in shares, and that a site that gave up for a moment keeps its
+// place.
 func TestInLine(t *testing.T) {
 	p := newPool(begin)
 	p.setLimit(begin, Limit{InFlight: 4})
@@ -122,12 +123,12 @@ func TestInLine(t *testing.T) {
 	sites[0].ask(p, begin, 1)
 	sites[1].ask(p, begin, 1)
 	p.takeBack(1, sites[0].parked, 0)
-	sites[0].ask(p, begin, 1) // again, and still first
+	sites[0].ask(p, begin, 1) // again, and still the first in line
 	p.serve(begin)
 	expect(3, 1, 0)
 }
 
-// TestOldWords: what was said before and arrives later counts no more.
+// TestOldWords checks that an older report that arrives later does not count.
 func TestOldWords(t *testing.T) {
 	p := newPool(begin)
 	p.setLimit(begin, Limit{InFlight: 2})
@@ -145,7 +146,8 @@ func TestOldWords(t *testing.T) {
 	}
 }
 
-// TestForgotten: a queue is kept while its bucket fills, or forgetting it would be a way round a slow rate.
+// TestForgotten checks that the owner keeps a queue while its bucket fills. Otherwise a forgotten queue would bypass a
+// slow rate.
 func TestForgotten(t *testing.T) {
 	p := newPool(begin)
 	p.setLimit(begin, Limit{PerSecond: 1.0 / 60})

@@ -11,10 +11,11 @@
 // How it adapts:
 //
 //   - The window begins small. It doubles with each round until the receiver meets a limit: a failure, or slow answers.
-//   - Answers are slow when they lately took twice as long as at best. Attempts beyond the receiver's own pace only
+//   - Answers are slow when recent ones took over twice the best time. Attempts beyond the receiver's own pace only
 //     wait there, and take this machine's time from other receivers.
-//   - A receiver that fails one attempt in twenty keeps growing; one that fails half of them is soon down to one.
-//   - A receiver that says when to come back is left alone until then, for a bounded time.
+//   - The window of a receiver that fails one attempt in twenty keeps growing. The window of one that fails half of
+//     them soon shrinks to one.
+//   - A receiver that names a time to come back gets no attempt before it, within Config.MaxPause.
 //   - The breaker opens late: tasks behind an open breaker wait without using up their attempts, and a receiver that
 //     refuses one task may well take the next. One attempt at a time probes an open breaker, after pauses that grow.
 //     The first success closes it.
@@ -23,6 +24,6 @@
 //
 // # Why not otherwise
 //
-//   - Not a rate: it would have to be guessed, and a window finds the receiver's own pace.
+//   - Not a rate: an operator would have to guess it, while a window finds the receiver's own pace.
 //   - Not a share of failures as the breaker's threshold: the window already answers those.
 package throttle

@@ -65,8 +65,8 @@ func (t *Throttle) IsWell() bool { return t.proven && t.run == 0 }
 // Window returns the number of attempts that may be under way while the breaker is closed.
 func (t *Throttle) Window() int { return int(t.window) }
 
-// Fresh reports whether t may be forgotten: the breaker is closed, no failure came since the last success, the window is
-// Start, and no pause runs.
+// Fresh reports whether t may be forgotten: the breaker is closed, no failure came since the last success, the window
+// is Start, and no pause runs.
 func (t *Throttle) Fresh(cfg Config, now time.Time) bool {
 	return !t.open && t.run == 0 && int(t.window) == cfg.Start && !now.Before(t.until)
 }

@@ -9,7 +9,7 @@ import (
 
 var begin = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 
-// end ends n attempts alike.
+// end ends n attempts with the same outcome.
 func end(t *Throttle, cfg Config, now time.Time, n int, e Ending) {
 	for range n {
 		t.End(cfg, now, e)
@@ -67,8 +67,8 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestReceiversPace: twelve shards send to one receiver that works on fifty tasks at once, 5 ms each. What they send
-// beyond that waits there; the window keeps it small, and is never too small for the receiver to be idle.
+// TestReceiversPace simulates twelve shards that send to one receiver of fifty parallel tasks, 5 ms each. Further
+// attempts wait there. The window keeps them few, and is never so small that the receiver is idle.
 func TestReceiversPace(t *testing.T) {
 	const shards, atOnce, work = 12, 50, 5 * time.Millisecond
 	cfg, now := Default(), begin
@@ -96,7 +96,7 @@ func TestBreaker(t *testing.T) {
 	if th.Open() {
 		t.Fatal("a success did not end the run")
 	}
-	end(&th, cfg, now, 100, Ending{}) // many were under way when it opened: no probes
+	end(&th, cfg, now, 100, Ending{}) // many attempts were under way when the breaker opened, and none is a probe
 	for _, pause := range []time.Duration{250, 500, 1000, 2000, 4000, 8000, 10000, 10000} {
 		until := now.Add(pause * time.Millisecond)
 		if room, at := th.Room(until.Add(-1), 0); room != 0 || !at.Equal(until) {
@@ -120,7 +120,7 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// TestRetryAfter: a receiver that asks for it is left alone, not for ever, and gets less afterwards.
+// TestRetryAfter checks that a receiver that asks for a pause gets it, within a limit, and fewer attempts afterwards.
 func TestRetryAfter(t *testing.T) {
 	for _, test := range []struct{ wish, want time.Duration }{
 		{time.Second, time.Second}, {24 * time.Hour, Default().MaxPause},
@@ -140,7 +140,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestBounds: whatever happens, the room stays in bounds, and a receiver that recovers gets all it could use again.
+// TestBounds checks that the room stays in bounds after any endings, and that a receiver that recovers gets its full
+// use again.
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg, now := Default(), begin
