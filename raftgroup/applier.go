@@ -10,25 +10,26 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// applier is what Raft sees of the machine. Raft calls it from one goroutine; the atomics are for all others.
+// applier is the state machine that Raft gets, over the Machine. Raft calls it from one goroutine. All other goroutines
+// use only the atomics.
 type applier struct {
 	name    string // of the group
 	machine Machine
 	fatal   func(error)
-	ctx     context.Context // of the writing of snapshots
+	ctx     context.Context // ends the writing of snapshots
 	cfg     SnapshotConfig
-	failed  error // set once: nothing is applied any more
+	failed  error // set once: no entry is applied any more
 
 	steps      atomic.Uint64 // entries applied and snapshots restored
-	appendedAt atomic.Int64  // when its leader appended the last entry applied, in Unix nanoseconds; 0: unknown
-	logBytes   atomic.Int64  // applied since the last snapshot
+	appendedAt atomic.Int64  // when the leader appended the last entry applied, in Unix nanoseconds; 0: unknown
+	logBytes   atomic.Int64  // bytes applied since the last snapshot
 	tail       *tail
 	grown      chan struct{} // capacity 1: a snapshot may be due
 }
 
 var _ raft.BatchingFSM = (*applier)(nil)
 
-// failure answers an entry that could not be applied.
+// failure is the answer to an entry that could not be applied.
 type failure struct{ err error }
 
 func newApplier(ctx context.Context, cfg Config, fatal func(error)) *applier {
@@ -38,8 +39,8 @@ func newApplier(ctx context.Context, cfg Config, fatal func(error)) *applier {
 	}
 }
 
-// ApplyBatch applies committed entries in order. Changes of membership are among them: Raft lets a group that is idle
-// after one take a snapshot only if its machine is told of it.
+// ApplyBatch applies committed entries in order. Changes of membership are among them: Raft lets an idle group take a
+// snapshot after such a change only if the state machine receives it.
 func (a *applier) ApplyBatch(logs []*raft.Log) []any {
 	answers := make([]any, len(logs))
 	for i, l := range logs {
@@ -59,7 +60,7 @@ func (a *applier) Apply(l *raft.Log) any {
 	answer, err := a.machine.Apply(EntryOf(l))
 	if err != nil {
 		a.failed = fmt.Errorf("%s: log entry %d of term %d: %w", a.name, l.Index, l.Term, err)
-		go a.fatal(a.failed) // it may want to wait for this goroutine
+		go a.fatal(a.failed) // fatal may wait for this goroutine
 		return failure{a.failed}
 	}
 	a.logBytes.Add(int64(len(l.Data)))
@@ -71,7 +72,7 @@ func (a *applier) Apply(l *raft.Log) any {
 	return answer
 }
 
-// Snapshot is called between two entries.
+// Snapshot marks the machine's present state. Raft calls it between two entries.
 func (a *applier) Snapshot() (raft.FSMSnapshot, error) {
 	if a.failed != nil {
 		return nil, a.failed
@@ -103,7 +104,7 @@ type snapshot struct {
 	urgency func() float64
 }
 
-// Persist writes the state.
+// Persist writes the state to sink, and closes or cancels it.
 func (s snapshot) Persist(sink raft.SnapshotSink) error {
 	if err := s.write(sink); err != nil {
 		return errors.Join(err, sink.Cancel())
@@ -122,7 +123,7 @@ func (s snapshot) write(sink raft.SnapshotSink) error {
 	return nil
 }
 
-// wake puts a token into a channel of capacity one, unless there is one.
+// wake puts a token into a channel of capacity one, unless the channel holds one already.
 func wake(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:

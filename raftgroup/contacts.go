@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// contacts remembers, for each peer, the newest request of a term that the peer answered in that term, by when the
-// request was sent. A majority of such answers, all to requests sent after some moment, proves that no other leader
-// had committed anything by that moment: the majority that elects a later term must first leave this one.
+// contacts holds, for each peer, the contact of the newest term: the send time of the newest request that the peer
+// answered in that term. A majority of answers to requests sent after some moment proves that no other leader had
+// committed an entry by that moment: the majority that elects a later term must first leave this one.
 type contacts struct {
 	sequence atomic.Uint64
 
@@ -18,7 +18,7 @@ type contacts struct {
 	peers map[string]contact
 }
 
-// stamp is a moment: seq orders moments within this process even when the clock stands still, at is monotonic.
+// stamp is a moment. seq orders moments of this process even while the clock stands still; at is monotonic.
 type stamp struct {
 	seq uint64
 	at  time.Time
@@ -27,8 +27,8 @@ type stamp struct {
 type contact struct {
 	stamp          // when the request was sent
 	term    uint64 // of the request and of the answer
-	lastLog uint64 // the peer's last log index when it answered,
-	lacked  uint64 // and how many entries that was behind the leader's then
+	lastLog uint64 // the peer's last log index at its answer
+	lacked  uint64 // entries that the peer's log lacked then, compared with the leader's
 }
 
 func newContacts() *contacts { return &contacts{peers: map[string]contact{}} }
@@ -44,7 +44,7 @@ func (c *contacts) note(peer string, latest contact) {
 	}
 }
 
-// of returns the newest contact with a peer in this term; ok is false if there was none.
+// of returns the newest contact with a peer in this term; ok is false if there is none.
 func (c *contacts) of(peer string, term uint64) (_ contact, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,8 +52,8 @@ func (c *contacts) of(peer string, term uint64) (_ contact, ok bool) {
 	return last, ok && last.term == term
 }
 
-// majority returns the latest moment since when a majority of the voters, self included, has answered in this term.
-// ok is false if there is no such moment.
+// majority returns the latest moment after which requests were sent to a majority of the voters and answered in this
+// term. The node self counts as one answer if it votes. ok is false if there is no such moment.
 func (c *contacts) majority(self string, voters []string, term uint64) (_ stamp, ok bool) {
 	need := len(voters)/2 + 1
 	if slices.Contains(voters, self) {

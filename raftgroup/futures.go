@@ -10,44 +10,44 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Errors of calls to Raft. Both prove that no log has seen the entry.
+// ErrNotLeader and ErrRefused are errors of calls to Raft. Both prove that no log has seen the entry.
 var (
 	ErrNotLeader = errors.New("this node does not lead the group")
 	ErrRefused   = errors.New("raft refuses for now") // a transfer is under way, Raft is busy, or the group stops
 )
 
-// errStopped: the group has stopped, and Raft did not answer before.
+// errStopped is the error of a call that Raft did not answer before the group stopped.
 var errStopped = errors.New("the group has stopped")
 
-// futures waits for the answers of Raft. When Raft shuts down it forgets the calls that lie in its channels, and never
-// answers them. So no call begins once the calls are barred, those under way get a while to be answered, and the rest
-// end with Raft.
+// futures waits for the answers of Raft. A Raft that shuts down forgets the calls in its channels and never answers
+// them. So no call begins once the calls are barred. Calls under way get a while for their answers, and the rest end
+// with Raft.
 type futures struct {
 	down chan struct{} // closed when Raft has shut down
 
 	mu     sync.Mutex
 	barred bool
 	out    int
-	none   chan struct{} // closed when barred and none is out
+	none   chan struct{} // closed when the calls are barred and none is under way
 }
 
 func newFutures() *futures {
 	return &futures{none: make(chan struct{}), down: make(chan struct{})}
 }
 
-// answered is a future with its error, which is read from it only once.
+// answered is a future with its error, read from the future only once.
 type answered struct {
 	raft.Future
 	err error
 }
 
-// await makes a call and returns its error, or why ctx ended first. The answer to a call that was left is dropped.
+// await makes a call and returns its error, or ctx's cause if ctx ends first. It drops the answer that comes later.
 func (f *futures) await(ctx context.Context, call func() raft.Future) error {
 	_, err := f.awaitFuture(ctx, call)
 	return err
 }
 
-// awaitFuture is await, and returns the future if it has no error.
+// awaitFuture is await and also returns the future if it has no error.
 func (f *futures) awaitFuture(ctx context.Context, call func() raft.Future) (raft.Future, error) {
 	answers, err := f.begin(call)
 	if err != nil {
@@ -63,7 +63,8 @@ func (f *futures) awaitFuture(ctx context.Context, call func() raft.Future) (raf
 	}
 }
 
-// begin makes a call in a goroutine of its own, since Raft may take a while to accept it. The channel gets the answer.
+// begin makes a call in a goroutine of its own, since Raft may take a while to accept it. The channel receives the
+// answer.
 func (f *futures) begin(call func() raft.Future) (<-chan answered, error) {
 	if !f.enter() {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, errStopped)
@@ -100,8 +101,7 @@ func (f *futures) reportNone() {
 	}
 }
 
-// bar lets no call begin any more, and reports whether all that had begun were answered within limit. It is called
-// once.
+// bar prevents further calls, and reports whether all calls under way were answered within limit. It is called once.
 func (f *futures) bar(limit time.Duration) bool {
 	f.mu.Lock()
 	f.barred = true
@@ -117,7 +117,7 @@ func (f *futures) bar(limit time.Duration) bool {
 	}
 }
 
-// explain wraps the errors by which Raft says that it never took the entry.
+// explain wraps Raft's errors that prove that Raft never took the entry.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, raft.ErrNotLeader):

@@ -16,10 +16,10 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/raftlog"
 )
 
-// raftNever is longer than a process runs.
+// raftNever is longer than any process runs.
 const raftNever = 365 * 24 * time.Hour
 
-// ErrNoState says that the node has held this group before, and nothing of it is left.
+// ErrNoState is the error of Open if the node has held this group before and its data is gone.
 var ErrNoState = errors.New("the group's data is gone: remove this replica and let it join again")
 
 // Group is this node's replica of one Raft group.
@@ -33,7 +33,7 @@ type Group struct {
 	watch     *watch
 	futures   *futures
 
-	ctx     context.Context // of the background workers
+	ctx     context.Context // ends the background workers
 	cancel  context.CancelFunc
 	workers sync.WaitGroup
 
@@ -42,9 +42,9 @@ type Group struct {
 	fatalOnce sync.Once
 }
 
-// Open starts the replica: from its storage, or, if there is nothing and Config.Existing is not set, as a new group of
-// Config.Voters. Leaderships wait until Lead is called. On an error nothing is left running; storage and transport are
-// the caller's to close then.
+// Open starts the replica from its storage. If the storage is empty and Config.Existing is not set, it starts a new
+// group of Config.Voters. Leaderships wait until Lead is called. Nothing runs after an error, and the caller must close
+// the storage and the transport.
 func Open(cfg Config) (*Group, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -68,7 +68,7 @@ func Open(cfg Config) (*Group, error) {
 	return g, nil
 }
 
-// openRaft makes the group if it is new, and starts Raft.
+// openRaft bootstraps a new group and starts Raft.
 func (g *Group) openRaft() error {
 	storage := g.cfg.Storage
 	if disk, ok := storage.(failing); ok {
@@ -97,7 +97,7 @@ func (g *Group) openRaft() error {
 	return nil
 }
 
-// bootstrap writes the configuration of a new group. Every voter of a new group writes the same one.
+// bootstrap writes the configuration of a new group. Every voter of the group writes the same one.
 func (g *Group) bootstrap(log raft.LogStore, transport raft.Transport) error {
 	storage := g.cfg.Storage
 	hasState, err := raft.HasExistingState(log, storage.Stable(), storage.Snapshots())
@@ -109,7 +109,7 @@ func (g *Group) bootstrap(log raft.LogStore, transport raft.Transport) error {
 	case g.cfg.Existing:
 		return ErrNoState
 	case len(g.cfg.Voters) == 0:
-		return nil // a replica that joins: the leader will send it everything
+		return nil // a joining replica: the leader sends it everything
 	}
 	servers := make([]raft.Server, len(g.cfg.Voters))
 	for i, id := range g.cfg.Voters {
@@ -143,15 +143,15 @@ func (g *Group) raftConfig() *raft.Config {
 	return c
 }
 
-// Lead has run called for each leadership of this node, one at a time; see the package's documentation. It is called
-// once, after Open.
+// Lead calls run for each leadership of this node, one at a time; see the package's documentation. It is called once,
+// after Open.
 func (g *Group) Lead(run func(ctx context.Context)) {
 	g.workers.Go(func() {
 		g.watch.run(func(ctx context.Context) { g.lead(func() { run(ctx) }) })
 	})
 }
 
-// observeLeaders passes on each change of leader.
+// observeLeaders passes each change of leader to Config.OnLeader.
 func (g *Group) observeLeaders() {
 	if g.cfg.OnLeader == nil {
 		return
@@ -186,13 +186,13 @@ func (g *Group) fatal(err error) {
 	})
 }
 
-// shutDown stops Raft and closes the transport. It returns when both are done, also for a second caller.
+// shutDown stops Raft and closes the transport. A second caller also waits until both are done.
 func (g *Group) shutDown() {
 	if g.stopping.CompareAndSwap(false, true) {
 		if g.cfg.Quiesce != nil {
 			g.cfg.Quiesce()
 		}
-		if !g.futures.bar(2 * g.cfg.Timing.Election) { // by then Raft has answered, or has found that it leads no more
+		if !g.futures.bar(2 * g.cfg.Timing.Election) { // by then Raft has answered, or has lost its leadership
 			g.cfg.Logger.Info("raft has not answered everything when the replica stopped")
 		}
 		if err := g.raft.Shutdown().Error(); err != nil {
@@ -203,8 +203,8 @@ func (g *Group) shutDown() {
 	<-g.futures.down
 }
 
-// Close stops the replica, waits for the last leadership to end, and closes the transport and the storage. It gives no
-// leadership away: see Transfer. It is called once.
+// Close stops the replica, waits for the last leadership to end, and closes the transport and the storage. It does not
+// transfer the leadership: see Transfer. It is called once.
 func (g *Group) Close() error {
 	g.cancel()
 	g.shutDown()

@@ -10,7 +10,7 @@ import (
 )
 
 // Verify returns nil if this node led in that term at some moment after the call. It hurries heartbeats until a
-// majority has answered ones that were sent after the call, or ctx ends.
+// majority has answered heartbeats sent after the call, or ctx ends.
 func (g *Group) Verify(ctx context.Context, term uint64) error {
 	g.metronome.rush()
 	defer g.metronome.relax()
@@ -26,19 +26,18 @@ func (g *Group) Verify(ctx context.Context, term uint64) error {
 	return context.Cause(ctx)
 }
 
-// verifyLeader has heartbeats sent, and is content with answers to older ones.
+// verifyLeader makes Raft send heartbeats. Answers to older heartbeats also satisfy it.
 func (g *Group) verifyLeader(ctx context.Context) error {
 	return g.futures.await(ctx, func() raft.Future { return g.raft.VerifyLeader() })
 }
 
-// InTouch reports whether a majority of the voters has answered, in that term, requests that were sent within the
-// leader lease.
+// InTouch reports whether a majority of the voters has answered, in that term, requests sent within the leader lease.
 func (g *Group) InTouch(term uint64) bool {
 	at, ok := g.lastMajority(term)
 	return ok && time.Since(at.at) <= g.cfg.Timing.Lease
 }
 
-// lastMajority returns the latest moment at which a request left that a majority of the voters has since answered in
+// lastMajority returns the latest moment after which requests were sent that a majority of the voters has answered in
 // this term.
 func (g *Group) lastMajority(term uint64) (stamp, bool) {
 	return g.contacts.majority(g.cfg.NodeID, g.Voters(), term)
@@ -59,9 +58,10 @@ func (g *Group) CatchUp(ctx context.Context, nodeID string) error {
 	return nil
 }
 
-// Transfer has a voter elected in this leader's place; an empty node id leaves the choice to Raft. Nothing may be
-// proposed meanwhile: a transfer during which entries must still be replicated can leave Raft refusing entries for ever
-// (hashicorp/raft issue 696). It returns when the other was told to stand; the leadership ends a moment later.
+// Transfer makes Raft elect another voter in this leader's place; an empty node id leaves the choice to Raft. The
+// caller must propose nothing meanwhile: a transfer during which entries must still be replicated can leave Raft
+// refusing entries for ever (hashicorp/raft issue 696). Transfer returns when the other voter was told to stand. The
+// leadership ends a moment later.
 func (g *Group) Transfer(ctx context.Context, to string) error {
 	return g.futures.await(ctx, func() raft.Future {
 		if to == "" {
@@ -71,8 +71,8 @@ func (g *Group) Transfer(ctx context.Context, to string) error {
 	})
 }
 
-// holdBackFor is how long, in election timeouts, a reluctant replica asks for no votes after it last heard from a
-// leader: others have had some elections by then.
+// holdBackFor is the number of election timeouts for which a reluctant replica asks for no votes after its last contact
+// with a leader. By then other replicas have had some elections.
 const holdBackFor = 5
 
 func (g *Group) holdBack() bool {
@@ -80,10 +80,10 @@ func (g *Group) holdBack() bool {
 		time.Since(g.raft.LastContact()) < holdBackFor*g.cfg.Timing.Election
 }
 
-// Grown has a token when LogBytes may have reached SnapshotConfig.Bytes.
+// Grown returns a channel with a token when LogBytes may have reached SnapshotConfig.Bytes.
 func (g *Group) Grown() <-chan struct{} { return g.applier.grown }
 
-// Snapshot takes a snapshot, if there is anything new, and cuts the log behind it but for the tail.
+// Snapshot takes a snapshot, if there are new entries, and cuts the log behind it except for the tail.
 func (g *Group) Snapshot() error {
 	g.keepTail()
 	bytes := g.applier.logBytes.Load()
@@ -95,7 +95,7 @@ func (g *Group) Snapshot() error {
 	return nil
 }
 
-// keepTail tells Raft how much of the log to leave behind the snapshot that is about to be taken.
+// keepTail sets the number of entries that Raft leaves behind the coming snapshot.
 func (g *Group) keepTail() {
 	if g.cfg.Snapshots.TailBytes == 0 {
 		return

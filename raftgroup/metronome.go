@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// metronome lets heartbeats leave at common moments, those at which the wall clock is a multiple of grid. Each
-// heartbeat wakes a few threads on both sides, and the Go scheduler then looks for more to do for a while: many groups
-// that wake a node at moments of their own cost it several times what their messages do. A proof of leadership does not
-// wait for that: it hurries the heartbeats.
+// metronome delays heartbeats to common moments, at which the wall clock is a multiple of grid. Each heartbeat wakes a
+// few threads on both sides, and the Go scheduler then looks for more work for a while. Many groups that wake a node at
+// separate moments cost it several times as much as their messages do. A proof of leadership cannot wait for these
+// moments, so it hurries the heartbeats.
 type metronome struct {
-	grid time.Duration // 0: heartbeats leave as they come
+	grid time.Duration // 0: heartbeats leave at once
 
 	mu     sync.Mutex
-	hurry  int           // proofs under way
+	hurry  int           // number of proofs under way
 	rushed chan struct{} // closed while hurry > 0
 }
 
@@ -21,7 +21,7 @@ func newMetronome(grid time.Duration) *metronome {
 	return &metronome{grid: grid, rushed: make(chan struct{})}
 }
 
-// await waits for the next common moment, or for a proof that hurries.
+// await waits for the next common moment, or until a proof hurries the heartbeats.
 func (m *metronome) await() {
 	if m.grid <= 0 {
 		return
@@ -37,7 +37,7 @@ func (m *metronome) await() {
 	}
 }
 
-// rush lets heartbeats leave as they come until each call of rush is followed by one of relax.
+// rush lets heartbeats leave at once, until each rush is followed by a relax.
 func (m *metronome) rush() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,21 +10,21 @@ import (
 const (
 	pieceBytes = 256 << 10
 	longRest   = 200 * time.Millisecond
-	syncShare  = 3 // one part of syncing to this many of time
+	syncShare  = 3 // total time of a piece per time of its sync
 
-	// One part of work to this many of time, by urgency.
+	// Total time of a piece per time of its encoding, by urgency.
 	calmShare    = 8
 	pressedShare = 3 // from pressed on
 	lateShare    = 1 // from SnapshotLate on
 	pressed      = 1.5
 )
 
-// SnapshotLate is the urgency from which on a snapshot is written without rests.
+// SnapshotLate is the urgency from which a snapshot is encoded without rests.
 const SnapshotLate = 2
 
-// share returns how many parts of time there are to one of work. All replicas of a group tend to write a snapshot at
-// once, and a node's groups one after the other, so little at a time is best for the calls that wait meanwhile. But
-// the log must not grow faster than the snapshot is written by which it is cut.
+// share returns the total time per unit of work, from 1 on. All replicas of a group tend to write a snapshot at once,
+// and a node's groups one after the other, so slow writing is best for the calls that wait meanwhile. But the log must
+// not grow faster than the snapshot that cuts it is written.
 func share(urgency float64) time.Duration {
 	switch {
 	case urgency < pressed:
@@ -35,17 +35,17 @@ func share(urgency float64) time.Duration {
 	return lateShare
 }
 
-// syncer is a writer that can bring its bytes to the disk.
+// syncer is a writer that can sync its bytes to the disk.
 type syncer interface{ Sync() error }
 
-// pieceWriter writes a snapshot in pieces. It brings each piece to the disk before the next, and then rests for some
-// times as long as that took. Raft syncs a snapshot once, at its end: tens of megabytes at a time, behind which the
-// next log entry of every group has to wait; and encoding without a rest takes a core away from them.
+// pieceWriter writes a snapshot in pieces. It syncs each piece before the next, and then rests for some multiple of the
+// time that this took. Raft itself syncs a snapshot once, at its end: tens of megabytes, behind which the next log
+// entry of every group has to wait. Encoding without rests also takes a core away from the groups.
 type pieceWriter struct {
-	ctx     context.Context // when it ends, so does the writing
-	w       io.Writer       // a syncer, unless it is no file
+	ctx     context.Context // its end stops the writing
+	w       io.Writer       // a syncer if it is a file
 	urgency func() float64
-	bytes   int // since the last rest
+	bytes   int // bytes since the last rest
 	began   time.Time
 }
 
@@ -72,7 +72,7 @@ func (p *pieceWriter) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// sleep waits for d, or for ctx, and reports whether ctx goes on.
+// sleep waits for d or for ctx, and reports whether ctx is still live.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

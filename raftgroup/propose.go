@@ -9,11 +9,11 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// refusalPause is how long Commit waits before it offers a refused entry again.
+// refusalPause is the pause before Commit offers a refused entry again.
 const refusalPause = 2 * time.Millisecond
 
-// Propose has the leader append an entry, waits until it is applied here, and returns the machine's answer. It tries
-// once. When ctx ends it returns the cause; an entry that Raft took by then may still be committed.
+// Propose makes the leader append an entry, waits until it is applied here, and returns the machine's answer. It tries
+// once. When ctx ends it returns the cause. An entry that Raft took by then may still be committed.
 func (g *Group) Propose(ctx context.Context, data []byte) (any, error) {
 	future, err := g.futures.awaitFuture(ctx, func() raft.Future { return g.raft.Apply(data, enqueueTimeout(ctx)) })
 	if err != nil {
@@ -22,7 +22,7 @@ func (g *Group) Propose(ctx context.Context, data []byte) (any, error) {
 	return answerOf(future)
 }
 
-// enqueueTimeout is how long Raft may take to accept an entry: it does not look at a context.
+// enqueueTimeout returns the time that Raft may take to accept an entry, since Raft ignores contexts.
 func enqueueTimeout(ctx context.Context) time.Duration {
 	const most, least = 10 * time.Second, time.Millisecond // 0 would mean no limit
 	if until, ok := ctx.Deadline(); ok {
@@ -31,10 +31,10 @@ func enqueueTimeout(ctx context.Context) time.Duration {
 	return most
 }
 
-// Commit is Propose for an owner that proposes alone. It offers the entry again while Raft refuses it, until ctx ends;
-// an entry that Raft took it waits for, whatever becomes of ctx. If nothing at all is applied meanwhile for
-// Timing.Stuck, the group is given up: a leader that keeps its followers and commits nothing keeps the group from
-// working (hashicorp/raft issue 696 is one way to get there).
+// Commit is Propose for an owner that proposes alone. It offers a refused entry again until ctx ends. It waits for an
+// entry that Raft took even past the end of ctx. If no entry at all is applied for Timing.Stuck meanwhile, it calls
+// Config.Fatal: a leader that keeps its followers and commits nothing blocks the group (for example after
+// hashicorp/raft issue 696).
 func (g *Group) Commit(ctx context.Context, data []byte) (any, error) {
 	limit := newStandstill(&g.applier.steps, g.cfg.Timing.Stuck)
 	defer limit.stop()
@@ -71,7 +71,7 @@ func (g *Group) commitOnce(data []byte, limit *standstill) (any, error) {
 	}
 }
 
-// answerOf returns the machine's answer to an entry that was applied.
+// answerOf returns the machine's answer to an applied entry.
 func answerOf(future raft.Future) (any, error) {
 	answer := future.(raft.ApplyFuture).Response()
 	if failed, ok := answer.(failure); ok {
@@ -92,17 +92,17 @@ func (g *Group) checkStuck(limit *standstill, last error) {
 	g.fatal(err)
 }
 
-// Barrier waits until all entries that were committed before the call are applied here. Only the leader can.
+// Barrier waits until all entries committed before the call are applied here. It works on the leader only.
 func (g *Group) Barrier(ctx context.Context) error {
 	return g.futures.await(ctx, func() raft.Future { return g.raft.Barrier(0) })
 }
 
-// announceLimit bounds the wait for Raft to take an entry that only hurries others.
+// announceLimit is the time that Raft has to accept the entry of Announce.
 const announceLimit = 100 * time.Millisecond
 
-// Announce has the leader append an empty entry, and does not wait for it. Followers learn from the next entry that the
-// one before it is committed, or else only after Timing.Commit.
+// Announce makes the leader append an empty entry and does not wait for it. A follower learns that an entry is
+// committed from the next entry, or else only after Timing.Commit.
 func (g *Group) Announce() {
-	// A call that cannot begin any more needs no announcement, and its answer is of no interest.
+	// A call that cannot begin any more needs no announcement, and the answer does not matter.
 	_, _ = g.futures.begin(func() raft.Future { return g.raft.Barrier(announceLimit) })
 }

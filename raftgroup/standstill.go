@@ -7,14 +7,14 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/awake"
 )
 
-// standstill measures how long the machine has applied nothing while an entry is waited for, in time in which the
-// process ran. That an entry takes long says little: after a restart it waits until a long log has been applied again,
-// which on a busy machine may take minutes.
+// standstill measures the running time without an applied entry while a call waits for an entry. The wait alone proves
+// little: after a restart an entry waits until a long log has been applied again, which may take minutes on a busy
+// machine.
 type standstill struct {
-	steps *atomic.Uint64 // of the applier
+	steps *atomic.Uint64 // the applier's steps
 	limit time.Duration  // 0: none
 	timer *awake.Timer
-	rings chan struct{} // holds a token once the limit may be reached
+	rings chan struct{} // has a token once the limit may be reached
 	seen  uint64        // steps when the timer was set
 }
 
@@ -32,7 +32,8 @@ func (s *standstill) set() {
 	s.timer = awake.AfterFunc(s.limit, func() { s.rings <- struct{}{} })
 }
 
-// isReached is called when the timer has rung. It sets the timer anew if anything was applied meanwhile.
+// isReached reports whether the limit is reached, after the timer has rung. It sets the timer again if an entry was
+// applied meanwhile.
 func (s *standstill) isReached() bool {
 	if s.steps.Load() == s.seen {
 		return true

@@ -13,11 +13,11 @@ type Stats struct {
 	Role      string // leader, follower, candidate or shutdown
 	Leader    string // the leader that the replica knows of; empty: none
 	Term      uint64
-	Last      uint64    // index of the log's last entry,
-	Committed uint64    // of the last one known to be committed,
-	Taken     uint64    // and of the last one given to the machine, which may not have applied it yet
-	Contact   time.Time // follower: when it last heard from its leader; zero: never
-	// AppendedAt is when its leader appended the last entry applied here, by the leader's clock; zero: unknown.
+	Last      uint64    // index of the log's last entry
+	Committed uint64    // index of the last entry known to be committed
+	Taken     uint64    // index of the last entry given to the machine, which may not have applied it yet
+	Contact   time.Time // on a follower: when it last heard from its leader; zero: never
+	// AppendedAt is when the leader appended the last entry applied here, by the leader's clock; zero: unknown.
 	AppendedAt time.Time
 }
 
@@ -34,7 +34,7 @@ func (g *Group) Stats() Stats {
 	return s
 }
 
-// Leader returns the leader that this replica knows of, empty if none, and its own current term.
+// Leader returns the leader that this replica knows of, empty if none, and the replica's current term.
 func (g *Group) Leader() (nodeID string, term uint64) {
 	_, id := g.raft.LeaderWithID()
 	return string(id), g.raft.CurrentTerm()
@@ -43,24 +43,24 @@ func (g *Group) Leader() (nodeID string, term uint64) {
 // Term returns the replica's term.
 func (g *Group) Term() uint64 { return g.raft.CurrentTerm() }
 
-// Leads reports whether Raft leads. It may have been deposed without knowing yet.
+// Leads reports whether Raft believes that it leads. Another node may have deposed it unnoticed.
 func (g *Group) Leads() bool { return g.raft.State() == raft.Leader }
 
 // LeadsIn reports whether Raft leads in that term.
 func (g *Group) LeadsIn(term uint64) bool { return g.Leads() && g.raft.CurrentTerm() == term }
 
-// goesOnIn reports whether Raft leads in that term and the group is not about to stop.
+// goesOnIn reports whether Raft leads in that term and the group is not stopping.
 func (g *Group) goesOnIn(term uint64) bool {
 	return g.opened.Load() && !g.stopping.Load() && g.LeadsIn(term)
 }
 
-// Down is closed when Raft has shut down.
+// Down returns a channel that is closed when Raft has shut down.
 func (g *Group) Down() <-chan struct{} { return g.futures.down }
 
 // Position returns the replica's term and the index of the last entry given to the machine.
 func (g *Group) Position() (term, taken uint64) { return g.raft.CurrentTerm(), g.raft.AppliedIndex() }
 
-// LogBytes returns the bytes of log that were applied since the last snapshot.
+// LogBytes returns the bytes of log applied since the last snapshot.
 func (g *Group) LogBytes() int64 { return g.applier.logBytes.Load() }
 
 // Member is one server of a group.
@@ -69,7 +69,7 @@ type Member struct {
 	Voter  bool
 }
 
-// Members returns the servers of the group's newest configuration that this replica knows, committed or not.
+// Members returns the servers of the newest configuration that this replica knows, committed or not.
 func (g *Group) Members() []Member {
 	var members []Member
 	for _, s := range g.raft.GetConfiguration().Configuration().Servers {
@@ -89,22 +89,22 @@ func (g *Group) Voters() []string {
 	return voters
 }
 
-// changeLimit bounds the wait for Raft to take a change of membership.
+// changeLimit is the time that Raft has to accept a change of membership.
 const changeLimit = 5 * time.Second
 
-// AddNonvoter adds a node that gets the log and does not vote, and waits until that is committed. Only the leader can.
-// Adding a node that is in the group already changes nothing.
+// AddNonvoter adds a node that gets the log and does not vote, and waits until the change is committed. It works on the
+// leader only. Adding a present node changes nothing.
 func (g *Group) AddNonvoter(ctx context.Context, nodeID string) error {
 	return g.futures.await(ctx, func() raft.Future {
 		return g.raft.AddNonvoter(raft.ServerID(nodeID), raft.ServerAddress(nodeID), 0, changeLimit)
 	})
 }
 
-// Peer is another voter as the leader of a term sees it.
+// Peer describes another voter in the view of a term's leader.
 type Peer struct {
-	Contact time.Time // when the newest request left that it answered in the term; zero: none
-	Lag     uint64    // entries that it lacks as far as is known: all of the log without a contact
-	Lacked  uint64    // entries that it lacked when it answered; 0 without a contact
+	Contact time.Time // when the leader sent the newest request that the voter answered in the term; zero: none
+	Lag     uint64    // entries that it lacks as far as known; without a contact all of the log
+	Lacked  uint64    // entries that it lacked at its answer; 0 without a contact
 }
 
 // Peer describes a voter by its answers in this term.
@@ -116,10 +116,10 @@ func (g *Group) Peer(nodeID string, term uint64) Peer {
 	return Peer{Contact: c.at, Lag: g.lacks(c.lastLog), Lacked: c.lacked}
 }
 
-// lacks returns how many entries a log lacks that ends there.
+// lacks returns the number of entries that a log ending at lastLog lacks.
 func (g *Group) lacks(lastLog uint64) uint64 {
 	if !g.opened.Load() {
-		return ^uint64(0) // any number, as long as Raft is being opened
+		return ^uint64(0) // any number, while Raft is being opened
 	}
 	last := g.raft.LastIndex()
 	return last - min(lastLog, last)

@@ -2,8 +2,8 @@ package raftgroup
 
 import "sync"
 
-// tail remembers the sizes of the newest entries, so that the log behind a snapshot can be bounded in bytes. Raft
-// counts entries, and one may be a few bytes or a megabyte.
+// tail holds the sizes of the newest entries, so that the log behind a snapshot can be limited in bytes. Raft counts
+// entries, each of which may be a few bytes or a megabyte.
 type tail struct {
 	mu    sync.Mutex
 	sizes []int // in bytes, a ring
@@ -19,8 +19,8 @@ func (t *tail) add(bytes int) {
 	t.next = (t.next + 1) % len(t.sizes)
 }
 
-// within returns how many of the newest entries together take at most that many bytes: at least one, and at most as
-// many as are remembered.
+// within returns how many of the newest entries together take at most the given bytes: at least one, and at most the
+// number remembered.
 func (t *tail) within(bytes int64) (entries uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

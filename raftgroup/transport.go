@@ -11,21 +11,21 @@ import (
 
 // transport wraps the group's transport for four reasons:
 //
-//   - it notes when each voter was last known to be in this leader's term (contacts),
+//   - it records the latest answer of each voter in a term (contacts),
 //   - it lets heartbeats leave together (metronome),
-//   - a reluctant replica asks for no vote while others may win one (holdBack),
-//   - a leader tries again by itself to reach a follower (replicate).
+//   - it keeps a reluctant replica from asking for votes while others may win an election (holdBack),
+//   - it retries a leader's request to a follower by itself (replicate).
 type transport struct {
 	raft.Transport
 	contacts  *contacts
 	metronome *metronome
 	holdBack  func() bool
 	leadsIn   func(term uint64) bool
-	lacks     func(lastLog uint64) uint64 // how many entries a log lacks that ends there
+	lacks     func(lastLog uint64) uint64 // number of entries that a log ending at lastLog lacks
 }
 
-// preVoteTransport is a transport whose inner one can pre-vote. Raft finds out by a type assertion, so a wrapper must
-// not have the method when the inner transport has not.
+// preVoteTransport is a transport whose inner one can pre-vote. Raft detects this by a type assertion, so a wrapper
+// must not have the method if the inner transport lacks it.
 type preVoteTransport struct {
 	*transport
 	raft.WithPreVote
@@ -40,8 +40,9 @@ func (t transport) wrap(inner raft.Transport) raft.Transport {
 	return &t
 }
 
-// RequestPreVote comes before every election but one that the leader asked for. A longer timeout instead would not do:
-// a follower grants no vote before its own timeout is over, so the others would have to wait as long.
+// RequestPreVote refuses while this replica holds back from elections. Raft asks for a pre-vote before every election
+// except one that the leader started. A longer timeout instead would not do: a follower grants no vote before its own
+// timeout is over, so the others would have to wait as long.
 func (t preVoteTransport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress,
 	req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	if t.holdBack() {
@@ -51,7 +52,7 @@ func (t preVoteTransport) RequestPreVote(id raft.ServerID, addr raft.ServerAddre
 	return t.WithPreVote.RequestPreVote(id, addr, req, resp)
 }
 
-// AppendEntries is called for every heartbeat, and for replication while it is not pipelined.
+// AppendEntries sends heartbeats, and entries while replication is not pipelined.
 func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if heartbeat.Is(req) {
@@ -68,14 +69,14 @@ const (
 
 var errBack = errors.New("the follower is back: what it lacks is to be looked up anew")
 
-// replicate tries again as long as this replica leads, a minute at most. Raft counts each failure, waits twice as long
-// after the next, up to ten seconds, and does not notice that heartbeats arrive again meanwhile: a follower that was
-// away for half a minute would get nothing for up to ten seconds after its return, and if another one fails then, the
-// group commits nothing although a majority is there. After the minute Raft gets to see whether the follower was
-// removed.
+// replicate sends a request and retries while this replica leads, a minute at most. Raft itself counts each failure and
+// doubles its pause, up to ten seconds, even if heartbeats arrive again meanwhile. A follower that was away for half a
+// minute would get nothing for up to ten seconds after its return. If another one fails then, the group commits nothing
+// although a majority is there. After the minute, Raft can notice that the follower was removed.
 //
-// A success after retries is reported as a failure, so that Raft looks up what the follower lacks by now. It would take
-// the follower for up to date with the entries of the request, and send the rest at one request every half second.
+// A success after retries is reported as a failure, so that Raft looks up which entries the follower lacks by now.
+// Otherwise Raft would take the follower for up to date with the entries of the request, and send the rest at one
+// request every half second.
 func (t *transport) replicate(id raft.ServerID, addr raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	err := t.exchange(id, addr, req, resp)

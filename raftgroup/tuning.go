@@ -7,21 +7,21 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// beats is into how many parts Raft divides the heartbeat timeout: a leader waits one to two of them between two
-// heartbeats to a follower.
+// beats is the number of parts into which Raft divides the heartbeat timeout. A leader waits one to two parts between
+// two heartbeats to a follower.
 const beats = 10
 
-// tuning holds the timeouts that Raft runs with at the moment.
+// tuning holds Raft's present timeouts.
 //
-// Raft has one heartbeat timeout for two things: how long a follower waits before it becomes a candidate, and, by a
-// tenth, how often a leader sends. For a failover within a second the one must be short, and the other then comes
-// twenty times a second for each follower of each group, which is most of what an idle cluster costs. So a leader runs
-// with a longer one than its followers do.
+// Raft has one heartbeat timeout for two purposes: the time before a follower becomes a candidate, and, divided by ten,
+// the interval of a leader's heartbeats. Failover within a second needs a short timeout. A leader would then send
+// twenty heartbeats a second to each follower of each group, most of the cost of an idle cluster. So a leader runs with
+// a longer timeout than its followers.
 type tuning struct {
 	timing Timing
 
 	mu      sync.Mutex
-	early   bool // a node that is not preferred leaves the first election after a start to the preferred one
+	early   bool // this node is not preferred and leaves the first election after a start to the preferred one
 	leading bool
 }
 
@@ -30,7 +30,7 @@ func newTuning(cfg Config) *tuning {
 	return &tuning{timing: cfg.Timing, early: early}
 }
 
-// timeouts returns Raft's for the moment.
+// timeouts returns Raft's timeouts for the present state.
 func (t *tuning) timeouts() (heartbeat, election time.Duration) {
 	heartbeat, election = t.timing.Heartbeat, t.timing.Election
 	if t.early {
@@ -42,8 +42,8 @@ func (t *tuning) timeouts() (heartbeat, election time.Duration) {
 	return heartbeat, max(election, heartbeat)
 }
 
-// retune changes the facts that the timeouts depend on. A Raft that follows looks at once whether it has heard from a
-// leader.
+// retune changes the state that the timeouts depend on. A Raft that follows then checks at once whether it has heard
+// from a leader.
 func (g *Group) retune(change func(*tuning)) {
 	g.reload("raft keeps its timeouts", func(c *raft.ReloadableConfig) {
 		change(g.tuning)
@@ -51,7 +51,7 @@ func (g *Group) retune(change func(*tuning)) {
 	})
 }
 
-// reload changes Raft's configuration, one change at a time. Where that fails, the log says what stays as it is.
+// reload changes Raft's configuration, one change at a time. On an error it logs stays, the consequence.
 func (g *Group) reload(stays string, change func(*raft.ReloadableConfig)) {
 	g.tuning.mu.Lock()
 	defer g.tuning.mu.Unlock()
@@ -68,7 +68,7 @@ func (g *Group) endHeadStart() {
 	}
 }
 
-// lead runs one leadership, with a leader's timeouts.
+// lead runs one leadership with a leader's timeouts.
 func (g *Group) lead(run func()) {
 	g.retune(func(t *tuning) { t.leading = true })
 	defer g.retune(func(t *tuning) { t.leading = false })

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// tryAgain is how long after a leadership that ended by itself the next begins, if Raft leads on.
+// tryAgain is the pause after a leadership that ended by itself, before the next one begins if Raft still leads.
 const tryAgain = time.Second
 
 var errDeposed = errors.New("raft says so")
@@ -17,19 +17,19 @@ type watch struct {
 	notify chan bool       // Raft's main loop blocks on it
 	news   chan struct{}   // capacity 1: won or leading has changed
 	down   <-chan struct{} // closed when Raft has shut down
-	leads  func() bool     // Raft leads by its own word
+	leads  func() bool     // reports whether Raft believes that it leads
 
 	mu      sync.Mutex
-	won     uint64 // how often the leadership was won
+	won     uint64 // number of times that the leadership was won
 	leading bool
-	end     context.CancelCauseFunc // of the running leadership; nil: none runs
+	end     context.CancelCauseFunc // ends the running leadership; nil: none runs
 }
 
 func newWatch(down <-chan struct{}, leads func() bool) *watch {
 	return &watch{notify: make(chan bool, 16), news: make(chan struct{}, 1), down: down, leads: leads}
 }
 
-// listen empties Raft's channel, and does nothing that could take time. A second true means lost and won again.
+// listen empties Raft's channel and does nothing slow. A second true means that the leadership was lost and won again.
 func (w *watch) listen() {
 	for {
 		select {
@@ -55,9 +55,9 @@ func (w *watch) hear(leading bool) {
 	wake(w.news)
 }
 
-// run runs lead for each leadership until Raft is down.
+// run calls lead for each leadership until Raft is down.
 func (w *watch) run(lead func(ctx context.Context)) {
-	var last uint64 // the win that the last leadership was for
+	var last uint64 // the number of the win that the last leadership was for
 	for {
 		<-w.news
 		for w.lead(&last, lead) {
@@ -68,7 +68,7 @@ func (w *watch) run(lead func(ctx context.Context)) {
 	}
 }
 
-// lead runs one leadership, and reports whether the next may begin at once. If it does not, there will be news.
+// lead runs one leadership, and reports whether the next may begin at once. Otherwise news will come.
 func (w *watch) lead(last *uint64, lead func(ctx context.Context)) bool {
 	won, leading := w.state()
 	if !leading || w.isDown() || won == *last && !w.goesOn() {
@@ -90,7 +90,7 @@ func (w *watch) state() (won uint64, leading bool) {
 	return w.won, w.leading
 }
 
-// begin returns the context of a leadership, unless it has been lost again by now.
+// begin returns the context of a leadership, or false if the leadership has been lost by now.
 func (w *watch) begin(won uint64) (_ context.Context, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,13 +109,14 @@ func (w *watch) finish() {
 	w.end = nil
 }
 
-// goesOn reports whether Raft leads on although a leadership has ended by itself. It gives Raft time to say otherwise.
+// goesOn reports whether Raft still leads after a leadership that ended by itself. It first gives Raft time to report a
+// loss.
 func (w *watch) goesOn() bool {
 	timer := time.NewTimer(tryAgain)
 	defer timer.Stop()
 	select {
 	case <-w.news:
-		wake(w.news) // look again
+		wake(w.news) // for the loop in run
 		return false
 	case <-timer.C:
 		return w.leads()

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A limit has this many steps, each within these bounds.
+// The number of steps of a limit, and the bounds of a step.
 const (
 	steps   = 20
 	minStep = time.Millisecond
 	maxStep = time.Second
 )
 
-// Timer calls its function once the process has run for the Timer's limit. It is safe for concurrent use.
+// Timer calls a function once the process has run for the Timer's limit. It is safe for concurrent use.
 type Timer struct {
 	limit time.Duration
 	ring  func()
@@ -20,11 +20,11 @@ type Timer struct {
 
 	mu    sync.Mutex
 	meter meter
-	next  *time.Timer // the end of the step
-	over  bool        // stopped, or rung
+	next  *time.Timer // fires at the end of the step
+	over  bool        // the Timer was stopped or has rung
 }
 
-// AfterFunc makes a Timer that calls ring in a goroutine of its own once the process has run for limit.
+// AfterFunc returns a Timer that calls ring in a goroutine of its own once the process has run for limit.
 func AfterFunc(limit time.Duration, ring func()) *Timer { return start(limit, ring, time.Now) }
 
 func start(limit time.Duration, ring func(), now func() time.Time) *Timer {
@@ -36,7 +36,7 @@ func start(limit time.Duration, ring func(), now func() time.Time) *Timer {
 	return t
 }
 
-// Stop keeps the Timer from ringing, and reports whether it did: false if it has rung or was stopped before.
+// Stop prevents the Timer from ringing. It returns false if the Timer has rung or was stopped before.
 func (t *Timer) Stop() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,7 +48,7 @@ func (t *Timer) Stop() bool {
 	return true
 }
 
-// look ends a step, and begins the next one unless the limit is reached.
+// look ends a step. It begins the next one or rings.
 func (t *Timer) look() {
 	if t.isReached() {
 		t.ring()

@@ -1,4 +1,4 @@
-// Package durable makes folders that a loss of power leaves as they are: a file's own sync says nothing of its name.
+// Package durable makes folders and files survive a loss of power. A file's own sync does not make its name durable.
 package durable
 
 import (
@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// SyncDir makes a folder's entries durable: names that were made, renamed or removed in it.
+// SyncDir makes a folder's entries durable: names created, renamed or removed in it.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -17,8 +17,8 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// MakeDir makes a folder, and those above it that are missing, and syncs what holds them. One that is there is left as
-// it is.
+// MakeDir makes a folder and its missing parents, and syncs the folders that hold the new names. An existing folder
+// stays as it is.
 func MakeDir(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 )
 
-// Replace makes data the content of the file at path: written aside, synced, renamed, the folder synced. A crash at any
-// step leaves the old file or the new one, whole. Replace calls step before each of its steps and stops with its error;
-// nil stops nowhere.
+// Replace makes data the content of the file at path. It writes and syncs a new file aside, renames it and syncs the
+// folder. A crash at any step leaves the old file or the new one, whole. Replace calls step before each of its steps
+// and stops with its error; step may be nil.
 func Replace(path string, data []byte, step func(name string) error) error {
 	return ReplaceWith(path, func(*os.File) ([]byte, error) { return data, nil }, step)
 }
 
-// ReplaceWith is Replace for data that depends on the new file: content is given that file while it is empty, and must
-// not write to it.
+// ReplaceWith is Replace for data that depends on the new file. content gets that file while it is empty, and must not
+// write to it.
 func ReplaceWith(path string, content func(aside *os.File) ([]byte, error), step func(name string) error) error {
 	if step == nil {
 		step = func(string) error { return nil }

@@ -1,31 +1,40 @@
-// Package install keeps hashicorp/raft from installing a snapshot of what a replica has already.
+// Package install keeps hashicorp/raft from installing a snapshot of entries that a replica has already.
+//
+// # The fault
 //
 // A leader sends a snapshot when it believes that a follower lacks entries that are gone from its own log. It may be
-// wrong by the time that the snapshot arrives: it sent it twice because an answer came late, or a paused process finds
-// both in its sockets. Raft says that a follower whose log has the snapshot's last entry keeps what follows it, and
-// one whose log contradicts the snapshot discards all of it (Ongaro and Ousterhout, figure 13, steps 6 and 7).
-// hashicorp/raft v1.7.3 does neither. It restores the older state, and empties a log that is monotonic, entries that
-// it has acknowledged included; but it remembers where that log had ended. The leader's next entry fits behind that
-// end, is written behind a gap, and the process panics when it is committed; after that it cannot start. A log that
-// contradicts the snapshot makes the follower refuse every entry after it, and the snapshot is sent again without end.
-// (hashicorp/raft issue 697.)
+// wrong by the time when the snapshot arrives: it sent the snapshot twice because an answer came late, or a paused
+// process finds both in its sockets. Raft has two rules for such a snapshot (Ongaro and Ousterhout, figure 13, steps 6
+// and 7). hashicorp/raft v1.7.3 breaks both (hashicorp/raft issue 697):
 //
-// So a Gate stands before Raft. It answers a snapshot of what the replica has as Raft would after installing it. The
-// leader then goes on behind that snapshot, where the replica's own log may not reach any more: entries that were
-// applied are left out of requests, which Raft would refuse for ever otherwise. A log that contradicts a snapshot is
-// cut off there, and the process ends, and starts again with the rest of the log. All other requests pass. The Gate
-// judges a snapshot when Raft has carried out all requests before it: the second snapshot often comes right behind the
-// first.
+//	the follower's log      Raft                                hashicorp/raft
+//	---------------------   ---------------------------------   --------------------------------------------
+//	has the last entry      keeps the entries behind it         restores the older state, empties the log
+//	contradicts it          discards the whole log              refuses every later entry; snapshots without end
 //
-// One more rule of that figure is kept here: a request commits no entry beyond those that it compares. hashicorp/raft
-// commits up to the end of the log, which may hold entries of a leader that was.
+// In the first case, hashicorp/raft also empties a monotonic log of entries that it has acknowledged, but remembers
+// where the log had ended. The leader's next entry fits behind that end and is written behind a gap. The process panics
+// when the entry is committed, and cannot start afterwards.
 //
-// A leader whose log or snapshot has another entry where this replica has applied one ends the process with
-// ErrUndone: committed entries never change, so a disk went back in time, here or on a majority of the nodes. Raft
-// would cut the entries off its log, and go on with a state that no other replica has.
+// # The Gate
+//
+// A Gate stands before Raft and judges the requests:
+//
+//   - It answers a snapshot of entries that the replica has, as Raft would after installing it. The leader then goes on
+//     behind that snapshot, where the replica's own log may not reach any more. The Gate therefore removes applied
+//     entries from requests, which Raft would refuse for ever otherwise.
+//   - It cuts off a log that contradicts a snapshot and ends the process, which starts again with the rest of the log.
+//   - It judges a snapshot after Raft has carried out all earlier requests, because the second snapshot often comes
+//     right behind the first.
+//   - It limits the commit index of a request to the entries that the request compares, another rule of that figure.
+//     hashicorp/raft commits up to the end of the log, which may hold entries of a former leader.
+//   - It ends the process with ErrUndone when a leader's log or snapshot has another entry where this replica has
+//     applied one. Committed entries never change, so a disk went back in time, here or on a majority of the nodes.
+//     Raft would cut the entries off its log, and go on with a state that no other replica has.
+//   - It passes all other requests.
 //
 // # Why not otherwise
 //
-// Not in the snapshot store, where Raft's own snapshots look the same. Not at the sender, which cannot know which
-// requests still lie in the sockets between.
+//   - Not in the snapshot store: Raft's own snapshots look the same there.
+//   - Not at the sender: it cannot know which requests still lie in the sockets between.
 package install

@@ -6,8 +6,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// judgeEntries passes entries on. What Raft may commit by them is no more than they reach to: Raft would commit up to
-// the end of the log, where entries may lie that the leader has not compared yet.
+// judgeEntries passes entries to Raft. It lowers the commit index to the last entry of the request. Otherwise Raft
+// would commit up to the end of its log, where entries may lie that the leader has not compared yet.
 func (g *Gate) judgeEntries(r *raft.Raft, rpc raft.RPC, req *raft.AppendEntriesRequest) {
 	if err := g.contradiction(r, req); err != nil {
 		g.end(rpc, err)
@@ -31,7 +31,8 @@ func (g *Gate) judgeEntries(r *raft.Raft, rpc raft.RPC, req *raft.AppendEntriesR
 	g.pass(rpc)
 }
 
-// forgot tells whether an entry was applied and is in the log no longer. Raft refuses all that follows such a one.
+// forgot reports whether an entry was applied and is no longer in the log. Raft refuses every entry right behind such
+// an entry.
 func (g *Gate) forgot(r *raft.Raft, entry uint64) bool {
 	if entry == 0 || entry > r.AppliedIndex() {
 		return false
@@ -40,8 +41,8 @@ func (g *Gate) forgot(r *raft.Raft, entry uint64) bool {
 	return errors.Is(g.log.GetLog(entry, &found), raft.ErrLogNotFound)
 }
 
-// after is the request for what follows the applied entries, which need no comparing: they are committed. Raft compares
-// the others one by one, and looks for none before them if none is named.
+// after returns the request without the applied entries, which are committed and need no comparison. Raft compares the
+// other entries one by one. It looks for no previous entry if the request names none.
 func after(req *raft.AppendEntriesRequest, applied uint64) *raft.AppendEntriesRequest {
 	rest := *req
 	rest.Entries = req.Entries[applied-req.PrevLogEntry:]

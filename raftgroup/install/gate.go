@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Gate passes on to Raft what arrives for a group.
+// Gate stands between a group's transport and its Raft, and judges the incoming requests.
 type Gate struct {
 	inner  raft.Transport
 	log    raft.LogStore
@@ -21,21 +21,22 @@ type Gate struct {
 	once   sync.Once
 	ended  sync.WaitGroup
 
-	applied uint64 // by the process before, as far as is known
+	applied uint64 // last index that the previous process had applied, as far as known
 }
 
-// New returns the gate of a group with that log. fatal must end the process, and not wait for the group: it is called
-// when the log contradicts the leader's snapshot and was cut, and Raft has to start from the rest of it.
+// New returns the gate of a group with the given log. fatal must end the process and not wait for the group. The gate
+// calls it after it cut a log that contradicted the leader's snapshot, because Raft has to start from the rest, and on
+// ErrUndone.
 func New(inner raft.Transport, log raft.LogStore, logger *slog.Logger, fatal func(error)) *Gate {
 	return &Gate{
 		inner: inner, log: log, logger: logger, fatal: fatal, out: make(chan raft.RPC), done: make(chan struct{}),
 	}
 }
 
-// Remember says that a process before this one had applied the log up to an entry. It is called before Open.
+// Remember records that a previous process had applied the log up to this index. It is called before Open.
 func (g *Gate) Remember(applied uint64) { g.applied = applied }
 
-// Open lets through to a Raft that was given the gate's transport. Until then all wait.
+// Open lets requests through to r, which uses the gate's transport. All requests wait until then.
 func (g *Gate) Open(r *raft.Raft) { g.ended.Go(func() { g.run(r) }) }
 
 func (g *Gate) shut() { g.once.Do(func() { close(g.done) }) }
@@ -65,8 +66,8 @@ func (g *Gate) pass(rpc raft.RPC) {
 	}
 }
 
-// settle returns when Raft has carried out all that was passed on to it; false: the gate was shut. Raft works one
-// request off after the other, and refuses one without a header before it looks at it.
+// settle returns when Raft has processed all requests passed to it, or false if the gate was shut. Raft processes one
+// request after the other, and rejects a request without a header before it looks at the content.
 func (g *Gate) settle() bool {
 	answer := make(chan raft.RPCResponse, 1)
 	g.pass(raft.RPC{Command: "what came before is done", RespChan: answer})
@@ -78,8 +79,8 @@ func (g *Gate) settle() bool {
 	}
 }
 
-// judgeSnapshot passes a snapshot on, or answers it. The answer is for a leader of this term: one of an older term is
-// refused by Raft, and of a newer term a heartbeat will tell first.
+// judgeSnapshot passes a snapshot on or answers it. It answers a leader of this term only. Raft itself refuses a leader
+// of an older term, and the heartbeat of a newer term comes first.
 func (g *Gate) judgeSnapshot(r *raft.Raft, rpc raft.RPC, req *raft.InstallSnapshotRequest) {
 	if !g.settle() {
 		return
@@ -103,13 +104,13 @@ func (g *Gate) judgeSnapshot(r *raft.Raft, rpc raft.RPC, req *raft.InstallSnapsh
 	}
 	g.logger.Info("a leader's snapshot is not installed", "last", req.LastLogIndex, "known", known, "err", err)
 	resp := &raft.InstallSnapshotResponse{Term: term, Success: known}
-	g.ended.Go(func() { // the connection is of use only when the snapshot was read, and others need not wait for that
+	g.ended.Go(func() { // reading the snapshot keeps the connection usable; other requests need not wait for it
 		_, broken := io.Copy(io.Discard, rpc.Reader)
 		rpc.Respond(resp, errors.Join(err, broken))
 	})
 }
 
-// compare tells whether the replica has all that a snapshot stands for, and Raft knows it.
+// compare reports whether the replica has all that a snapshot stands for, and Raft knows it.
 func (g *Gate) compare(r *raft.Raft, req *raft.InstallSnapshotRequest) (known bool, err error) {
 	if r.AppliedIndex() >= req.LastLogIndex {
 		return r.LastIndex() >= req.LastLogIndex, nil
@@ -126,10 +127,11 @@ func (g *Gate) compare(r *raft.Raft, req *raft.InstallSnapshotRequest) (known bo
 	return true, nil
 }
 
-// errCut ends a process whose log held entries that were never committed, where the leader's snapshot has others.
+// errCut ends a process whose log held uncommitted entries that contradicted the leader's snapshot.
 var errCut = errors.New("the log contradicted the leader's snapshot and was cut off: Raft starts again from the rest")
 
-// cut removes the log's entries from one on, and returns why the process has to end, or could not remove them.
+// cut removes the log's entries from an index on. It returns the reason why the process ends, or why the removal
+// failed.
 func (g *Gate) cut(from uint64) error {
 	last, err := g.log.LastIndex()
 	if err == nil {

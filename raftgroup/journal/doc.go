@@ -3,38 +3,43 @@
 //	appends of all groups ──▶ batch ──▶ one frame ──▶ segment, one sync ──▶ every append returns
 //	                  └──▶ each group's own file, synced when the segment is full
 //
-// A node's groups have a log each, and each append to a log must be on the disk before it counts. A sync for each costs
-// far more than the bytes: a disk does a few hundred or thousand in a second, and each costs processor time. So a write
-// goes to its file, unsynced, and once more into the journal, together with the writes of all other files that came
-// during the last sync of the journal. When the sync returns, all of them are durable. No write waits for company: a
-// write that finds no sync under way syncs by itself.
+// A node's groups have a log each, and each append to a log must be on the disk before it counts. A sync for each
+// append costs far more than the bytes: a disk does a few hundred or thousand syncs in a second, and each costs
+// processor time. So an append takes two ways:
+//
+//   - The write goes to its file, unsynced.
+//   - The write also goes into the journal, together with the writes of all other files that came during the last sync
+//     of the journal. When the sync returns, all of them are durable.
+//   - No write waits for company: a write that finds no sync under way syncs by itself.
 //
 // # On the disk
 //
 //   - Two segments of equal size, filled with zeros when they are made, are written in turns.
-//   - A frame holds the writes that one sync made durable, each with the path of its file, its offset and its bytes.
-//     Frames begin at multiples of 512 bytes. Each carries a checksum, a number that rises by one, and the epoch, which
-//     rises whenever writing changes to the other segment.
-//   - When a segment is full, writing goes on in the other one, and the files of the full segment's frames are synced
-//     beside it. A segment is not written over before they are.
+//   - A frame holds the writes of one sync, each with the path of its file, its offset and its bytes. Frames begin at
+//     multiples of 512 bytes. Each carries a checksum, a number that rises by one, and the epoch, which rises whenever
+//     writing changes to the other segment.
+//   - When a segment is full, writing continues in the other one, while the files of the full segment's frames are
+//     synced. A segment is overwritten only after that.
 //
 // # At the start
 //
-//   - Open writes the frames of the last two epochs into the files again, in order, and syncs these, before the files
-//     are used. After a loss of power this makes the files whole; after the death of a process it changes nothing.
-//   - Then a frame is written that makes all earlier ones void. A file that is gone is passed over: it was deleted.
-//   - A last frame that is not whole was never acknowledged. If a later frame is there, acknowledged writes are gone,
-//     and Open returns ErrDamaged.
+//   - Open writes the frames of the last two epochs into the files again, in order, and syncs the files before they are
+//     used. After a loss of power this makes the files whole; after the death of a process it changes nothing.
+//   - Open then writes a frame that makes all earlier ones void. It skips a file that does not exist, because it was
+//     deleted.
+//   - A last frame that is not whole was never acknowledged. If a later frame exists, acknowledged writes are gone, and
+//     Open returns ErrDamaged.
 //
 // # Preconditions
 //
-//   - Files written through the journal are only appended to, or written over with equal bytes: a journalled write may
-//     be repeated over bytes that have been in the file for long.
-//   - A folder whose files begin anew under old names must be forgotten first (Forget).
-//   - A large write, and the first of a new file, is synced in the file itself.
+//   - The owner only appends to a file written through the journal, or overwrites it with equal bytes: a journalled
+//     write may be repeated over bytes that have been in the file for long.
+//   - The owner must call Forget before the files of a folder begin anew under old names.
+//   - A large write, and the first write of a new file, is synced in the file itself.
 //
 // # Why not otherwise
 //
-// Not one log for all shards: it could be cut only where all are done with it, and a slow one would hold the space of
-// all. Not syncfs: it writes out all other writes to the same file system, snapshots for example.
+//   - Not one log for all shards: it could be cut only where all are done with it, and a slow one would hold the space
+//     of all.
+//   - Not syncfs: it writes out all other writes to the same file system, snapshots for example.
 package journal

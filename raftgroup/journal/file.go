@@ -2,7 +2,7 @@ package journal
 
 import "io"
 
-// Inner is a file whose writes become durable by Sync.
+// Inner is a file whose Sync makes its writes durable.
 type Inner interface {
 	io.ReaderAt
 	io.WriterAt
@@ -10,25 +10,26 @@ type Inner interface {
 	Sync() error
 }
 
-// File is a file whose Sync is shared with others. Writes come one at a time.
+// File is a file whose Sync is shared with other files. One goroutine at a time may write to it.
 type File struct {
 	inner   Inner
 	journal *Journal
 	path    string // below the root
 	record  []byte // the writes since the last Sync
-	own     bool   // the next Sync is the file's own
+	own     bool   // the next Sync syncs the file itself
 
-	holders int  // segments that hold it; guarded by the journal
-	closed  bool // it is to be closed when none does; so is this
+	holders int  // number of segments with frames of the file; guarded by the journal
+	closed  bool // to be closed once holders is 0; guarded by the journal
 }
 
-// maxRecord is how much of one file goes into the journal at once: more is worth a sync of its own.
+// maxRecord limits the bytes that one Sync of a file adds to the journal. More bytes are worth a sync of the file.
 const (
 	maxRecord  = 64 << 10
-	keptRecord = 96 << 10 // a buffer that grew beyond is not kept for the next
+	keptRecord = 96 << 10 // a larger buffer is not kept for the next record
 )
 
-// File has a file's writes go through the journal. A new one's first sync is its own: it is of its name and size, too.
+// File routes a file's writes through the journal. A new file's first sync is its own, because it covers the name and
+// the size, too.
 func (j *Journal) File(path string, inner Inner, isNew bool) (*File, error) {
 	below, err := j.below(path)
 	if err != nil {
@@ -40,7 +41,7 @@ func (j *Journal) File(path string, inner Inner, isNew bool) (*File, error) {
 // ReadAt reads the file, unsynced writes included.
 func (f *File) ReadAt(p []byte, at int64) (int, error) { return f.inner.ReadAt(p, at) }
 
-// WriteAt writes. The bytes are durable only after Sync.
+// WriteAt writes p at an offset. The bytes are durable only after Sync.
 func (f *File) WriteAt(p []byte, at int64) (int, error) {
 	if f.own = f.own || len(f.record)+len(p) > maxRecord; !f.own {
 		f.record = appendWrite(f.record, f.path, at, p)
@@ -48,7 +49,7 @@ func (f *File) WriteAt(p []byte, at int64) (int, error) {
 	return f.inner.WriteAt(p, at)
 }
 
-// Sync returns when all writes before it are durable.
+// Sync returns when all earlier writes are durable.
 func (f *File) Sync() error {
 	record, own := f.record, f.own
 	if f.record, f.own = f.record[:0], false; cap(f.record) > keptRecord {
@@ -70,7 +71,7 @@ func (f *File) Sync() error {
 	return nil
 }
 
-// Close closes the file, or has it closed once the journal's writes to it are durable in the file.
+// Close closes the file, at once or when the journal's writes to it are durable in the file.
 func (f *File) Close() error {
 	f.journal.mu.Lock()
 	f.closed = true
@@ -82,8 +83,8 @@ func (f *File) Close() error {
 	return f.inner.Close()
 }
 
-// let is called when a segment does not hold the file any more, and tells whether it is to be closed; with the
-// journal's lock.
+// let records that a segment no longer holds the file, and reports whether the file must be closed now. The caller
+// holds the journal's lock.
 func (f *File) let() bool {
 	f.holders--
 	return f.closed && f.holders == 0

@@ -26,7 +26,7 @@ import (
 const (
 	magic     = "Bjr1"
 	headBytes = 32
-	align     = 512 // frames begin at multiples of it: no sector with something acknowledged is written over
+	align     = 512 // frames begin at multiples of it, so that no sector with acknowledged bytes is overwritten
 )
 
 const (
@@ -41,10 +41,10 @@ func aligned(n int) int64 { return (int64(n) + align - 1) &^ (align - 1) }
 
 const (
 	newFrame  = 4 << 10
-	keptFrame = 128 << 10 // one that grew beyond is not kept for the next
+	keptFrame = 128 << 10 // a larger buffer is not kept for the next frame
 )
 
-// newBatch makes one with room for the head of its frame, in a frame that was used before if there is one.
+// newBatch returns an empty batch with room for the head of its frame. It reuses frame if that is not nil.
 func newBatch(frame []byte) *batch {
 	if frame == nil {
 		frame = make([]byte, 0, newFrame)
@@ -66,7 +66,7 @@ func appendBytes[T string | []byte](b []byte, data T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(data))), data...)
 }
 
-// seal fills in the head.
+// seal fills in a frame's head.
 func seal(frame []byte, epoch, number uint64) {
 	copy(frame, magic)
 	binary.LittleEndian.PutUint32(frame[8:], uint32(len(frame)-headBytes))
@@ -76,13 +76,13 @@ func seal(frame []byte, epoch, number uint64) {
 	binary.LittleEndian.PutUint32(frame[4:], crc32.Checksum(frame[8:], castagnoli))
 }
 
-// found is a frame that was read. Its body points into the bytes that were read.
+// found is a frame that was read. Its body points into the bytes read.
 type found struct {
 	epoch, number uint64
 	body          []byte
 }
 
-// frameAt reads the frame at the start of b; false if there is none that is whole.
+// frameAt reads the frame at the start of b. It returns false if there is no whole frame.
 func frameAt(b []byte) (found, bool) {
 	if len(b) < headBytes || string(b[:4]) != magic {
 		return found{}, false
@@ -101,7 +101,7 @@ func frameAt(b []byte) (found, bool) {
 	}, true
 }
 
-// record is one of a frame's. Its data points into the bytes that were read.
+// record is one record of a frame. Its data points into the bytes read.
 type record struct {
 	kind byte
 	path string // below the root
@@ -111,7 +111,7 @@ type record struct {
 
 var errMalformed = errors.New("malformed record")
 
-// nextRecord takes a record off a body that is not empty.
+// nextRecord splits the first record off a body that is not empty.
 func nextRecord(body []byte) (r record, rest []byte, err error) {
 	r.kind, body = body[0], body[1:]
 	if r.kind == recordBegin {
@@ -145,5 +145,5 @@ func cutBytes(b []byte) (data, rest []byte, ok bool) {
 	return b[:n], b[n:], true
 }
 
-// isBelow tells whether a file lies in a folder.
+// isBelow reports whether a file lies in a folder.
 func isBelow(path, dir string) bool { return strings.HasPrefix(path, dir+string(filepath.Separator)) }

@@ -13,58 +13,58 @@ import (
 )
 
 var (
-	// ErrDamaged says that something that the journal had acknowledged cannot be read any more.
+	// ErrDamaged is the error of a journal whose acknowledged bytes can no longer be read.
 	ErrDamaged = errors.New("the journal is damaged")
-	// ErrClosed says that the journal is closed.
+	// ErrClosed is the error of a write after Close.
 	ErrClosed = errors.New("the journal is closed")
 )
 
-// Config says where the journal is, and of what.
+// Config sets the journal's folder and its surroundings.
 type Config struct {
-	Dir  string // its own; made if it is absent
-	Root string // the files' paths are recorded below it
+	Dir  string // the journal's own folder; made if absent
+	Root string // the folder to which the paths of files are relative
 
-	// Fatal is called once, when the disk has failed; later writes fail with the same error. Required.
+	// Fatal is called once, when the disk has failed. Later writes fail with the same error. Required.
 	Fatal      func(error)
 	Registerer prometheus.Registerer // default: none
 
-	// SegmentSize is in bytes, allocated twice. Default DefaultSegmentSize.
+	// SegmentSize is the size of each of the two segments in bytes. Default DefaultSegmentSize.
 	SegmentSize int64
 
-	sync func(*os.File) error // of a segment's data; tests see to it themselves
+	sync func(*os.File) error // syncs a segment's data; default syncData. Tests replace it
 }
 
-// DefaultSegmentSize holds a second or two of writes under full load.
+// DefaultSegmentSize is enough for a second or two of writes under full load.
 const DefaultSegmentSize = 4 << 20
 
-// Journal is open. Its files may be written to by any goroutines, each file by one at a time.
+// Journal is an open journal. Any goroutine may write to its files, one at a time to each file.
 type Journal struct {
 	cfg     Config
 	metrics *metrics
 
 	mu       sync.Mutex
-	freed    *sync.Cond // a segment can be written over, or something has failed
+	freed    *sync.Cond // signals that a segment can be overwritten, or that a write has failed
 	segments [2]*segment
-	active   int    // of the two
+	active   int    // index of the active segment
 	epoch    uint64 // of the active segment
-	number   uint64 // of the last frame
-	next     *batch // gathers; nil: nothing has come
-	spare    []byte // a frame that was written, for the next batch; nil: none
-	writing  bool   // somebody writes a frame, and will hand over to next
-	err      error  // nothing is written any more
+	number   uint64 // number of the last frame
+	next     *batch // the batch that gathers writes; nil: none has come
+	spare    []byte // buffer of a written frame, for the next batch; nil: none
+	writing  bool   // a goroutine writes a frame and will hand over to next
+	err      error  // set once: no frame is written any more
 	workers  sync.WaitGroup
 }
 
-// batch is what one frame is made of.
+// batch holds the content of one frame.
 type batch struct {
-	frame []byte // with room for its head
+	frame []byte // with room for the frame's head
 	files []*File
-	turn  chan struct{} // capacity 1: the Sync that takes the token writes
-	done  chan struct{} // closed with err set
+	turn  chan struct{} // capacity 1: the Sync that takes the token writes the frame
+	done  chan struct{} // closed once err is set
 	err   error
 }
 
-// Open makes the files whole, and begins a journal. No error of Open calls Config.Fatal.
+// Open replays the journal into the files and begins a new one. An error of Open does not call Config.Fatal.
 func Open(cfg Config) (*Journal, error) {
 	if cfg.SegmentSize == 0 {
 		cfg.SegmentSize = DefaultSegmentSize
@@ -97,8 +97,8 @@ func (j *Journal) open() error {
 	return j.begin()
 }
 
-// begin writes a frame that makes all earlier ones void; their files must be synced. It is written over the older of
-// the two epochs: if it is torn, the rest of that epoch is still a row of frames without a gap.
+// begin writes a frame that makes all earlier ones void; their files must be synced. The frame goes over the older of
+// the two epochs. If it is torn, the rest of that epoch is still a row of frames without a gap.
 func (j *Journal) begin() error {
 	j.changeSegment()
 	b := newBatch(nil)
@@ -107,8 +107,8 @@ func (j *Journal) begin() error {
 	return s.write(b.frame, at)
 }
 
-// commit returns when a record is durable, with those that came together. The file is nil if it is about none. False:
-// the frame is full, and the record is not in it.
+// commit returns when a record is durable, together with the others of its frame. f is nil for a record about no file.
+// joined is false if the frame is full and does not hold the record.
 func (j *Journal) commit(f *File, record []byte) (joined bool, err error) {
 	j.mu.Lock()
 	if j.err != nil {
@@ -144,7 +144,7 @@ func (j *Journal) commit(f *File, record []byte) (joined bool, err error) {
 	return true, b.err
 }
 
-// write makes a batch durable and hands over to the next.
+// write makes a batch durable and hands over to the next one.
 func (j *Journal) write(b *batch) {
 	s, at, err := j.reserve(b)
 	if err == nil {
@@ -168,7 +168,7 @@ func (j *Journal) write(b *batch) {
 	}
 }
 
-// reserve finds the place of a frame. It waits if that is not free yet.
+// reserve returns the place of a frame. It waits for a free segment if it needs one.
 func (j *Journal) reserve(b *batch) (*segment, int64, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -188,7 +188,7 @@ func (j *Journal) reserve(b *batch) (*segment, int64, error) {
 	return s, at, nil
 }
 
-// place gives a frame its number and its place, which must be free; with the lock.
+// place gives a frame its number and its place, which must be free. The caller holds the lock.
 func (j *Journal) place(b *batch) (*segment, int64) {
 	j.number++
 	seal(b.frame, j.epoch, j.number)
@@ -196,7 +196,7 @@ func (j *Journal) place(b *batch) (*segment, int64) {
 	return s, s.take(len(b.frame))
 }
 
-// turnOver goes on in the other segment, and has the files of this one synced; with the lock.
+// turnOver continues in the other segment and starts the sync of this one's files. The caller holds the lock.
 func (j *Journal) turnOver() {
 	full := j.segments[j.active]
 	full.busy = true
@@ -204,14 +204,14 @@ func (j *Journal) turnOver() {
 	j.changeSegment()
 }
 
-// changeSegment begins an epoch in the other segment, which must be free; with the lock.
+// changeSegment begins an epoch in the other segment, which must be free. The caller holds the lock.
 func (j *Journal) changeSegment() {
 	j.active = 1 - j.active
 	j.segments[j.active].at = 0
 	j.epoch++
 }
 
-// release syncs the files that a segment is about, after which it can be written over.
+// release syncs the files with frames in a segment. Afterwards the segment can be overwritten.
 func (j *Journal) release(s *segment) {
 	var failed error
 	for f := range s.held {
@@ -221,7 +221,7 @@ func (j *Journal) release(s *segment) {
 	}
 	if failed != nil {
 		_ = j.fail(fmt.Errorf("sync what the journal is about: %w", failed))
-		return // the files stay open: what they lack is in the journal, for the next start
+		return // the files stay open: the journal has the bytes that they lack, for the next start
 	}
 	var over []*File
 	j.mu.Lock()
@@ -241,7 +241,7 @@ func (j *Journal) release(s *segment) {
 	}
 }
 
-// fail records the first failure, and returns that.
+// fail records the first failure, calls Config.Fatal, and returns the first failure.
 func (j *Journal) fail(err error) error {
 	j.mu.Lock()
 	first := j.err == nil || errors.Is(j.err, ErrClosed)
@@ -257,7 +257,7 @@ func (j *Journal) fail(err error) error {
 	return err
 }
 
-// Forget makes all earlier writes to files below a folder void. The files must be synced, or gone.
+// Forget makes all earlier writes to files below a folder void. These files must be synced or removed.
 func (j *Journal) Forget(dir string) error {
 	path, err := j.below(dir)
 	if err != nil {
@@ -278,8 +278,8 @@ func (j *Journal) below(path string) (string, error) {
 	return filepath.ToSlash(rel), nil
 }
 
-// Close syncs all files and leaves a journal that says nothing. No file may be written to any more. After a failure it
-// leaves the journal as it is, for the next start.
+// Close syncs all files and leaves an empty journal. The caller must not write to any file any more. After a failure
+// the journal stays as it is, for the next start.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	failed := j.err

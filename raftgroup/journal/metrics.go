@@ -7,7 +7,7 @@ import (
 
 type metrics struct{ syncs, writes prometheus.Counter }
 
-// newMetrics registers nothing without a registerer.
+// newMetrics returns the journal's metrics, registered with r if that is not nil.
 func newMetrics(r prometheus.Registerer) *metrics {
 	with := promauto.With(r)
 	return &metrics{

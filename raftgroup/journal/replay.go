@@ -14,13 +14,13 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
-// state is what a journal was found in.
+// state is the state in which a journal was found.
 type state struct {
-	epoch, number uint64 // the newest; 0: there was none
-	newest        int    // the segment that it is in
+	epoch, number uint64 // of the newest frame; 0: no frame
+	newest        int    // index of the segment with the newest frame
 }
 
-// replay makes the files whole. It makes the journal's folder if it is absent.
+// replay writes the journal's frames into the files again. It makes the journal's folder if it is absent.
 func replay(cfg Config) (state, error) {
 	if err := durable.MakeDir(cfg.Dir); err != nil {
 		return state{}, err
@@ -37,7 +37,7 @@ func replay(cfg Config) (state, error) {
 	return st, nil
 }
 
-// readFrames returns those of the newest two epochs, in order.
+// readFrames returns the frames of the newest two epochs, in order.
 func readFrames(dir string) ([]found, state, error) {
 	var st state
 	var all []found
@@ -75,8 +75,8 @@ func readFrames(dir string) ([]found, state, error) {
 	return all, st, nil
 }
 
-// sinceBegin leaves out the frames that are void. The rest may have gaps: a frame whose sync has failed was read at the
-// next start nevertheless, from the system's memory, and was not on the disk.
+// sinceBegin leaves out the void frames. Those may have gaps: a frame whose sync failed may have been read at the next
+// start from the system's memory without being on the disk.
 func sinceBegin(frames []found) []found {
 	for i := len(frames) - 1; i > 0; i-- {
 		if bytes.HasPrefix(frames[i].body, []byte{recordBegin}) {
@@ -107,10 +107,10 @@ func effective(frames []found) (Writes, error) {
 	return writes, nil
 }
 
-// Writes are what a journal has to say about files, by their paths below the root.
+// Writes holds a journal's writes by the paths of their files below the root.
 type Writes map[string][]record
 
-// Read reads a journal that is not open.
+// Read reads a journal that no process has open.
 func Read(dir string) (Writes, error) {
 	writes, _, err := read(dir)
 	if err != nil {
@@ -119,7 +119,8 @@ func Read(dir string) (Writes, error) {
 	return writes, nil
 }
 
-// Complete makes the copy of a folder, which lies there below the root, what Open would make of the folder itself.
+// Complete writes the journal's writes to folder, a path below the root, into the copy of that folder. The copy then
+// equals the folder after an Open.
 func (w Writes) Complete(folder, copied string) error {
 	for path, of := range w {
 		if !isBelow(path, folder) {
@@ -141,7 +142,7 @@ func read(dir string) (Writes, state, error) {
 	return writes, st, err
 }
 
-// restore writes a file's records again and syncs it, if it is there.
+// restore writes records into a file again and syncs it. It skips a file that does not exist.
 func restore(path string, writes []record) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {

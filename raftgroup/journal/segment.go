@@ -4,19 +4,19 @@ import "os"
 
 var segmentNames = [2]string{"a", "b"}
 
-// segment is one of the two files. What changes is guarded by the journal's mutex.
+// segment is one of the journal's two files. The journal's mutex guards its changing fields.
 type segment struct {
 	file *os.File
 	size int64
 	sync func(*os.File) error
-	at   int64              // where the next frame begins
-	held map[*File]struct{} // that are to be synced before it is written over
-	busy bool               // they are being synced
+	at   int64              // start of the next frame
+	held map[*File]struct{} // files to sync before the segment is overwritten
+	busy bool               // the held files are being synced
 }
 
-// openSegment opens it, written in full: a disk that is full later has room for it, and a sync has nothing to do but
-// the data. Space that is only allocated costs half as much again to sync when it is first written (230 µs to 150 µs,
-// ext4).
+// openSegment opens a segment and fills it with zeros up to its size. A disk that fills up later then still has room
+// for it, and a sync writes only data. The first write to space that is only allocated makes a sync half as slow again
+// (230 µs against 150 µs, ext4).
 func openSegment(path string, cfg Config) (*segment, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -29,13 +29,13 @@ func openSegment(path string, cfg Config) (*segment, error) {
 		}
 	}
 	if err != nil {
-		_ = f.Close() // the first error is what matters
+		_ = f.Close() // the first error matters
 		return nil, err
 	}
 	return &segment{file: f, size: cfg.SegmentSize, sync: cfg.sync, held: map[*File]struct{}{}}, nil
 }
 
-// fill writes zeros from where a file ends up to its size.
+// fill writes zeros from the end of a file up to size.
 func fill(f *os.File, at, size int64) error {
 	zeros := make([]byte, min(256<<10, size-at))
 	for ; at < size; at += int64(len(zeros)) {
@@ -48,7 +48,7 @@ func fill(f *os.File, at, size int64) error {
 
 func (s *segment) fits(frame int) bool { return s.at+aligned(frame) <= s.size }
 
-// take gives a frame its place.
+// take reserves the place of a frame.
 func (s *segment) take(frame int) int64 {
 	at := s.at
 	s.at += aligned(frame)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncData does without what only dates the file: its size does not change.
+// syncData syncs a file's data without its timestamps; the size does not change.
 func syncData(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

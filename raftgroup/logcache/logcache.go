@@ -7,41 +7,41 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Cache is a raft.LogStore over another one, and a raft.MonotonicLogStore if that is one.
+// Cache is a raft.LogStore over another one, and a raft.MonotonicLogStore if the other one is.
 type Cache struct {
 	raft.LogStore
 	limit int64
 
 	mu      sync.RWMutex
-	entries []*raft.Log // with neighbouring indexes, the oldest first
-	bytes   int64       // of entries; over limit only if there is but one
-	quiet   *time.Timer // until the log counts as quiet
+	entries []*raft.Log // with consecutive indexes, the oldest first
+	bytes   int64       // of entries; over limit only with a single entry
+	quiet   *time.Timer // fires when the log counts as quiet
 }
 
 var _ raft.MonotonicLogStore = (*Cache)(nil)
 
-// entryOverhead is about what an entry takes beside its data.
+// entryOverhead is the approximate memory of an entry apart from its data, in bytes.
 const entryOverhead = 128
 
-// untilQuiet is how long after a write all replicas that are not behind have read it. From then on only the newest
-// entry is read, again and again: each append, an empty one too, is preceded by a look at the entry before it.
+// untilQuiet is the time after a write by which all up-to-date replicas have read it. Later reads concern only the
+// newest entry, again and again: before each append, even an empty one, Raft looks at the entry before it.
 const untilQuiet = 3 * time.Second
 
-// New returns a cache over store that holds up to limit bytes. The newest entry is kept however large it is, and alone
-// while no entry is written.
+// New returns a cache over store of up to limit bytes. The newest entry stays whatever its size, and alone stays while
+// the log is quiet.
 func New(store raft.LogStore, limit int64) *Cache {
 	c := &Cache{LogStore: store, limit: limit}
 	c.quiet = time.AfterFunc(untilQuiet, c.keepNewest)
 	return c
 }
 
-// IsMonotonic is the store's.
+// IsMonotonic reports whether the store is monotonic.
 func (c *Cache) IsMonotonic() bool {
 	store, ok := c.LogStore.(raft.MonotonicLogStore)
 	return ok && store.IsMonotonic()
 }
 
-// GetLog reads an entry.
+// GetLog reads an entry from the cache or the store.
 func (c *Cache) GetLog(index uint64, entry *raft.Log) error {
 	c.mu.RLock()
 	found := c.find(index)
@@ -53,7 +53,7 @@ func (c *Cache) GetLog(index uint64, entry *raft.Log) error {
 	return nil
 }
 
-// find returns the entry of an index, nil if it is not here.
+// find returns the cached entry of an index, or nil.
 func (c *Cache) find(index uint64) *raft.Log {
 	if len(c.entries) == 0 || index < c.entries[0].Index || index-c.entries[0].Index >= uint64(len(c.entries)) {
 		return nil
@@ -64,7 +64,7 @@ func (c *Cache) find(index uint64) *raft.Log {
 // StoreLog writes an entry.
 func (c *Cache) StoreLog(entry *raft.Log) error { return c.StoreLogs([]*raft.Log{entry}) }
 
-// StoreLogs writes entries, and keeps them if that has succeeded: a leader must not send an entry that it may not have.
+// StoreLogs writes entries and caches them after success: a leader must not send an entry that it may not have.
 func (c *Cache) StoreLogs(entries []*raft.Log) error {
 	if err := c.LogStore.StoreLogs(entries); err != nil {
 		return err
@@ -89,7 +89,7 @@ func (c *Cache) keepNewest() {
 
 func (c *Cache) add(e *raft.Log) {
 	if n := len(c.entries); n > 0 && c.entries[n-1].Index+1 != e.Index {
-		c.clear() // it does not follow: the log was cut in between
+		c.clear() // e does not follow the last entry: the log was cut in between
 	}
 	c.entries = append(c.entries, e)
 	c.bytes += bytesOf(e)

@@ -1,5 +1,5 @@
 // Package raftdisk opens the files of one Raft group on this node's disk: log, votes and snapshots. It does not run the
-// group: a node that starts examines all of its replicas before it runs any of them.
+// group, because a starting node examines all of its replicas before it runs any of them.
 package raftdisk
 
 import (
@@ -17,31 +17,31 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/snapshots"
 )
 
-// snapshotsKept is how many snapshots a group keeps.
+// snapshotsKept is the number of snapshots that a group keeps.
 const snapshotsKept = 2
 
-// Config says what to open.
+// Config names the files to open.
 type Config struct {
-	Dir      string // of the group: its snapshots lie there
-	LogDir   string // of its log and votes
+	Dir      string // the group's folder, with its snapshots
+	LogDir   string // the folder of its log and votes
 	Kind     logstore.Kind
-	Existing bool // the node's own record says that the group was opened here before
+	Existing bool // the node's own record shows that the group was opened here before
 
-	Owner *Owner // whose it must be; nil: not looked at
+	Owner *Owner // the expected owner of the files; nil: not checked
 
-	Journal *journal.Journal // the node's; nil: each append is synced by itself
+	Journal *journal.Journal // the node's journal; nil: each append is synced by itself
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: none
-	Fatal      func(error)           // the disk has failed; see logstore.Config
+	Fatal      func(error)           // called when the disk has failed; see logstore.Config
 }
 
-// Disk is the open files of a group: log, votes and snapshots. It is a raftgroup.Storage.
+// Disk holds the open files of a group: log, votes and snapshots. It implements raftgroup.Storage.
 type Disk struct {
 	*logstore.Stores
 
 	snapshots *snapshots.Store
-	newest    raft.SnapshotMeta // zeros: none
+	newest    raft.SnapshotMeta // zero: none
 	term      uint64
 	last      uint64
 
@@ -49,8 +49,8 @@ type Disk struct {
 	fatal func(error)
 }
 
-// Open opens the files of a group, and makes those that a new group needs. Its errors are those of logstore.Open and of
-// reading snapshots.
+// Open opens the files of a group and makes those of a new one. Its errors are those of logstore.Open and of reading
+// snapshots.
 func Open(cfg Config) (*Disk, error) {
 	d := &Disk{fatal: cfg.Fatal}
 	if cfg.Owner != nil {
@@ -79,7 +79,7 @@ func Open(cfg Config) (*Disk, error) {
 	return d, nil
 }
 
-// look reads term and last index. Nothing changes them before the group runs.
+// look reads the term and the last index. They do not change before the group runs.
 func (d *Disk) look() error {
 	var err error
 	d.term, err = d.Stable().GetUint64([]byte("CurrentTerm"))
@@ -94,7 +94,7 @@ func (d *Disk) look() error {
 // Snapshots returns the store of the group's snapshots.
 func (d *Disk) Snapshots() raft.SnapshotStore { return d.snapshots }
 
-// OnFatal sets the function that is called when the disk fails, from now on. A group sets its own when it opens.
+// OnFatal replaces the function that is called when the disk fails. A group sets its own when it opens.
 func (d *Disk) OnFatal(fatal func(error)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -108,14 +108,14 @@ func (d *Disk) fail(err error) {
 	fatal(err)
 }
 
-// Term is the replica's term as it was opened.
+// Term returns the replica's term at Open.
 func (d *Disk) Term() uint64 { return d.term }
 
-// Last is the index of the last entry as it was opened, in the log or stood for by the newest snapshot.
+// Last returns the index of the last entry at Open, in the log or covered by the newest snapshot.
 func (d *Disk) Last() uint64 { return d.last }
 
-// Holds reports whether the log has an entry of that index which was written in that term, or the newest snapshot
-// stands for it. An entry that cannot be read is not held.
+// Holds reports whether the log has an entry of that index and term, or the newest snapshot covers it. It returns false
+// for an entry that cannot be read.
 func (d *Disk) Holds(index, term uint64) bool {
 	if index <= d.newest.Index {
 		return true
@@ -124,8 +124,8 @@ func (d *Disk) Holds(index, term uint64) bool {
 	return d.Log().GetLog(index, &entry) == nil && entry.Term == term
 }
 
-// Voters are the node ids of the group's voters, by the newest configuration that the log or the newest snapshot holds,
-// committed or not, as Raft goes by it; empty: there is none yet.
+// Voters returns the node ids of the group's voters, by the newest configuration in the log or the newest snapshot.
+// Raft uses that one, committed or not. Empty: there is no configuration yet.
 func (d *Disk) Voters() []string {
 	configuration, index := d.Configuration()
 	if index <= d.newest.ConfigurationIndex {

@@ -11,15 +11,15 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
-// ErrForeign says that a folder, or a part of it, is another group's or another node's. Nothing in it may be used: put
-// back what belongs there.
+// ErrForeign is the error of a folder, or a part of one, that belongs to another group or node. Nothing in it may be
+// used: the operator must put the right files back.
 var ErrForeign = errors.New("the folder belongs to another group or node")
 
-// ownerFile says in a folder whose it is. It stands beside the log, beside its segments, and beside the snapshots,
-// since each of them can be exchanged alone.
+// ownerFile is the file that names a folder's owner. It stands beside the log, beside its segments, and beside the
+// snapshots, since each of them can be exchanged alone.
 const ownerFile = "OWNER"
 
-// Owner is whose replica a folder holds.
+// Owner names the replica that a folder belongs to.
 type Owner struct {
 	Cluster, Node string
 	Group         uint32
@@ -29,8 +29,8 @@ func (o Owner) String() string {
 	return fmt.Sprintf("cluster %s group %d node %s", o.Cluster, o.Group, o.Node)
 }
 
-// Check compares the marks on the parts of a group's folder with the owner. A part that does not exist yet passes. A
-// part that has content and no mark is foreign.
+// Check compares the marks on the parts of a group's folder with the owner. A missing part passes. A part with content
+// and no mark is foreign.
 func (o Owner) Check(dir, logDir string) error {
 	for _, part := range parts(dir, logDir) {
 		if _, err := o.check(part); err != nil {
@@ -40,7 +40,7 @@ func (o Owner) Check(dir, logDir string) error {
 	return nil
 }
 
-// mark is Check, and marks the parts that are new.
+// mark is Check, and marks the new parts.
 func (o Owner) mark(dir, logDir string) error {
 	for _, part := range parts(dir, logDir) {
 		marked, err := o.check(part)
@@ -75,7 +75,7 @@ func (o Owner) check(part string) (marked bool, err error) {
 	return true, nil
 }
 
-// checkNew refuses a part that has files without a mark: the mark is made before the first of them.
+// checkNew returns an error for a part that has files and no mark, because the mark is made before the first file.
 func (o Owner) checkNew(part string) error {
 	entries, err := os.ReadDir(part)
 	if errors.Is(err, fs.ErrNotExist) {

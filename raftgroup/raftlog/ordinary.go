@@ -9,9 +9,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ordinary are the beginnings of records that Raft writes at Warn or Error, for each group, when nodes start, stop and
-// take turns: elections, followers that are behind, and peers that do not answer or hang up. They are shown at Info.
-// The death of a node is one warning of the mesh.
+// ordinary lists the prefixes of Warn and Error records that Raft writes for each group when nodes start, stop and take
+// turns: elections, followers that are behind, and peers that do not answer or hang up. They are shown at Info. The
+// mesh logs one warning for a dead node.
 var ordinary = []string{
 	"heartbeat timeout reached",
 	"Election timeout reached",
@@ -36,12 +36,12 @@ var ordinary = []string{
 	"failed to send snapshot to",
 }
 
-// hungUp are the ends of connections when either end stops.
+// hungUp lists the errors of connections whose other end stops.
 var hungUp = []error{raft.ErrTransportShutdown, net.ErrClosed, syscall.ECONNRESET, syscall.EPIPE}
 
-// isOrdinary reports whether a record says nothing that an operator should look into.
+// isOrdinary reports whether a record needs no operator's attention.
 func isOrdinary(msg string, args []any) bool {
-	if msg == "failed to get previous log" { // a new follower has none; another cause is the disk's
+	if msg == "failed to get previous log" { // a new follower has no previous log; another cause is a fault of the disk
 		return anyIs(args, raft.ErrLogNotFound)
 	}
 	for _, end := range hungUp {

@@ -1,10 +1,16 @@
 // Package raftlog writes the log of hashicorp/raft to a slog.Logger, for the shards' groups and the control group.
 //
 // Raft logs every election step of every group at Info, and every message that did not reach a dead peer at Error:
-// hundreds of lines while a node is away. The groups themselves log their leaders. So raftlog changes the levels. Info
-// becomes Debug. Error becomes Warn: an error that a group cannot survive comes through its store, and ends the
-// process. Messages caused by nodes that start and stop in order become Info. A record that repeats one shown a moment
-// ago is counted rather than shown.
+// hundreds of lines while a node is away. The groups themselves log their leaders. So raftlog changes the levels:
+//
+//	Raft's level   written as
+//	Info           Debug
+//	Warn, Error    Warn; Info if its cause is a node that starts or stops in order
+//
+// Two more points:
+//
+//   - An error that a group cannot survive comes through its store, and ends the process.
+//   - A record that repeats one shown a moment ago is counted rather than shown.
 package raftlog
 
 import (
@@ -17,7 +23,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// raftLogger is an hclog.Logger.
+// raftLogger implements hclog.Logger.
 type raftLogger struct {
 	slog    *slog.Logger
 	repeats *repeats
@@ -61,7 +67,7 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	l.slog.Log(ctx, to, msg, plain...)
 }
 
-// plainArgs renders the values that only hclog knows how to.
+// plainArgs renders the values that only hclog can format.
 func plainArgs(args []any) []any {
 	plain := make([]any, len(args))
 	for i, arg := range args {
@@ -92,13 +98,13 @@ func (l *raftLogger) enabled(level hclog.Level) bool {
 func (l *raftLogger) ImpliedArgs() []any { return l.implied }
 func (l *raftLogger) Name() string       { return l.name }
 
-// With returns a logger that adds these to every record.
+// With returns a logger that adds args to every record.
 func (l *raftLogger) With(args ...any) hclog.Logger {
 	implied := append(append([]any(nil), l.implied...), args...)
 	return &raftLogger{slog: l.slog.With(plainArgs(args)...), repeats: l.repeats, name: l.name, implied: implied}
 }
 
-// Named returns a logger of that name under this one's.
+// Named returns a logger whose name is this one's, a dot and name.
 func (l *raftLogger) Named(name string) hclog.Logger {
 	if l.name != "" {
 		name = l.name + "." + name
@@ -111,10 +117,10 @@ func (l *raftLogger) ResetNamed(name string) hclog.Logger {
 	return &raftLogger{slog: l.slog, repeats: l.repeats, name: name, implied: l.implied}
 }
 
-// SetLevel does nothing: the slog handler decides.
+// SetLevel does nothing: the slog handler sets the level.
 func (l *raftLogger) SetLevel(hclog.Level) {}
 
-// GetLevel returns the lowest level that the slog handler takes.
+// GetLevel returns the lowest level that the slog handler accepts.
 func (l *raftLogger) GetLevel() hclog.Level {
 	for _, level := range []hclog.Level{hclog.Trace, hclog.Debug, hclog.Warn} {
 		if l.enabled(level) {
@@ -124,12 +130,12 @@ func (l *raftLogger) GetLevel() hclog.Level {
 	return hclog.Error
 }
 
-// StandardLogger returns a logger of the standard library that writes here.
+// StandardLogger returns a logger of the standard library that writes to the same handler, at Warn.
 func (l *raftLogger) StandardLogger(*hclog.StandardLoggerOptions) *log.Logger {
 	return slog.NewLogLogger(l.slog.Handler(), slog.LevelWarn)
 }
 
-// StandardWriter returns a writer of lines that end up here.
+// StandardWriter returns a writer whose lines go to the same handler.
 func (l *raftLogger) StandardWriter(options *hclog.StandardLoggerOptions) io.Writer {
 	return l.StandardLogger(options).Writer()
 }

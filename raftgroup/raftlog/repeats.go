@@ -7,11 +7,11 @@ import (
 )
 
 const (
-	quiet       = 10 * time.Second // how long the same record is counted before it is shown again
-	maxRepeated = 256              // records told apart by their peers
+	quiet       = 10 * time.Second // time for which repeats of a record are counted and not shown
+	maxRepeated = 256              // records distinguished by their peers
 )
 
-// repeats remembers which records were shown lately. Two are the same if their message and their peer are.
+// repeats remembers the records shown lately. Two records are the same if their messages and peers are equal.
 type repeats struct {
 	mu    sync.Mutex
 	shown map[string]*shownRecord
@@ -19,18 +19,18 @@ type repeats struct {
 
 type shownRecord struct {
 	at   time.Time
-	left int // not shown since
+	left int // number of repeats not shown since
 }
 
 func newRepeats() *repeats { return &repeats{shown: make(map[string]*shownRecord)} }
 
-// show tells whether to show a record, and how many of the same were not shown before it.
+// show reports whether to show a record, and how many equal ones were not shown before it.
 func (r *repeats) show(msg string, args []any) (show bool, left int) {
 	key, now := msg+peerIn(args), time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.shown[key] == nil && len(r.shown) >= maxRepeated {
-		key = msg // whatever the peer, which may be a stranger that makes up names
+		key = msg // regardless of the peer, which may be a stranger that makes up names
 	}
 	last := r.shown[key]
 	switch {
@@ -46,7 +46,7 @@ func (r *repeats) show(msg string, args []any) (show bool, left int) {
 	return true, left
 }
 
-// peerIn returns the peer that a record is about; empty: none.
+// peerIn returns the peer named in a record's arguments; empty: none.
 func peerIn(args []any) string {
 	for i := 0; i+1 < len(args); i += 2 {
 		if args[i] == "peer" {

@@ -8,19 +8,19 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ErrOlder says that a newer snapshot was installed while this one was taken. Raft would go on from this one, and
-// forget how far the newer one reached (hashicorp/raft issue 248).
+// ErrOlder is the error of a snapshot that was overtaken by the install of a newer one. Raft would continue from the
+// older one and forget how far the newer one reached (hashicorp/raft issue 248).
 var ErrOlder = errors.New("there is a newer snapshot by now")
 
-// sink is where one snapshot is written to.
+// sink writes one snapshot.
 type sink struct {
 	raft.SnapshotSink
 	store *Store
 	index uint64
-	file  *os.File // the file that Raft writes, opened once more for Sync; nil: not yet
+	file  *os.File // a second handle of the file that Raft writes, for Sync; nil: not yet opened
 }
 
-// Sync brings to the disk the bytes that have been written. Raft itself syncs a snapshot once, when it is closed.
+// Sync syncs the bytes written so far. Raft itself syncs a snapshot once, when it closes it.
 func (s *sink) Sync() (err error) {
 	if s.file == nil {
 		if s.file, err = os.OpenFile(writing(s.store.dir, s.ID()), os.O_RDWR, 0); err != nil {
@@ -30,7 +30,7 @@ func (s *sink) Sync() (err error) {
 	return s.file.Sync()
 }
 
-// Close makes the snapshot whole.
+// Close completes the snapshot and syncs its folder. It cancels the snapshot with ErrOlder if a newer one exists.
 func (s *sink) Close() error {
 	s.store.closing.Lock()
 	defer s.store.closing.Unlock()
@@ -47,7 +47,7 @@ func (s *sink) Close() error {
 	return s.store.sync(filepath.Join(s.store.dir, s.ID()))
 }
 
-// Cancel drops the snapshot.
+// Cancel deletes the snapshot.
 func (s *sink) Cancel() error { return errors.Join(s.closeFile(), s.SnapshotSink.Cancel()) }
 
 func (s *sink) closeFile() error {
@@ -59,5 +59,5 @@ func (s *sink) closeFile() error {
 	return file.Close()
 }
 
-// writing is the file that Raft writes for a snapshot until that is whole.
+// writing returns the path of the file that Raft writes until the snapshot is complete.
 func writing(dir, id string) string { return filepath.Join(dir, id+unfinished, "state.bin") }

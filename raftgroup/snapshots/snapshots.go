@@ -1,13 +1,13 @@
-// Package snapshots opens the files in which hashicorp/raft keeps a group's snapshots, and finds the one that Raft will
-// start from.
+// Package snapshots opens the files in which hashicorp/raft keeps a group's snapshots, and finds the snapshot that Raft
+// will start from.
 //
-// Raft writes and reads them. Three faults of it are mended here:
+// Raft writes and reads the snapshots. This package mends three of its faults:
 //
-//   - When the sync of the folder around a snapshot fails, Raft calls the snapshot failed and leaves it there. The next
-//     process would take it and drop the log before it. So every folder is synced before a snapshot is read.
-//   - Raft never syncs the snapshot's own folder, which names its files. It is synced when the snapshot is closed.
-//   - A snapshot that was being written when its process was killed stays, as large as the state. It is removed before
-//     the group begins.
+//   - When the sync of the folder around a snapshot fails, Raft reports a failed snapshot and leaves it there. The next
+//     process would use it and drop the log before it. So Open syncs every folder before a snapshot is read.
+//   - Raft never syncs the snapshot's own folder, which names its files. Closing the snapshot syncs it.
+//   - A snapshot that was being written when its process was killed stays, as large as the state. Open removes it
+//     before the group begins.
 package snapshots
 
 import (
@@ -28,21 +28,21 @@ import (
 )
 
 const (
-	folder     = "snapshots" // what Raft calls the one that it makes in a group's
-	unfinished = ".tmp"      // what the name of a snapshot ends with while it is written
+	folder     = "snapshots" // Raft's name for its folder in a group's
+	unfinished = ".tmp"      // suffix of a snapshot's name while it is written
 )
 
-// Store is Raft's, but that a snapshot is on the disk when it is closed: Raft syncs its files, and the folder that it
-// is in, but not its own folder, which names the files.
+// Store is Raft's store, except that a snapshot is on the disk when it is closed. Raft itself syncs the snapshot's
+// files and the folder around it, but not its own folder, which names the files.
 type Store struct {
 	*raft.FileSnapshotStore
 	dir     string
 	sync    func(dir string) error
-	closing sync.Mutex // held while one is made whole
+	closing sync.Mutex // held while a snapshot is completed
 }
 
-// Open opens the snapshots in a group's folder for the group, and makes the folder if it is absent. That many snapshots
-// are kept, and unfinished ones of earlier processes are removed.
+// Open opens the snapshots in a group's folder for the group, and makes the folder if it is absent. It keeps the newest
+// kept snapshots and removes unfinished ones of earlier processes.
 func Open(dir string, kept int, logger *slog.Logger) (*Store, error) {
 	if err := removeUnfinished(dir, logger); err != nil {
 		return nil, fmt.Errorf("remove unfinished snapshots: %w", err)
@@ -50,7 +50,7 @@ func Open(dir string, kept int, logger *slog.Logger) (*Store, error) {
 	return open(dir, kept, raftlog.New(logger))
 }
 
-// Inspect opens them for reading, and removes nothing.
+// Inspect opens the snapshots for reading and removes none.
 func Inspect(dir string) (*Store, error) {
 	const all = 1 << 10 // more than a group keeps
 	return open(dir, all, hclog.NewNullLogger())
@@ -108,14 +108,15 @@ func folders(dir string) (names []string, err error) {
 	return names, err
 }
 
-// Newest is the one that Raft will start from: the newest whose content is whole. Zeros: there is none.
+// Newest returns the snapshot that Raft will start from: the newest one whose content is whole. It returns the zero
+// SnapshotMeta if there is none.
 func Newest(store raft.SnapshotStore) (raft.SnapshotMeta, error) {
 	list, err := store.List()
 	if err != nil {
 		return raft.SnapshotMeta{}, fmt.Errorf("list snapshots: %w", err)
 	}
 	for _, meta := range list {
-		_, content, err := store.Open(meta.ID) // checks the whole content
+		_, content, err := store.Open(meta.ID) // Open checks the whole content
 		if err != nil {
 			continue
 		}
