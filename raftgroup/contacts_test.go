@@ -10,7 +10,7 @@ func TestContacts(t *testing.T) {
 	}
 	early, late := c.stamp(), c.stamp()
 	c.note("b", contact{stamp: late, term: 5, lastLog: 10})
-	c.note("b", contact{stamp: early, term: 5, lastLog: 9}) // came later, was sent earlier
+	c.note("b", contact{stamp: early, term: 5, lastLog: 9}) // arrived later, sent earlier
 	if got, ok := c.majority("a", voters, 5); !ok || got.seq != late.seq {
 		t.Errorf("%v %v", got, ok)
 	}

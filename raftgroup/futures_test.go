@@ -31,7 +31,7 @@ func TestFutures(t *testing.T) {
 	})
 }
 
-// pending is a future that is answered when the test says so.
+// pending is a future that the test answers.
 type pending struct{ answer chan error }
 
 func (p pending) Error() error { return <-p.answer }

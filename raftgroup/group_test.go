@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// journalist is a Machine whose state is the text of its entries, line by line. An entry "bad" cannot be applied.
+// journalist is a Machine whose state is the text of its entries, line by line. It cannot apply an entry "bad".
 type journalist struct{ lines []string }
 
 var errBad = errors.New("this entry cannot be read")
@@ -60,7 +60,7 @@ func (m memory) Snapshots() raft.SnapshotStore { return m.snapshots }
 func (m memory) Bytes() uint64                 { return 0 }
 func (m memory) Close() error                  { return nil }
 
-// open opens a group of one in memory, and waits until it leads.
+// open opens a group of one replica in memory, and waits until it leads.
 func open(t *testing.T, change func(*Config)) (g *Group, machine *journalist, fatals chan error) {
 	t.Helper()
 	machine, fatals = &journalist{}, make(chan error, 8)
@@ -96,7 +96,8 @@ func closed(t *testing.T, g *Group) {
 	}
 }
 
-// The machine's answers reach the proposer, in order, and a log that has grown can be cut behind a snapshot.
+// TestProposals checks that the machine's answers reach the proposer in order, and that a grown log can be cut behind a
+// snapshot.
 func TestProposals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		storage := newMemory()
@@ -136,7 +137,7 @@ func TestProposals(t *testing.T) {
 	})
 }
 
-// A group that stops refuses entries, and says that no log has seen them.
+// TestStoppedGroupRefuses checks that a stopped group refuses entries with ErrRefused: no log has seen them.
 func TestStoppedGroupRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, _, _ := open(t, nil)
@@ -155,7 +156,8 @@ func TestStoppedGroupRefuses(t *testing.T) {
 	})
 }
 
-// A machine that cannot apply an entry applies none after it, takes no snapshot, and ends the group once.
+// TestEntryThatCannotBeApplied checks that a machine that fails at an entry applies none after it, takes no snapshot,
+// and ends the group once.
 func TestEntryThatCannotBeApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, machine, fatals := open(t, nil)
@@ -184,7 +186,7 @@ func TestEntryThatCannotBeApplied(t *testing.T) {
 	})
 }
 
-// A replica that had state and has none left does not begin the group anew.
+// TestLostState checks that a replica that lost its state does not start the group anew.
 func TestLostState(t *testing.T) {
 	_, transport := raft.NewInmemTransport("a")
 	_, err := Open(Config{

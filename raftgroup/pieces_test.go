@@ -14,7 +14,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/snapshots"
 )
 
-// slowWriter takes a millisecond a write, and none to sync.
+// slowWriter takes a millisecond per write, and no time to sync.
 type slowWriter struct {
 	bytes.Buffer
 	syncs int
@@ -30,7 +30,7 @@ func (w *slowWriter) Write(b []byte) (int, error) {
 	return w.Buffer.Write(b)
 }
 
-// How long a writer rests depends on how long it worked, and on the urgency.
+// TestPieceWriterRests checks that a writer's rests follow the time that it worked, and the urgency.
 func TestPieceWriterRests(t *testing.T) {
 	for urgency, share := range map[float64]time.Duration{1: calmShare, 1.49: calmShare, 1.5: pressedShare, 2: lateShare} {
 		synctest.Test(t, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestPieceWriterRests(t *testing.T) {
 	}
 }
 
-// A replica that stops does not wait for a snapshot to be written to its end.
+// TestPieceWriterStops checks that a stopping replica does not wait for the end of a snapshot's writing.
 func TestPieceWriterStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -73,7 +73,7 @@ func TestPieceWriterStops(t *testing.T) {
 	})
 }
 
-// The snapshots on a disk are brought there piece by piece.
+// TestPiecesAreSynced checks that the store's snapshots are synced piece by piece.
 func TestPiecesAreSynced(t *testing.T) {
 	store, err := snapshots.Open(t.TempDir(), 2, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -8,7 +8,7 @@ func TestTailWithinBytes(t *testing.T) {
 		add  int
 		want uint64 // within 100 bytes
 	}{
-		{10, 4}, // what was never written takes nothing
+		{10, 4}, // unused places take no bytes
 		{40, 4}, {50, 4}, {1, 3}, {60, 2}, {100, 1}, {101, 1}, {0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 4},
 	} {
 		tl.add(step.add)

@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// The optional interfaces of a wrapped transport are those of the inner one.
+// TestTransportKeepsInterfaces checks that a wrapped transport has exactly the optional interfaces of the inner one.
 func TestTransportKeepsInterfaces(t *testing.T) {
 	_, inner := raft.NewInmemTransport("a")
 	full := transport{}.wrap(inner)

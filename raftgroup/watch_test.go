@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// watched runs a watch over a Raft that always says that it leads. Each leadership's context is sent to the channel; a
-// leadership ends with its context, or when the test sends to over.
+// watched runs a watch over a Raft that always reports that it leads. Each leadership's context is sent to the channel.
+// A leadership ends with its context, or when the test sends to over.
 func watched(t *testing.T) (w *watch, began chan context.Context, over chan struct{}) {
 	down := make(chan struct{})
 	w = newWatch(down, func() bool { return true })
@@ -32,14 +32,15 @@ func watched(t *testing.T) (w *watch, began chan context.Context, over chan stru
 	return w, began, over
 }
 
-// Raft's main loop blocks on the channel: it is emptied whatever goes on, and the last news counts.
+// TestEveryNotice checks that the channel on which Raft's main loop blocks is always emptied, and that the last value
+// counts.
 func TestEveryNotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, began, _ := watched(t)
 		w.notify <- true
 		first := <-began
 		for range 1000 {
-			w.notify <- false // blocks for ever if it is not emptied
+			w.notify <- false // blocks for ever if the channel is not emptied
 			w.notify <- true
 		}
 		synctest.Wait()
@@ -62,7 +63,8 @@ func TestEveryNotice(t *testing.T) {
 	})
 }
 
-// A leadership that ends by itself is followed by another after a while, as long as Raft leads on.
+// TestLeadershipThatEndsItself checks that another leadership follows one that ends by itself, after a while, as long
+// as Raft leads.
 func TestLeadershipThatEndsItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, began, over := watched(t)

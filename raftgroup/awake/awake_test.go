@@ -9,13 +9,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sleeper is a process that can be stopped: its clock runs ahead of the timers of its bubble by the time that it slept.
+// sleeper is a process that can be stopped: its clock runs ahead of the bubble's timers by the time that it slept.
 type sleeper struct{ slept atomic.Int64 }
 
 func (s *sleeper) now() time.Time        { return time.Now().Add(time.Duration(s.slept.Load())) }
 func (s *sleeper) sleep(d time.Duration) { s.slept.Add(int64(d)) }
 
-// ringing returns a Timer and the time on its clock at which it has rung, 0 until then.
+// ringing returns a Timer and the time on its clock at which it rang, 0 until then.
 func ringing(s *sleeper, limit time.Duration) (*Timer, *atomic.Int64) {
 	var rang atomic.Int64
 	began := s.now()
@@ -76,7 +76,7 @@ func TestStopped(t *testing.T) {
 	})
 }
 
-// However the readings of the clock lie, no more is counted than has passed, and no reading counts more than two steps.
+// TestMeter checks that the meter counts no more time than has passed, and at most two steps for one reading.
 func TestMeter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		began := time.Unix(1e9, 0)

@@ -10,7 +10,7 @@ import (
 
 func TestMakeDir(t *testing.T) {
 	deep := filepath.Join(t.TempDir(), "a", "b", "c")
-	for range 2 { // the second time it is there
+	for range 2 { // the folder exists the second time
 		if err := MakeDir(deep); err != nil {
 			t.Fatal(err)
 		}

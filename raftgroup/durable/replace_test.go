@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A stop before any step leaves the old file or the new one, and the next call succeeds.
+// TestReplaceLeavesAWholeFile checks that a stop before any step leaves the old file or the new one, and that the next
+// call succeeds.
 func TestReplaceLeavesAWholeFile(t *testing.T) {
 	for _, at := range []string{"create", "write", "sync", "rename", "sync folder"} {
 		path := filepath.Join(t.TempDir(), "file")

@@ -16,7 +16,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
-// follower is a replica behind a gate; the test is its leader.
+// follower is a replica behind a gate. The test is its leader.
 type follower struct {
 	t     *testing.T
 	raft  *raft.Raft
@@ -26,7 +26,7 @@ type follower struct {
 	in    chan raft.RPC
 	fatal chan error
 
-	applied uint64 // by the process before, as far as the gate is told
+	applied uint64 // last index applied by the previous process, as the gate knows it
 
 	stores    *logstore.Stores
 	snapshots *raft.InmemSnapshotStore
@@ -34,8 +34,8 @@ type follower struct {
 
 type machine struct {
 	restored atomic.Int32
-	began    chan struct{} // told when a snapshot is being written
-	taking   chan struct{} // it is written for as long as this is open
+	began    chan struct{} // gets a token when a snapshot is being written
+	taking   chan struct{} // the writing of a snapshot ends when this is closed
 }
 
 func (*machine) Apply(*raft.Log) any { return nil }
@@ -88,7 +88,7 @@ func bothKinds(t *testing.T, test func(t *testing.T, kind logstore.Kind)) {
 	}
 }
 
-// start starts the replica from what is stored.
+// start starts the replica from its storage.
 func (f *follower) start() {
 	f.t.Helper()
 	var err error
@@ -123,13 +123,13 @@ func (f *follower) stop() {
 
 var header = raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("b"), Addr: []byte("b")}
 
-// entries are those of an index to another, behind one of the same term.
+// entries sends the entries from one index to another, behind an entry of the same term.
 func (f *follower) entries(term, from, to, commit uint64) <-chan raft.RPCResponse {
 	req := &raft.AppendEntriesRequest{
 		RPCHeader: header, Term: term, PrevLogEntry: from - 1, PrevLogTerm: term, LeaderCommitIndex: commit,
 	}
 	if from == 2 {
-		req.PrevLogTerm = 1 // of the configuration
+		req.PrevLogTerm = 1 // the term of the configuration
 	}
 	for i := from; i <= to; i++ {
 		req.Entries = append(req.Entries, &raft.Log{Index: i, Term: term, Type: raft.LogCommand, Data: []byte("x")})
@@ -137,7 +137,7 @@ func (f *follower) entries(term, from, to, commit uint64) <-chan raft.RPCRespons
 	return f.ask(req, nil)
 }
 
-// snapshot is of all up to an entry of some term.
+// snapshot sends a snapshot of all entries up to last, an entry of lastTerm.
 func (f *follower) snapshot(term, last, lastTerm uint64) <-chan raft.RPCResponse {
 	const content = "all that there is"
 	return f.ask(&raft.InstallSnapshotRequest{
@@ -182,7 +182,8 @@ func (f *follower) holds(first, last, applied uint64, restored int32) {
 	}
 }
 
-// Of a snapshot of what is there nothing is taken, and what follows it stays.
+// TestKnownSnapshot checks that a snapshot of entries that the replica has is not installed, and that the entries
+// behind it stay.
 func TestKnownSnapshot(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind logstore.Kind) {
 		for name, commit := range map[string]uint64{"applied": 10, "in the log": 3} {
@@ -198,7 +199,8 @@ func TestKnownSnapshot(t *testing.T) {
 	})
 }
 
-// A snapshot that comes twice is installed once, also if the second waits already while the first is installed.
+// TestSnapshotComesTwice checks that a repeated snapshot is installed once, even if the second one waits during the
+// first install.
 func TestSnapshotComesTwice(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind logstore.Kind) {
 		for name, queue := range map[string]func(f *follower) []<-chan raft.RPCResponse{
@@ -223,7 +225,7 @@ func TestSnapshotComesTwice(t *testing.T) {
 	})
 }
 
-// A newer snapshot is installed, in a newer term as soon as that is known.
+// TestNewerSnapshot checks that a newer snapshot is installed, in a newer term as soon as the replica knows the term.
 func TestNewerSnapshot(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind logstore.Kind) {
 		f := follow(t, kind)
@@ -238,8 +240,8 @@ func TestNewerSnapshot(t *testing.T) {
 	})
 }
 
-// Entries that contradict a snapshot go, with all that follow them, and the process ends: Raft remembers where they
-// were.
+// TestContradictedLog checks that entries that contradict a snapshot are removed with all behind them, and that the
+// process ends, because Raft remembers where they were.
 func TestContradictedLog(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind logstore.Kind) {
 		f := follow(t, kind)
@@ -255,7 +257,7 @@ func TestContradictedLog(t *testing.T) {
 	})
 }
 
-// behind is a request with one entry of a term, behind one of another; it is committed.
+// behind returns a request with one entry of a term, behind an entry of another term, with a commit index.
 func behind(prev, prevTerm, term, commit uint64) *raft.AppendEntriesRequest {
 	return &raft.AppendEntriesRequest{
 		RPCHeader: header, Term: term, PrevLogEntry: prev, PrevLogTerm: prevTerm, LeaderCommitIndex: commit,
@@ -282,7 +284,8 @@ func (f *follower) isCut(what string, answer <-chan raft.RPCResponse) {
 	}
 }
 
-// Entries that were applied and are in the log no longer are left out of a request, and those that follow are taken.
+// TestAppliedEntriesAreLeftOut checks that applied entries that the log no longer has are removed from a request, and
+// that the rest is accepted.
 func TestAppliedEntriesAreLeftOut(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind logstore.Kind) {
 		f := follow(t, kind)
@@ -298,8 +301,8 @@ func TestAppliedEntriesAreLeftOut(t *testing.T) {
 	})
 }
 
-// Behind a snapshot the log begins with an entry that was never committed: there is nothing before it in the log by
-// which Raft could tell.
+// TestContradictionRightBehindSnapshot checks a log that begins behind a snapshot with an uncommitted entry. The log
+// has no entry before that one by which Raft could notice the contradiction.
 func TestContradictionRightBehindSnapshot(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind logstore.Kind) {
 		f := follow(t, kind)
@@ -312,7 +315,7 @@ func TestContradictionRightBehindSnapshot(t *testing.T) {
 	})
 }
 
-// What is committed by a request is no more than it has shown to be the leader's.
+// TestCommittedIsCompared checks that a request commits no entries beyond those that it compares.
 func TestCommittedIsCompared(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind logstore.Kind) {
 		f := follow(t, kind)
@@ -327,7 +330,8 @@ func TestCommittedIsCompared(t *testing.T) {
 	})
 }
 
-// A leader of a term that is not known yet hears of no success: Raft must take note of the term first.
+// TestKnownSnapshotOfNewerTerm checks that a leader of an unknown term gets no success, because Raft must record the
+// term first.
 func TestKnownSnapshotOfNewerTerm(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind logstore.Kind) {
 		f := follow(t, kind)
@@ -344,8 +348,8 @@ func TestKnownSnapshotOfNewerTerm(t *testing.T) {
 	})
 }
 
-// A snapshot of its own that ends after a newer one was installed makes Raft forget the newer one, where its store
-// allows it.
+// TestForgottenSnapshot checks that a replica's own snapshot that ends after the install of a newer one does not make
+// Raft forget the newer one. The store must refuse the older snapshot.
 func TestForgottenSnapshot(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind logstore.Kind) {
 		f := follow(t, kind)
@@ -366,7 +370,7 @@ func TestForgottenSnapshot(t *testing.T) {
 	})
 }
 
-// Whoever asks for a transport's optional parts finds those of the inner one.
+// TestTransport checks that a wrapped transport has exactly the optional methods of the inner one.
 func TestTransport(t *testing.T) {
 	_, inmem := raft.NewInmemTransport("a")
 	of := func(inner raft.Transport) raft.Transport {
@@ -382,12 +386,13 @@ func TestTransport(t *testing.T) {
 	if !ok {
 		t.Fatal("close is lost")
 	}
-	if err := closer.Close(); err != nil { // nothing was opened
+	if err := closer.Close(); err != nil { // no transport was opened
 		t.Error(err)
 	}
 }
 
-// The rest goes on while a snapshot that is not needed is read, and none of it outlives the transport.
+// TestOthersDoNotWait checks that other requests go on while an unneeded snapshot is read, and that no goroutine
+// outlives the transport.
 func TestOthersDoNotWait(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind logstore.Kind) {
 		f := follow(t, kind)

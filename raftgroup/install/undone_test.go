@@ -24,7 +24,8 @@ func (f *follower) isUndone(what string, answer <-chan raft.RPCResponse) {
 	}
 }
 
-// Entries that were applied are not cut off, whatever a leader sends: the process ends, and they are still there.
+// TestAppliedEntriesAreNotCut checks that applied entries stay whatever a leader sends, and that the process ends
+// instead.
 func TestAppliedEntriesAreNotCut(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind logstore.Kind) {
 		for name, contradict := range map[string]func(f *follower) <-chan raft.RPCResponse{
@@ -40,8 +41,8 @@ func TestAppliedEntriesAreNotCut(t *testing.T) {
 				f.isUndone(name, contradict(f))
 				f.holds(1, 10, 10, 0)
 
-				// A restarted process that has applied nothing yet relies on the applied index of the process before
-				// it.
+				// A restarted process that has applied no entry yet relies on the applied index of the previous
+				// process.
 				f.stop()
 				f.applied = 10
 				f.start()
@@ -52,7 +53,8 @@ func TestAppliedEntriesAreNotCut(t *testing.T) {
 	})
 }
 
-// A leader that was deposed may have other entries. They contradict nothing, and Raft refuses them.
+// TestDeposedLeaderContradictsNothing checks that other entries of a deposed leader do not end the process, and that
+// Raft refuses them.
 func TestDeposedLeaderContradictsNothing(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind logstore.Kind) {
 		f := follow(t, kind)

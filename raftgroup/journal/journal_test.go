@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 )
 
-// TestPowerLoss: what was acknowledged is in its file after a loss of power, over many turns of the segments, with
-// files that are deleted, and begun anew under their old names.
+// TestPowerLoss checks that acknowledged bytes are in their files after a loss of power, over many turns of the
+// segments, with files that are deleted and made anew under their old names.
 func TestPowerLoss(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -38,7 +38,7 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// writeSome is what one group does: appends to a file, and now and then the next file, or all from the start.
+// writeSome runs one group's writes: appends to a file, and now and then the next file or a fresh start.
 func (w *world) writeSome(group int, rng *rand.Rand) {
 	dir := fmt.Sprintf("groups/%d", group)
 	w.remove(dir)
@@ -62,7 +62,7 @@ func (w *world) writeSome(group int, rng *rand.Rand) {
 	}
 }
 
-// remove deletes a folder, whose names may come again.
+// remove deletes a folder whose names may return.
 func (w *world) remove(dir string) {
 	w.mu.Lock()
 	for path := range w.disks {
@@ -79,7 +79,7 @@ func (w *world) remove(dir string) {
 	}
 }
 
-// TestTornFrame: whatever is left of a frame that was being written, all before it holds.
+// TestTornFrame checks that all earlier frames count, whatever is left of a frame whose write was interrupted.
 func TestTornFrame(t *testing.T) {
 	w := newWorld(t)
 	w.open()
@@ -115,7 +115,7 @@ func TestTornFrame(t *testing.T) {
 	}
 }
 
-// TestDamage: what was acknowledged and cannot be read is told.
+// TestDamage checks that Open reports acknowledged bytes that cannot be read.
 func TestDamage(t *testing.T) {
 	w := newWorld(t)
 	w.open()
@@ -136,7 +136,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestTornBegin: a start that ended while it wrote its first frame takes nothing away.
+// TestTornBegin checks that a start that ended during the write of its first frame loses no acknowledged bytes.
 func TestTornBegin(t *testing.T) {
 	w := newWorld(t)
 	w.open()
@@ -160,7 +160,7 @@ func TestTornBegin(t *testing.T) {
 	}
 }
 
-// TestVoid: a journal that was closed, or opened, has nothing to say about files that have changed since.
+// TestVoid checks that a journal that was closed or opened has no writes for files that changed since.
 func TestVoid(t *testing.T) {
 	w := newWorld(t)
 	w.open()
@@ -187,7 +187,7 @@ func TestVoid(t *testing.T) {
 	}
 }
 
-// TestWritesShareASync while one is under way.
+// TestWritesShareASync checks that writes that come during a sync share the next one.
 func TestWritesShareASync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -214,7 +214,7 @@ func TestWritesShareASync(t *testing.T) {
 		if syncs != 2 {
 			t.Errorf("%d syncs for 50 writes", syncs)
 		}
-		if disks[7].syncs != 1 { // when it was made
+		if disks[7].syncs != 1 { // one at its creation
 			t.Errorf("%d syncs of a file", disks[7].syncs)
 		}
 		if err := j.Close(); err != nil {
@@ -223,12 +223,12 @@ func TestWritesShareASync(t *testing.T) {
 	})
 }
 
-// TestLargeWritesAreTheirOwn.
+// TestLargeWritesAreTheirOwn checks that a large write syncs its own file.
 func TestLargeWritesAreTheirOwn(t *testing.T) {
 	w := newWorld(t)
 	w.open()
 	f, d := w.create("a")
-	for _, size := range []int{maxRecord + 1, 40 << 10} { // more than a record, and than a frame of so small a segment
+	for _, size := range []int{maxRecord + 1, 40 << 10} { // more than a record, more than a small segment's frame
 		before := d.syncs
 		w.append(f, d, make([]byte, size))
 		if d.syncs != before+1 {
@@ -240,7 +240,7 @@ func TestLargeWritesAreTheirOwn(t *testing.T) {
 	w.check()
 }
 
-// TestMemoryIsUsedAgain: what writes are gathered in is there for the next ones, unless it has grown large.
+// TestMemoryIsUsedAgain checks that the buffers of writes are reused unless they have grown large.
 func TestMemoryIsUsedAgain(t *testing.T) {
 	w := newWorld(t)
 	cfg := w.config()
@@ -269,7 +269,7 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestFailure: the first failure is told once, and is everybody's.
+// TestFailure checks that the first failure is reported once, and that every later write gets it.
 func TestFailure(t *testing.T) {
 	broken := errors.New("broken")
 	w := newWorld(t)
@@ -295,7 +295,7 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestFailureBehind: a file that cannot be synced when its segment is full keeps that from being written over.
+// TestFailureBehind checks that a segment is not overwritten if a file with frames in it cannot be synced.
 func TestFailureBehind(t *testing.T) {
 	broken := errors.New("broken")
 	w := newWorld(t)
@@ -322,7 +322,7 @@ func TestFailureBehind(t *testing.T) {
 	}
 }
 
-// TestClosedFilesAreSynced before they are closed.
+// TestClosedFilesAreSynced checks that files are synced before they are closed.
 func TestClosedFilesAreSynced(t *testing.T) {
 	w := newWorld(t)
 	w.open()
@@ -343,7 +343,7 @@ func TestClosedFilesAreSynced(t *testing.T) {
 	}
 }
 
-// TestPathsStayBelow: neither a file nor what a journal says leads out of the root.
+// TestPathsStayBelow checks that neither a file nor a record leads out of the root.
 func TestPathsStayBelow(t *testing.T) {
 	w := newWorld(t)
 	w.open()
@@ -357,7 +357,7 @@ func TestPathsStayBelow(t *testing.T) {
 	}
 }
 
-// FuzzRecords: what a frame may hold after damage that no checksum saw.
+// FuzzRecords reads records as damage might leave them that no checksum detected.
 func FuzzRecords(f *testing.F) {
 	f.Add(appendWrite(appendForget(appendBegin(nil), "groups/1"), "groups/1/a", 7, []byte("data")))
 	f.Fuzz(func(t *testing.T, body []byte) {

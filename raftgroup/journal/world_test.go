@@ -11,7 +11,7 @@ import (
 
 const page = 4096
 
-// world is a folder with files and a journal, and what of it would outlast a loss of power.
+// world is a folder with files and a journal, with the bytes that would survive a loss of power.
 type world struct {
 	t       *testing.T
 	root    string
@@ -22,13 +22,13 @@ type world struct {
 	disks map[string]*disk // by path below the root
 }
 
-// disk is a file whose writes are lost unless they are synced.
+// disk is a file that loses unsynced writes.
 type disk struct {
 	mu       sync.Mutex
 	durable  []byte
 	volatile []byte
 	closed   bool
-	fails    error // what Sync says
+	fails    error // the error of Sync
 	syncs    int
 }
 
@@ -69,7 +69,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) config() Config {
 	return Config{
 		Dir: filepath.Join(w.root, "journal"), Root: w.root, Fatal: func(err error) { w.fatal <- err }, SegmentSize: 128 << 10,
-		sync: func(*os.File) error { return nil }, // nothing of a journal that lives on is lost here
+		sync: func(*os.File) error { return nil }, // a loss of power takes nothing from the journal itself
 	}
 }
 
@@ -82,7 +82,7 @@ func (w *world) open() {
 	w.journal = j
 }
 
-// create makes a file with nothing in it.
+// create makes an empty file.
 func (w *world) create(path string) (*File, *disk) {
 	w.t.Helper()
 	d := &disk{}
@@ -97,7 +97,7 @@ func (w *world) create(path string) (*File, *disk) {
 	return f, d
 }
 
-// append writes behind what is there, and syncs.
+// append writes at a file's end and syncs.
 func (w *world) append(f *File, d *disk, data []byte) {
 	if _, err := f.WriteAt(data, int64(len(d.volatile))); err != nil {
 		w.t.Error(err)
@@ -107,7 +107,7 @@ func (w *world) append(f *File, d *disk, data []byte) {
 	}
 }
 
-// losePower leaves in the folder what was synced, and pages of the rest at random. The journal is opened anew.
+// losePower leaves in the folder the synced bytes and random pages of the rest, and opens the journal again.
 func (w *world) losePower(rng *rand.Rand) {
 	w.t.Helper()
 	w.journal.workers.Wait()
@@ -134,7 +134,7 @@ func (w *world) losePower(rng *rand.Rand) {
 	w.open()
 }
 
-// check expects each file as it was acknowledged, and takes it from there.
+// check compares each file with its acknowledged bytes, and continues with its present content.
 func (w *world) check() {
 	w.t.Helper()
 	for path, d := range w.disks {

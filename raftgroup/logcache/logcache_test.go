@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// countingStore counts reads, and fails writes when it is told to.
+// countingStore counts reads, and fails writes when the test asks for it.
 type countingStore struct {
 	*raft.InmemStore
 	reads  int
@@ -44,7 +44,8 @@ func entries(first, last uint64, size int, mark byte) []*raft.Log {
 	return all
 }
 
-// Whatever is written, cut and read, the cache answers as the store does, and holds no more than it may.
+// TestCacheAnswersAsTheStore checks that the cache answers as the store does and keeps within its limit, whatever is
+// written, cut and read.
 func TestCacheAnswersAsTheStore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const limit = 2000
@@ -75,7 +76,7 @@ func TestCacheAnswersAsTheStore(t *testing.T) {
 					}
 				}
 			},
-			"skip": func(*rapid.T) { next += 3 }, // as after a snapshot was installed
+			"skip": func(*rapid.T) { next += 3 }, // as after the install of a snapshot
 			"": func(t *rapid.T) {
 				for i := uint64(0); i <= next; i++ {
 					var want, got raft.Log
@@ -113,7 +114,7 @@ func TestNewestIsRead(t *testing.T) {
 	}
 }
 
-// A log that nobody writes to keeps its newest entry in memory, and no other.
+// TestQuietLogKeepsTheNewest checks that a log without writes keeps only its newest entry in memory.
 func TestQuietLogKeepsTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &countingStore{InmemStore: raft.NewInmemStore()}
@@ -127,7 +128,7 @@ func TestQuietLogKeepsTheNewest(t *testing.T) {
 			}
 			return s.reads
 		}
-		for i := range uint64(4) { // each a moment before it would be quiet
+		for i := range uint64(4) { // each a moment before the log counts as quiet
 			if err := c.StoreLogs(entries(i+1, i+1, 10, 'a')); err != nil {
 				t.Fatal(err)
 			}

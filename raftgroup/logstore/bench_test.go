@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// BenchmarkStoreLogs appends entries of 200 bytes, fsync included. The log is cut now and then, as snapshots do.
+// BenchmarkStoreLogs appends entries of 200 bytes, fsync included. It cuts the log now and then, as snapshots do.
 func BenchmarkStoreLogs(b *testing.B) {
 	data := make([]byte, 200)
 	for _, kind := range []Kind{WAL, BoltDB} {
@@ -39,7 +39,7 @@ func BenchmarkStoreLogs(b *testing.B) {
 	}
 }
 
-// BenchmarkGuard is what the wrapper itself costs a write.
+// BenchmarkGuard measures the guard's own cost per write.
 func BenchmarkGuard(b *testing.B) {
 	g := newGuard(DefaultWriteTimeout, noFatal(b))
 	nothing := func() error { return nil }

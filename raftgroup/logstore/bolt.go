@@ -14,8 +14,8 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
-// openBolt opens a raft-boltdb file, making it first if it is absent, and checks all of it once: bbolt checks nothing
-// but its two meta pages at open.
+// openBolt opens a raft-boltdb file and makes it first if it is absent. It checks all pages once, because bbolt checks
+// only its two meta pages at open.
 func openBolt(path string) (*raftboltdb.BoltStore, error) {
 	if err := createBolt(path); err != nil {
 		return nil, fmt.Errorf("making %s: %w", path, err)
@@ -41,7 +41,7 @@ func boltOptions(path string) raftboltdb.Options {
 	}}
 }
 
-// checkBolt checks every page that bbolt could visit, while no other process writes.
+// checkBolt checks every page that bbolt could visit. No other process may write meanwhile.
 func checkBolt(path string) (err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -52,7 +52,7 @@ func checkBolt(path string) (err error) {
 	if err != nil {
 		return err
 	}
-	if info.Size() == 0 { // bbolt would begin a new database in it
+	if info.Size() == 0 { // bbolt would begin a new database in the file
 		return fmt.Errorf("%w: the file is empty", ErrDamaged)
 	}
 	db, err := bbolt.Open(path, 0, &bbolt.Options{Timeout: lockTimeout, ReadOnly: true})
@@ -63,8 +63,8 @@ func checkBolt(path string) (err error) {
 	return errors.Join(err, db.Close())
 }
 
-// createBolt makes a file under another name and renames it, because bbolt cannot open a file whose making was
-// interrupted; and it syncs the folder, so that the first vote is not in a file that a power loss makes vanish.
+// createBolt makes a file under another name and renames it, because bbolt cannot open a half-made file. It then syncs
+// the folder, so that a power loss does not remove the file with the first vote.
 func createBolt(path string) error {
 	exists, err := fileExists(path)
 	if exists || err != nil {
@@ -87,7 +87,7 @@ func createBolt(path string) error {
 	return durable.SyncDir(filepath.Dir(path))
 }
 
-// boltError gives bbolt's findings our names.
+// boltError wraps bbolt's errors in those of this package.
 func boltError(err error) error {
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
@@ -99,8 +99,8 @@ func boltError(err error) error {
 	return err
 }
 
-// withoutPanic turns a panic, and a fault on a page that the file no longer has, into an error. What fn had open at
-// that moment stays open; the caller gives up on it.
+// withoutPanic converts a panic of fn, or a fault on a page that the file no longer has, into an error. Files that fn
+// had open then stay open; the caller gives up on them.
 func withoutPanic(fn func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -10,16 +10,16 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// The layout of a bolt file, version 2, in the machine's own byte order, as bbolt's internal/common has it. A page
-// begins with a header: id u64, flags u16, count u16, overflow u32 (how many further pages belong to it). After it
-// stand count elements of 16 bytes:
+// The layout of a bolt file, version 2, in the machine's own byte order, after bbolt's internal/common. A page begins
+// with a header: id u64, flags u16, count u16, overflow u32 (the number of further pages that belong to it). Behind the
+// header stand count elements of 16 bytes:
 //
 //	branch:    position u32, key length u32, page id u64
 //	leaf:      flags u32, position u32, key length u32, value length u32
 //	free list: page ids u64
 //
-// where a position counts from the element's own begin. The value of a leaf's element may be a bucket: root page id
-// u64, sequence u64, and, with a root of 0, a page in place.
+// A position counts from the start of its element. The value of a leaf's element may be a bucket: root page id u64,
+// sequence u64, and, with a root of 0, an inline page.
 const (
 	boltHeader  = 16
 	boltElement = 16
@@ -30,25 +30,25 @@ const (
 	boltFreelist = 0x10
 
 	boltIsBucket     = 0x01
-	boltManyFree     = 0xffff // this count says that the number stands in the first element
+	boltManyFree     = 0xffff // this count means that the number stands in the first element
 	boltNoFreelist   = ^uint64(0)
-	boltMetaFreelist = boltHeader + 32 // where the meta page says at which page the free list is
+	boltMetaFreelist = boltHeader + 32 // offset of the free list's page id in the meta page
 	boltMetaPages    = boltMetaFreelist + 8
 )
 
-// boltPages checks the pages of a bolt file before bbolt follows them: bbolt believes every length, number and id in
-// them, reads beyond the file or goes in circles, and takes all memory on the way.
+// boltPages checks the pages of a bolt file before bbolt follows them. bbolt itself trusts every length, number and id
+// in them, reads beyond the file or goes in circles, and takes all memory on the way.
 type boltPages struct {
 	file     io.ReaderAt
 	pageSize int
-	pages    uint64              // how many the file uses
-	seen     map[uint64]struct{} // those that belong to something
+	pages    uint64              // number of pages that the file uses
+	seen     map[uint64]struct{} // pages that belong to the tree or the free list
 }
 
-// checkBoltPages checks all pages that tx could visit, with the bytes of its file.
+// checkBoltPages checks all pages that tx could visit, against the bytes of its file.
 func checkBoltPages(tx *bbolt.Tx, file io.ReaderAt) error {
 	p := boltPages{file: file, pageSize: tx.DB().Info().PageSize, seen: map[uint64]struct{}{}}
-	// Two meta pages take turns.
+	// The two meta pages take turns.
 	meta := make([]byte, boltMetaPages+8)
 	if _, err := file.ReadAt(meta, int64(tx.ID()%2*p.pageSize)); err != nil {
 		return fmt.Errorf("reading the meta page: %w", boltEnd(err))
@@ -76,7 +76,7 @@ func (p *boltPages) tree(id uint64) error {
 	return nil
 }
 
-// read gives a page with its header, once.
+// read returns a page with its header and marks it as seen.
 func (p *boltPages) read(id uint64) ([]byte, error) {
 	if err := p.take(id, 1); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (p *boltPages) read(id uint64) ([]byte, error) {
 	return page, nil
 }
 
-// take says that n pages from id on belong to something.
+// take marks n pages from id on as seen. It returns an error if one is out of range or already seen.
 func (p *boltPages) take(id, n uint64) error {
 	const metas = 2
 	if id < metas || id > p.pages || n > p.pages-id {
@@ -143,7 +143,7 @@ func (p *boltPages) elements(page []byte) error {
 	return nil
 }
 
-// branch checks an element of a branch page, which the slice begins with, and the pages below it.
+// branch checks an element of a branch page, with which the slice begins, and the pages below it.
 func (p *boltPages) branch(element []byte) (key []byte, err error) {
 	at, n := binary.NativeEndian.Uint32(element), binary.NativeEndian.Uint32(element[4:])
 	if key, err = within(element, uint64(at), uint64(n)); err != nil {
@@ -152,7 +152,7 @@ func (p *boltPages) branch(element []byte) (key []byte, err error) {
 	return key, p.tree(binary.NativeEndian.Uint64(element[8:]))
 }
 
-// leaf checks an element of a leaf page, which the slice begins with, and the bucket that it may be.
+// leaf checks an element of a leaf page, with which the slice begins, and the bucket that it may hold.
 func (p *boltPages) leaf(element []byte) (key []byte, err error) {
 	flags, at := binary.NativeEndian.Uint32(element), uint64(binary.NativeEndian.Uint32(element[4:]))
 	n, size := uint64(binary.NativeEndian.Uint32(element[8:])), uint64(binary.NativeEndian.Uint32(element[12:]))
@@ -186,7 +186,7 @@ func (p *boltPages) bucket(value []byte) error {
 	return p.elements(value[header:])
 }
 
-// free checks the free list: pages in it may be written over.
+// free checks the free list, because bbolt may overwrite its pages.
 func (p *boltPages) free(id uint64) error {
 	page, err := p.read(id)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 )
 
-// checkFiles refuses a folder in which one of the two, log and votes, is there without the other, or that is empty
-// though the group lives elsewhere. It says whether the log's file is there. A first start makes the votes' file first,
-// so a crash in it leaves no log without votes.
+// checkFiles returns an error if only one of log and votes exists, or if the folder is empty although the group was
+// opened here. logFound reports whether the log's file exists. A first start makes the votes' file first, so a crash
+// during it leaves no log without votes.
 func (f folder) checkFiles(cfg Config) (logFound bool, err error) {
 	logFound, err = fileExists(f.log(cfg.Kind))
 	if err != nil {
@@ -44,7 +44,7 @@ func logBegan(stable raft.StableStore) (bool, error) {
 	return n > 0, nil
 }
 
-// settle brings log and snapshot together and reads the whole log once.
+// settle aligns the log with the snapshot and reads the whole log once.
 func (s *Stores) settle(cfg Config) error {
 	if err := s.checkBegun(cfg); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (s *Stores) settle(cfg Config) error {
 	return s.readThrough(cfg.SnapshotIndex)
 }
 
-// checkBegun refuses a log that has acknowledged entries and is empty without a snapshot that stands for them.
+// checkBegun returns an error for an empty log that has acknowledged entries, unless a snapshot covers them.
 func (s *Stores) checkBegun(cfg Config) error {
 	last, err := s.inner.LastIndex()
 	if err != nil {
@@ -70,9 +70,9 @@ func (s *Stores) checkBegun(cfg Config) error {
 	return nil
 }
 
-// alignWithSnapshot ends what Raft does after it installed a snapshot, had it crashed before the end: a log that the
-// snapshot does not continue goes. Appending behind the gap would fail for ever in a wal, and entries that contradict
-// the snapshot were never committed.
+// alignWithSnapshot completes the install of a snapshot that a crash interrupted: it empties a log that does not
+// continue the snapshot. Appending behind the gap would fail for ever in a wal. Entries that contradict the snapshot
+// were never committed.
 func (s *Stores) alignWithSnapshot(cfg Config) error {
 	if cfg.SnapshotIndex == 0 {
 		return nil
@@ -108,8 +108,8 @@ func continuesSnapshot(log raft.LogStore, first, last uint64, cfg Config) (bool,
 	return entry.Term == cfg.SnapshotTerm, nil
 }
 
-// readThrough reads every entry, and keeps the last configuration. Raft needs all entries that follow the snapshot, and
-// panics if one is missing; before it, a bolt log may have a gap.
+// readThrough reads every entry and keeps the last configuration. Raft needs all entries behind the snapshot and panics
+// if one is missing. Before the snapshot's end, a bolt log may have a gap.
 func (s *Stores) readThrough(snapshot uint64) error {
 	log := s.inner
 	first, last, err := bounds(log)

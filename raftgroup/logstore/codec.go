@@ -12,31 +12,31 @@ import (
 	wal "github.com/hashicorp/raft-wal"
 )
 
-// codecID is written into each segment; raft-wal refuses segments of another codec.
+// codecID is written into each segment. raft-wal refuses segments of another codec.
 const codecID = 0x62656c66_00000001
 
-// trailerLen is the length in bytes of what follows raft-wal's own encoding: the durable index, and the checksum.
+// trailerLen is the size in bytes of the trailer behind raft-wal's own encoding: the durable index and the checksum.
 const trailerLen = 8 + 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// codec encodes an entry as raft-wal does and adds two things: the last index that was durable before this write began,
-// and a CRC-32C over all of it. Little-endian, as everything in a segment.
+// codec encodes an entry as raft-wal does and adds two fields: the last index that was durable before this write began,
+// and a CRC-32C over the whole. Both are little-endian, as all of a segment.
 type codec struct {
 	wal.BinaryCodec
-	durable uint64 // as of the append under way; Encode runs only within one
-	room    []byte // of its entries, one behind the other; the next append has it again
+	durable uint64 // for the append under way; Encode runs only during one
+	room    []byte // the entries of the append, one behind the other; reused by the next append
 }
 
 func (c *codec) ID() uint64 { return codecID }
 
 const (
 	keptRoom    = 256 << 10
-	sizesAtMost = 96 // bytes of an encoded entry beside its data and extensions
+	sizesAtMost = 96 // bytes of an encoded entry apart from its data and extensions, at most
 )
 
-// begin prepares for an append of entries. Their encodings are valid until the append is over. Past keptRoom, each is
-// given memory of its own.
+// begin prepares for an append of entries. Their encodings are valid until the append is over. If they exceed keptRoom
+// together, each gets memory of its own.
 func (c *codec) begin(durable uint64, entries []*raft.Log) {
 	c.durable, c.room = durable, c.room[:0]
 	size := 0
@@ -50,7 +50,7 @@ func (c *codec) begin(durable uint64, entries []*raft.Log) {
 
 func encodedAtMost(e *raft.Log) int { return len(e.Data) + len(e.Extensions) + sizesAtMost }
 
-// place is room for an entry; nil: there is none.
+// place returns room for an entry, or nil if there is none.
 func (c *codec) place(e *raft.Log) []byte {
 	at, size := len(c.room), encodedAtMost(e)
 	if cap(c.room)-at < size {
@@ -60,8 +60,8 @@ func (c *codec) place(e *raft.Log) []byte {
 	return c.room[at : at : at+size]
 }
 
-// Encode writes to raft-wal's buffer, so that a short write cannot be. It is a new one for each entry, as large as
-// that: from here it gets memory that was used before.
+// Encode writes to raft-wal's buffer, so a short write is impossible. raft-wal makes a new buffer for each entry;
+// Encode gives an empty one the memory of begin.
 func (c *codec) Encode(entry *raft.Log, w io.Writer) error {
 	if empty, ok := w.(*bytes.Buffer); ok && empty.Cap() == 0 {
 		*empty = *bytes.NewBuffer(c.place(entry))
@@ -77,7 +77,7 @@ func (c *codec) Encode(entry *raft.Log, w io.Writer) error {
 	return err
 }
 
-// Decode checks before it decodes: BinaryCodec panics on some malformed input.
+// Decode checks a record before it decodes it, because BinaryCodec panics on some malformed input.
 func (c *codec) Decode(record []byte, entry *raft.Log) error {
 	if !intact(record) {
 		return fmt.Errorf("%w: a log entry does not match its checksum", ErrDamaged)
@@ -90,12 +90,12 @@ func intact(record []byte) bool {
 	return n > trailerLen-4 && crc32.Checksum(record[:n], castagnoli) == binary.LittleEndian.Uint32(record[n:])
 }
 
-// durableBefore reads the durable index of an intact record.
+// durableBefore returns the durable index of an intact record.
 func durableBefore(record []byte) uint64 {
 	return binary.LittleEndian.Uint64(record[len(record)-trailerLen:])
 }
 
-// recordIndex reads the entry's index, which comes first; false if there is none.
+// recordIndex reads the entry's index, which comes first. It returns false if there is none.
 func recordIndex(record []byte) (uint64, bool) {
 	index, n := binary.Uvarint(record)
 	return index, n > 0

@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// The entries of an append are encoded one behind the other, into memory that the append before has used; what is too
-// large for that is encoded all the same.
+// TestEncodingUsesItsMemoryAgain checks that the entries of an append are encoded one behind the other, into the memory
+// of the append before. Larger appends are encoded, too.
 func TestEncodingUsesItsMemoryAgain(t *testing.T) {
 	c := &codec{}
 	first := encodeAll(t, c, entries(1, 3, 7))
@@ -23,7 +23,7 @@ func TestEncodingUsesItsMemoryAgain(t *testing.T) {
 	}
 }
 
-// encodeAll encodes the entries of one append, and reads all of them back from where they are.
+// encodeAll encodes the entries of one append and decodes them in place.
 func encodeAll(t *testing.T, c *codec, entries []*raft.Log) [][]byte {
 	t.Helper()
 	c.begin(entries[0].Index-1, entries)

@@ -12,33 +12,33 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/journal"
 )
 
-// Why Open refuses a folder, and how a write can end. Compare with errors.Is.
+// The errors with which Open refuses a folder, and with which a write ends. Compare with errors.Is.
 var (
-	// ErrLostLog: a part of the group's log or votes is gone. The replica must not vote with the rest: remove it by a
-	// membership change, empty the folder, and let it join again.
+	// ErrLostLog means that a part of the group's log or votes is gone. The replica must not vote with the rest. The
+	// operator must remove it by a membership change, empty the folder, and let it join again.
 	ErrLostLog = errors.New("part of the group's record is lost")
-	// ErrDamaged: a file is there and cannot be read as it was written. The way out is that of ErrLostLog.
+	// ErrDamaged means that a file cannot be read as it was written. The remedy is that of ErrLostLog.
 	ErrDamaged = errors.New("the group's record is damaged")
-	// ErrInUse: another process, or another part of this one, has the folder open.
+	// ErrInUse means that another process, or another part of this one, has the folder open.
 	ErrInUse = errors.New("in use by another process")
-	// ErrKindMismatch: the folder holds a log of the other kind.
+	// ErrKindMismatch means that the folder holds a log of the other kind.
 	ErrKindMismatch = errors.New("the folder holds a log of another kind")
-	// ErrWriteTimeout: a write took longer than Config.WriteTimeout. Whether it reached the disk is not known.
+	// ErrWriteTimeout means that a write took longer than Config.WriteTimeout. It may or may not be on the disk.
 	ErrWriteTimeout = errors.New("the disk does not answer")
-	// ErrClosed: the stores are closed.
+	// ErrClosed means that the stores are closed.
 	ErrClosed = errors.New("the log store is closed")
 )
 
-// Kind says what holds the log.
+// Kind is the library that stores the log.
 type Kind string
 
-// The kinds of log. Terms and votes are in a bolt file either way.
+// The kinds of log. Either way a bolt file holds terms and votes.
 const (
 	WAL    Kind = "wal"    // raft-wal: appends to segments
 	BoltDB Kind = "boltdb" // raft-boltdb: one B+ tree file
 )
 
-// ParseKind turns a flag's value into a Kind; the empty one is WAL.
+// ParseKind converts a flag's value into a Kind. The empty value is WAL.
 func ParseKind(s string) (Kind, error) {
 	switch k := Kind(s); k {
 	case "":
@@ -49,38 +49,38 @@ func ParseKind(s string) (Kind, error) {
 	return "", fmt.Errorf("log store %q is neither %q nor %q", s, WAL, BoltDB)
 }
 
-// Defaults of Config.
+// The defaults of Config.
 const (
 	DefaultWriteTimeout = 10 * time.Second
-	defaultSegmentSize  = 4 << 20 // bytes; raft-wal allocates a whole segment ahead, for each group
+	defaultSegmentSize  = 4 << 20 // bytes; raft-wal allocates a whole segment ahead for each group
 	lockTimeout         = time.Second
 )
 
-// Config names the folder to open, and the facts about it that are known from elsewhere.
+// Config names the folder to open and the caller's knowledge about it.
 type Config struct {
-	Dir  string // the group's own; made if it is absent
+	Dir  string // the group's own folder; made if absent
 	Kind Kind   // default WAL
 
-	// Existing: the node's own record says that Open has succeeded here before. Then a folder without log, or without
-	// terms and votes, is ErrLostLog and not a new group.
+	// Existing is set if the node's own record shows an earlier successful Open here. A folder without log, or without
+	// terms and votes, is then ErrLostLog and not a new group.
 	Existing bool
 
-	// SnapshotIndex and SnapshotTerm are the last index in the newest valid snapshot, and the term of that entry; 0
-	// if there is none. A log that ends before it, or that differs from it there, is emptied: Raft would have done so
-	// after it installed the snapshot, had the process lived on. SnapshotTerm 0: not compared.
+	// SnapshotIndex and SnapshotTerm are the last index in the newest valid snapshot and the term of that entry; 0 if
+	// there is none. Open empties a log that ends before that entry or differs from it there: Raft would have done so
+	// after the install of the snapshot if the process had lived on. The term is not compared if SnapshotTerm is 0.
 	SnapshotIndex uint64
 	SnapshotTerm  uint64
 
-	// Journal makes appends durable together with those of other groups. Nil: each is synced by itself. Only the wal uses
-	// it.
+	// Journal makes appends durable together with those of other groups. Nil: each append is synced by itself. Only the
+	// wal uses it.
 	Journal *journal.Journal
 
-	// WriteTimeout is how long one write may take, in time in which the process ran, before the disk counts as hung.
-	// Default DefaultWriteTimeout.
+	// WriteTimeout is the running time of the process that one write may take before the disk counts as hung. Default
+	// DefaultWriteTimeout.
 	WriteTimeout time.Duration
 
-	// Fatal is called once, after Open has returned, at the first write that fails or times out, on whichever goroutine
-	// noticed. In production it ends the process and does not return; if it returns, every later write fails with the
+	// Fatal is called once, after Open has returned, at the first write that fails or times out, on the goroutine that
+	// noticed. In production it ends the process and does not return. If it returns, every later write fails with the
 	// same error. Required.
 	Fatal func(error)
 
@@ -88,8 +88,8 @@ type Config struct {
 	Registerer prometheus.Registerer // default: none. Wrap it with the group's label, one per open group
 
 	segmentSize int       // bytes; tests make it small
-	wrapFiler   filerWrap // tests break the disk here
-	sync        syncFile  // of the files that are found at the start
+	wrapFiler   filerWrap // lets tests break the disk
+	sync        syncFile  // syncs the files found at the start
 }
 
 func (c Config) withDefaults() (Config, error) {

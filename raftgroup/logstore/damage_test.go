@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// whole makes a folder with some segments, entries 1 to `last` in batches of five, and returns its files by path
-// below it.
+// whole makes a folder of several segments with entries 1 to `last` in batches of five, and returns its files by
+// relative path.
 func whole(t *testing.T, kind Kind, last uint64) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -55,7 +55,7 @@ func segmentNames(files map[string][]byte) []string {
 			names = append(names, path)
 		}
 	}
-	for i := range names { // by first index, which leads the name
+	for i := range names { // by first index, with which the name begins
 		for j := range i {
 			if names[i] < names[j] {
 				names[i], names[j] = names[j], names[i]
@@ -65,8 +65,8 @@ func segmentNames(files map[string][]byte) []string {
 	return names
 }
 
-// TestFlippedByteInSegment: whichever byte of whichever segment is not what it was, Open either says so or gives the
-// log back as it was; only the last batch may be missing, since a torn write looks the same.
+// TestFlippedByteInSegment checks, for any byte of any segment, that Open either reports the change or returns the
+// original log. Only the last batch may be missing, since a torn write looks the same.
 func TestFlippedByteInSegment(t *testing.T) {
 	const last = 100
 	files := whole(t, WAL, last)
@@ -100,8 +100,8 @@ func TestFlippedByteInSegment(t *testing.T) {
 	})
 }
 
-// TestFlippedByteInBolt: bolt has no checksums on its pages, so content may change; but nothing panics, goes in circles
-// or takes memory without end.
+// TestFlippedByteInBolt flips bytes of bolt files. Their pages have no checksums, so content may change; but no flip
+// causes a panic, an endless loop or endless memory.
 func TestFlippedByteInBolt(t *testing.T) {
 	for kind, name := range map[Kind]string{WAL: "wal/wal-meta.db", BoltDB: "log.db"} {
 		for _, name := range []string{name, "stable.db"} {
@@ -121,11 +121,11 @@ func TestFlippedByteInBolt(t *testing.T) {
 	}
 }
 
-// TestImpossibleBoltPage: what bbolt would follow out of the file, in circles, or into a list without end.
+// TestImpossibleBoltPage checks pages that would lead bbolt out of the file, in circles, or into an endless list.
 func TestImpossibleBoltPage(t *testing.T) {
 	files := whole(t, WAL, 100)
 	order := binary.NativeEndian
-	each := func(b []byte, flags uint16, do func(id uint64, page []byte)) { // those of former transactions, too
+	each := func(b []byte, flags uint16, do func(id uint64, page []byte)) { // pages of former transactions, too
 		size := os.Getpagesize()
 		for at := 2 * size; at < len(b); at += size {
 			if page := b[at : at+size]; order.Uint16(page[8:]) == flags {
@@ -196,7 +196,7 @@ func TestShortenedFileIsDamage(t *testing.T) {
 				dir := writeFiles(t, files)
 				writeFile(t, filepath.Join(dir, name), files[name][:keep])
 				s, err := Open(testConfig(t, Config{Dir: dir, Kind: kind}))
-				if err == nil { // bolt allocates ahead: the half that is gone was not used
+				if err == nil { // bolt allocates ahead: the missing half was unused
 					mustHold(t, s.Log(), 1, 100, 1)
 					mustClose(t, s)
 				} else if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrLostLog) {
@@ -215,7 +215,7 @@ func TestMissingSegmentIsDamage(t *testing.T) {
 	}
 }
 
-// newestOf returns the newest segment and where its batches end.
+// newestOf returns the name of the newest segment and the offsets of its batches' ends.
 func newestOf(t *testing.T, files map[string][]byte) (name string, ends []int) {
 	t.Helper()
 	names := segmentNames(files)
@@ -235,14 +235,15 @@ func newestOf(t *testing.T, files map[string][]byte) (name string, ends []int) {
 	return name, ends
 }
 
-// TestDamagedBatchIsNoTornWrite: raft-wal takes the first frame it cannot read for the end of the log.
+// TestDamagedBatchIsNoTornWrite checks that Open distinguishes damage from a torn write. raft-wal itself takes the
+// first unreadable frame for the end of the log.
 func TestDamagedBatchIsNoTornWrite(t *testing.T) {
 	files := whole(t, WAL, 110)
 	name, ends := newestOf(t, files)
 	n := len(ends)
 	cases := []struct {
 		name     string
-		from, to int // what is zeroed
+		from, to int // the zeroed range
 		want     error
 		last     uint64
 	}{
@@ -278,7 +279,7 @@ func TestDamagedBatchIsNoTornWrite(t *testing.T) {
 	}
 }
 
-// TestChecksumOnRead: what goes bad while the log is open is found when it is read.
+// TestChecksumOnRead checks that a read finds damage that came while the log was open.
 func TestChecksumOnRead(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, Config{Dir: dir})
@@ -319,7 +320,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// segments returns the files of a log of two segments, without the zeros behind what was written.
+// segments returns the files of a log of two segments, without the unused zeros.
 func segments(tb testing.TB) [][]byte {
 	tb.Helper()
 	dir := tb.TempDir()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smallDisk mounts a file system of that many bytes, which takes root.
+// smallDisk mounts a small file system with the given options. It needs root.
 func smallDisk(t *testing.T, options string) (dir string, remount func(options string)) {
 	t.Helper()
 	dir = t.TempDir()
@@ -33,7 +33,8 @@ func smallDisk(t *testing.T, options string) (dir string, remount func(options s
 	}
 }
 
-// TestFullDisk: the write that finds no room is fatal, nothing that was acknowledged is lost, and with room it goes on.
+// TestFullDisk checks that a write without room is fatal, that no acknowledged entry is lost, and that the log works
+// again once there is room.
 func TestFullDisk(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind Kind) {
 		disk, remount := smallDisk(t, "size=3m")

@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// After a failed fsync the kernel still shows the bytes that it could not write, and takes them for written: no later
-// fsync tries again, and a crash of the machine brings the old bytes back. So a process that starts anew reads bytes
-// that are not on the disk, and would build on them. A failed write is therefore noted in the lock file, for the next
-// process on this machine; the note itself need not be durable, since those bytes do not outlive the machine's memory
-// either. Where the note is found, every file is written over with its own content, and synced, before it is relied on.
+// After a failed fsync the kernel still shows the bytes that it could not write, and counts them as written. No later
+// fsync tries again, and a crash of the machine brings the old bytes back. So a new process reads bytes that are not on
+// the disk, and would build on them. A failed write is therefore noted in the lock file, for the next process on this
+// machine. That process overwrites every file with its own content and syncs the file before it relies on it. The note
+// itself need not be durable, since those bytes do not outlive the machine's memory either.
 
-// A process that was killed in the middle of a write leaves the same behind without any failure: bytes that the kernel
-// shows and may not have written yet. A follower that finds them in its log would tell the leader that it has these
-// entries, and so have a part in acknowledging them, without ever having synced them. So all files are synced at every
-// start, before anything relies on them.
-
+// doubted is the note of a failed write.
+//
+// A process killed in the middle of a write leaves such bytes without a failure and without the note: the kernel shows
+// them and may not have written them yet. A follower with such entries in its log would tell the leader that it has
+// them, and so help to acknowledge entries that it never synced. So every start syncs all files before any use.
 var doubted = []byte("a write has failed\n")
 
-// doubtTimeout is how long noting it may take: a disk that hangs must not keep the process from its end.
+// doubtTimeout limits the time to write the note, because a hung disk must not keep the process from its end.
 const doubtTimeout = time.Second
 
-// doubt notes that what the folder's files show may not be on the disk.
+// doubt writes the note that the bytes in the folder's files may not be on the disk.
 func doubt(lock *os.File) {
 	noted := make(chan struct{})
 	go func() {
 		defer close(noted)
-		_, _ = lock.WriteAt(doubted, 0) // the process ends already
+		_, _ = lock.WriteAt(doubted, 0) // an error does not matter: the process ends
 	}()
 	timeout := time.NewTimer(doubtTimeout)
 	defer timeout.Stop()
@@ -41,7 +41,7 @@ func doubt(lock *os.File) {
 	}
 }
 
-// settleFiles makes what a folder's files show durable.
+// settleFiles makes the present bytes of a folder's files durable.
 func (f folder) settleFiles(lock *os.File, sync syncFile) error {
 	note := make([]byte, len(doubted))
 	n, err := lock.ReadAt(note, 0)
@@ -57,15 +57,15 @@ func (f folder) settleFiles(lock *os.File, sync syncFile) error {
 	return lock.Truncate(0)
 }
 
-// syncFile is (*os.File).Sync.
+// syncFile is the type of (*os.File).Sync.
 type syncFile func(*os.File) error
 
-// eachFile does something with the group's files, and syncs their names.
+// eachFile calls do for each of the group's files and syncs their names.
 func (f folder) eachFile(sync syncFile, do func(path string, sync syncFile) error) error {
 	return errors.Join(eachFile(string(f), sync, do), eachFile(f.wal(), sync, do))
 }
 
-// eachFile does something with the files right in dir, and then syncs their names.
+// eachFile calls do for each file directly in dir, and then syncs the files' names.
 func eachFile(dir string, sync syncFile, do func(path string, sync syncFile) error) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,8 @@ func syncPath(path string, sync syncFile) error {
 
 const rewritePiece = 256 << 10
 
-// rewrite is torn nowhere if it is interrupted: each byte is written over with itself.
+// rewrite overwrites a file with its own content and syncs it. An interruption tears nothing, because each byte stays
+// the same.
 func rewrite(path string, sync syncFile) (err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// failingSync is a segment filer whose files fail once they are told to.
+// failingSync is a segment filer whose files fail to sync when the test asks for it.
 type failingSync struct {
 	types.SegmentFiler
 	fails *bool
@@ -26,7 +26,7 @@ type failingWriter struct {
 	fails *bool
 }
 
-// Append writes, and says that it could not sync.
+// Append writes, and reports a failed sync.
 func (w failingWriter) Append(entries []types.LogEntry) error {
 	err := w.SegmentWriter.Append(entries)
 	if err == nil && *w.fails {
@@ -35,7 +35,8 @@ func (w failingWriter) Append(entries []types.LogEntry) error {
 	return err
 }
 
-// What a process reads that failed to write it before need not be on the disk: it is written again, once.
+// TestWhatAFailedWriteLeftIsWrittenAgain checks that bytes left by a failed write are written again, once, because they
+// need not be on the disk.
 func TestWhatAFailedWriteLeftIsWrittenAgain(t *testing.T) {
 	dir := t.TempDir()
 	rec, fails := newRecorder(), false
@@ -65,7 +66,7 @@ func TestWhatAFailedWriteLeftIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// setBack makes all files look old, and returns how old.
+// setBack sets the modification times of all files into the past and returns them.
 func setBack(t *testing.T, dir string) map[string]time.Time {
 	t.Helper()
 	old := map[string]time.Time{}
@@ -89,7 +90,7 @@ func modified(t *testing.T, path string) time.Time {
 	return info.ModTime()
 }
 
-// A refusal is no failed write, and an error that may be one casts doubt.
+// TestFailedOpenCastsDoubt checks that a refusal leaves no note of a failed write, and that another error of Open does.
 func TestFailedOpenCastsDoubt(t *testing.T) {
 	dir := t.TempDir()
 	mustClose(t, mustOpen(t, Config{Dir: dir}))
@@ -106,7 +107,7 @@ func TestFailedOpenCastsDoubt(t *testing.T) {
 	if err := errors.Join(os.Rename(path+".away", path), os.Rename(wal, wal+".away")); err != nil {
 		t.Fatal(err)
 	}
-	writeFile(t, wal, nil) // no folder
+	writeFile(t, wal, nil) // a file in place of the folder
 	if _, err := Open(testConfig(t, Config{Dir: dir})); err == nil || refusal(err) {
 		t.Fatalf("%v", err)
 	}
@@ -122,7 +123,8 @@ func TestFailedOpenCastsDoubt(t *testing.T) {
 	}
 }
 
-// A process that was killed may have left what only the kernel holds: all of it is synced before anything relies on it.
+// TestWhatIsFoundIsSynced checks that Open syncs all files that it finds, because a killed process may have left bytes
+// that only the kernel holds.
 func TestWhatIsFoundIsSynced(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, Config{Dir: dir})

@@ -9,11 +9,12 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// filerWrap replaces what a log does with its segment files.
+// filerWrap replaces the operations of a log on its segment files.
 type filerWrap func(types.SegmentFiler) types.SegmentFiler
 
-// guardedMeta makes a failed or hung write of the meta database fatal: a rotation's happens in the background, where
-// raft-wal only logs it. It also records the codec in use: raft-wal records its own, and refuses it at the next start.
+// guardedMeta makes a failed or hung write of the meta database fatal. The write of a rotation happens in the
+// background, where raft-wal only logs its error. guardedMeta also records the codec in use: raft-wal records its own,
+// and would refuse ours at the next start.
 type guardedMeta struct {
 	types.MetaStore
 	guard *guard
@@ -26,19 +27,19 @@ func (m *guardedMeta) CommitState(state types.PersistentState) error {
 	return m.guard.watch("record the log's segments", func() error { return m.MetaStore.CommitState(state) })
 }
 
-// guardedFiler does the same for segment files. It also knows whether a rotation is under way: that begins when an
-// append finds its segment sealed, and has done all that matters when the next segment is made.
+// guardedFiler does the same for segment files. It also tracks the rotation under way. A rotation begins when an append
+// finds its segment sealed, and its effects are complete when the next segment is made.
 type guardedFiler struct {
 	types.SegmentFiler
 	guard    *guard
 	removals removals
 
 	mu       sync.Mutex
-	rotating chan struct{} // closed when the rotation that is under way has made its segment; nil: none is
+	rotating chan struct{} // closed when the rotation under way has made its segment; nil: no rotation
 }
 
 func (f *guardedFiler) Create(info types.SegmentInfo) (types.SegmentWriter, error) {
-	info.Codec = codecID // goes into the file's header, and is compared with what guardedMeta recorded
+	info.Codec = codecID // written into the file's header, and compared with the record of guardedMeta
 	var w types.SegmentWriter
 	err := f.guard.watch("make a segment of the log", func() (err error) {
 		w, err = f.SegmentFiler.Create(info)
@@ -59,8 +60,8 @@ func (f *guardedFiler) RecoverTail(info types.SegmentInfo) (types.SegmentWriter,
 	return newSegmentWriter(f, info, w), nil
 }
 
-// Open reads a sealed segment by its index. One whose tail was cut while it was the newest has none on disk; reading it
-// as if it were still the newest builds one in memory.
+// Open opens a sealed segment by its index. A segment whose tail was cut while it was the newest has no index on the
+// disk. Recovering it as the newest one builds an index in memory.
 func (f *guardedFiler) Open(info types.SegmentInfo) (types.SegmentReader, error) {
 	if info.IndexStart == 0 {
 		return f.SegmentFiler.RecoverTail(info)
@@ -68,7 +69,8 @@ func (f *guardedFiler) Open(info types.SegmentInfo) (types.SegmentReader, error)
 	return f.SegmentFiler.Open(info)
 }
 
-// Delete is called long after the deletion was recorded, when the last reader is gone, and its error only logged.
+// Delete queues the removal of a segment. raft-wal calls it long after it recorded the deletion, when the last reader
+// has left, and only logs its error.
 func (f *guardedFiler) Delete(baseIndex, id uint64) error {
 	f.removals.add(func() error {
 		err := f.SegmentFiler.Delete(baseIndex, id)
@@ -95,7 +97,7 @@ func (f *guardedFiler) rotated() {
 	}
 }
 
-// awaitRotation returns when no rotation is under way. One that failed never ends; the guard knows of it.
+// awaitRotation waits until no rotation is under way. A failed rotation never ends, but the guard has its error.
 func (f *guardedFiler) awaitRotation() error {
 	f.mu.Lock()
 	rotating := f.rotating

@@ -11,12 +11,12 @@ import (
 	"github.com/belfryhq/belfry/fsm/flaw"
 )
 
-// flawSkipsSync reports whether the bolt file at path is not synced: a log's. Votes are.
+// flawSkipsSync reports whether the bolt file at path stays unsynced. That holds for a log; votes are synced.
 func flawSkipsSync(path string) bool {
 	return flaw.SkippedFsync.On() && filepath.Base(path) == boltName
 }
 
-// flawUnsyncs returns the files of a log; with the flaw they are not synced.
+// flawUnsyncs returns the files of a log. With the flaw, they are not synced.
 func flawUnsyncs(synced types.VFS) types.VFS {
 	if flaw.SkippedFsync.On() {
 		return unsyncedFiles{lazilyDeleted{fs.New()}}
@@ -24,7 +24,7 @@ func flawUnsyncs(synced types.VFS) types.VFS {
 	return synced
 }
 
-// unsyncedFiles acknowledges writes that are only in the system's memory.
+// unsyncedFiles acknowledges writes that are only in the kernel's memory.
 type unsyncedFiles struct{ types.VFS }
 
 func (u unsyncedFiles) Create(dir, name string, size uint64) (types.WritableFile, error) {

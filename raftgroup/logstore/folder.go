@@ -10,10 +10,10 @@ import (
 	"github.com/hashicorp/raft-wal/metadb"
 )
 
-// boltName is the file of a log that raft-boltdb keeps.
+// boltName is the file name of a raft-boltdb log.
 const boltName = "log.db"
 
-// folder knows the layout of a group's folder.
+// folder holds the path of a group's folder and knows the layout.
 type folder string
 
 func (f folder) lock() string   { return filepath.Join(string(f), "LOCK") }
@@ -21,7 +21,7 @@ func (f folder) stable() string { return filepath.Join(string(f), "stable.db") }
 func (f folder) wal() string    { return filepath.Join(string(f), "wal") }
 func (f folder) bolt() string   { return filepath.Join(string(f), boltName) }
 
-// log is the file whose presence says that a log of that kind was made here.
+// log returns the file whose presence shows that a log of that kind was made here.
 func (f folder) log(kind Kind) string {
 	if kind == BoltDB {
 		return f.bolt()
@@ -29,7 +29,7 @@ func (f folder) log(kind Kind) string {
 	return filepath.Join(f.wal(), metadb.FileName)
 }
 
-// checkKind refuses a folder that holds a log of the other kind.
+// checkKind returns an error if the folder holds a log of the other kind.
 func (f folder) checkKind(kind Kind) error {
 	other := WAL
 	if kind == WAL {
@@ -45,7 +45,7 @@ func (f folder) checkKind(kind Kind) error {
 	return nil
 }
 
-// size is how many bytes the files take, those allocated ahead included.
+// size returns the bytes of the folder's files, those allocated ahead included.
 func (f folder) size() (int64, error) {
 	var total int64
 	for _, dir := range []string{string(f), f.wal()} {
@@ -58,7 +58,7 @@ func (f folder) size() (int64, error) {
 	return total, nil
 }
 
-// filesSize sums the files right in dir. Files and the whole folder may vanish meanwhile.
+// filesSize sums the files directly in dir. The files and the folder may vanish meanwhile.
 func filesSize(dir string) (int64, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

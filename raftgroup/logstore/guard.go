@@ -10,15 +10,15 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/awake"
 )
 
-// guard stands before every write of a group. It lets one at a time through, times it, and lets none through after the
-// first that failed.
+// guard stands before every write of a group. It admits one at a time, limits its time, and admits none after the first
+// failure.
 type guard struct {
-	timeout time.Duration // of time in which the process ran
+	timeout time.Duration // in running time of the process
 	fatal   func(error)
-	doubt   func()      // called at the first failure; nil: nothing
-	armed   atomic.Bool // until then a failure is Open's to return, and fatal is not called
+	doubt   func()      // called at the first failure; nil: none
+	armed   atomic.Bool // until set, Open returns a failure, and fatal is not called
 
-	turn   chan struct{} // of capacity 1: holds a token while a write runs
+	turn   chan struct{} // capacity 1: holds a token while a write runs
 	failed chan struct{} // closed once err is set
 	once   sync.Once
 	err    error // read only after failed is closed
@@ -28,7 +28,7 @@ func newGuard(timeout time.Duration, fatal func(error)) *guard {
 	return &guard{timeout: timeout, fatal: fatal, turn: make(chan struct{}, 1), failed: make(chan struct{})}
 }
 
-// run does one write in its turn. A write that waits for its turn while another one fails is not begun.
+// run executes one write in its turn. A write that waits while another one fails does not begin.
 func (g *guard) run(op string, write func() error) error {
 	select {
 	case g.turn <- struct{}{}:
@@ -39,8 +39,7 @@ func (g *guard) run(op string, write func() error) error {
 	return g.watch(op, write)
 }
 
-// watch does one write without waiting for a turn: for those that raft-wal makes in the background while a turn is
-// held.
+// watch executes one write without a turn. raft-wal makes such writes in the background while a turn is held.
 func (g *guard) watch(op string, write func() error) error {
 	if err := g.failure(); err != nil {
 		return err
@@ -49,7 +48,7 @@ func (g *guard) watch(op string, write func() error) error {
 	watchdog := awake.AfterFunc(g.timeout, hung)
 	err := write()
 	if !watchdog.Stop() {
-		hung() // it came back, but too late: what others were told meanwhile stands
+		hung() // the write returned too late: callers have already got the timeout
 	}
 	if err != nil {
 		return g.fail(fmt.Errorf("%s: %w", op, err))
@@ -57,7 +56,7 @@ func (g *guard) watch(op string, write func() error) error {
 	return g.failure()
 }
 
-// failure returns what the first failed write met, or nil.
+// failure returns the error of the first failed write, or nil.
 func (g *guard) failure() error {
 	select {
 	case <-g.failed:
@@ -67,7 +66,7 @@ func (g *guard) failure() error {
 	}
 }
 
-// fail records the first failure, calls fatal if it is the first, and returns the first.
+// fail records the first failure and calls fatal for it. It returns the first failure.
 func (g *guard) fail(err error) error {
 	g.once.Do(func() {
 		g.err = err
@@ -83,14 +82,14 @@ func (g *guard) fail(err error) error {
 	return g.err
 }
 
-// arm makes later failures fatal, and returns one that came before.
+// arm makes later failures fatal, and returns an earlier one.
 func (g *guard) arm() error {
 	g.armed.Store(true)
 	return g.failure()
 }
 
-// shut waits for the write that is under way and lets no further one through. It does not wait beyond a failure, and
-// says then whether a write still hangs.
+// shut waits for the write under way and admits no further one. It does not wait after a failure; idle then reports
+// whether no write hangs.
 func (g *guard) shut() (idle bool) {
 	select {
 	case g.turn <- struct{}{}:

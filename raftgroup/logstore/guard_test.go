@@ -17,8 +17,8 @@ var errDisk = errors.New("input/output error")
 type faultyBackend struct {
 	*raft.InmemStore
 	writes atomic.Int32
-	before func() error // runs in each write; nil: nothing
-	read   func() error // the same for reads
+	before func() error // runs in each write; nil: none
+	read   func() error // runs in each read; nil: none
 }
 
 func (b *faultyBackend) write() error {
@@ -62,7 +62,7 @@ func faultyStores(b *faultyBackend, rec *recorder) (*guardedLog, *guardedStable)
 	return &guardedLog{inner: b, stable: b, guard: g, began: true}, &guardedStable{StableStore: b, guard: g}
 }
 
-// writesOf are all the ways to write.
+// writesOf returns all the operations that write.
 func writesOf(log *guardedLog, stable *guardedStable) map[string]func() error {
 	return map[string]func() error{
 		"StoreLog":    func() error { return log.StoreLog(entry(1, 1)) },
@@ -91,7 +91,7 @@ func TestFirstFailedWriteIsTheLast(t *testing.T) {
 			if err := writesOf(log, stable)[name](); !errors.Is(err, errDisk) {
 				t.Fatalf("error %v", err)
 			}
-			b.before = nil // the disk would take the next one
+			b.before = nil // the disk would accept the next write
 			mustFailAlike(t, log, stable, errDisk)
 			if n := b.writes.Load(); n != 1 {
 				t.Errorf("%d writes reached the disk", n)
@@ -133,7 +133,7 @@ func hangIn(t *testing.T, name string) {
 		t.Errorf("a write that waited for its turn: %v", err)
 	}
 	mustFailAlike(t, log, stable, ErrWriteTimeout)
-	close(disk) // the disk comes back, and the write succeeds after all
+	close(disk) // the disk comes back, and the write succeeds late
 	if err := <-hung; !errors.Is(err, ErrWriteTimeout) {
 		t.Errorf("a write that succeeded too late: %v", err)
 	}
@@ -157,7 +157,7 @@ func TestSlowWritesPass(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(time.Minute) // no watchdog was left behind
+		time.Sleep(time.Minute) // no watchdog remains
 		if errs := rec.all(); len(errs) != 0 {
 			t.Errorf("fatal errors: %v", errs)
 		}
@@ -209,7 +209,7 @@ func TestReadThatMeetsADeletionIsRepeated(t *testing.T) {
 	mustRead(t, log, 1, 1)
 }
 
-// TestMarkFollowsTheFirstEntries: a crash between the two must not look like a loss.
+// TestMarkFollowsTheFirstEntries checks that a crash between the first entries and the mark does not look like a loss.
 func TestMarkFollowsTheFirstEntries(t *testing.T) {
 	b := &faultyBackend{InmemStore: raft.NewInmemStore()}
 	log, _ := faultyStores(b, newRecorder())

@@ -11,23 +11,23 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// bothKinds runs a test on each kind of log.
+// bothKinds runs a test with each kind of log.
 func bothKinds(t *testing.T, test func(t *testing.T, kind Kind)) {
 	for _, kind := range []Kind{WAL, BoltDB} {
 		t.Run(string(kind), func(t *testing.T) { test(t, kind) })
 	}
 }
 
-// noFatal is a Fatal for tests in which no write fails.
+// noFatal returns a Fatal for tests in which no write fails.
 func noFatal(t testing.TB) func(error) {
 	return func(err error) { t.Errorf("unexpected fatal error: %v", err) }
 }
 
-// recorder is a Fatal that keeps what it was told.
+// recorder is a Fatal that keeps the errors.
 type recorder struct {
 	mu   sync.Mutex
 	errs []error
-	told chan struct{} // gets a token for each
+	told chan struct{} // gets a token for each error
 }
 
 func newRecorder() *recorder { return &recorder{told: make(chan struct{}, 16)} }
@@ -45,7 +45,7 @@ func (r *recorder) all() []error {
 	return append([]error(nil), r.errs...)
 }
 
-// mustOpen opens a folder with segments small enough to rotate often.
+// mustOpen opens a folder whose segments are small and rotate often.
 func mustOpen(t testing.TB, cfg Config) *Stores {
 	t.Helper()
 	s, err := Open(testConfig(t, cfg))
@@ -73,7 +73,7 @@ func mustClose(t testing.TB, s *Stores) {
 	}
 }
 
-// entry makes an entry whose content follows from its index and term.
+// entry returns an entry whose content follows from its index and term.
 func entry(index, term uint64) *raft.Log {
 	return &raft.Log{Index: index, Term: term, Type: raft.LogCommand, Data: content(index, term)}
 }
@@ -97,7 +97,7 @@ func mustStore(t testing.TB, s *Stores, logs []*raft.Log) {
 	}
 }
 
-// mustHold checks that the log holds exactly first to last, all of that term; 0, 0: nothing.
+// mustHold checks that the log holds exactly first to last, all of that term; 0, 0: no entry.
 func mustHold(t testing.TB, log raft.LogStore, first, last, term uint64) {
 	t.Helper()
 	gotFirst, gotLast, err := bounds(log)
@@ -125,7 +125,7 @@ func mustRead(t testing.TB, log raft.LogStore, index, term uint64) {
 func mustMiss(t testing.TB, log raft.LogStore, index uint64) {
 	t.Helper()
 	var got raft.Log
-	if err := log.GetLog(index, &got); err != raft.ErrLogNotFound { // Raft compares with == as well
+	if err := log.GetLog(index, &got); err != raft.ErrLogNotFound { // Raft also compares with ==
 		t.Fatalf("entry %d: error %v, want %v", index, err, raft.ErrLogNotFound)
 	}
 }

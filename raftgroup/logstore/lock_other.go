@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// lockFile refuses: without a lock two processes could write one log.
+// lockFile returns an error: without a lock two processes could write one log.
 func lockFile(path string) (*os.File, error) {
 	return nil, fmt.Errorf("locking %s: %w", path, errors.ErrUnsupported)
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile takes a lock that ends with the process, however it ends, or with the file's Close.
+// lockFile takes a lock that ends with the file's Close or with any end of the process.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -10,26 +10,26 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// backend is one way of keeping a log.
+// backend is a library's log.
 type backend interface {
 	raft.LogStore
 	io.Closer
 }
 
 // keyBegan is set in the stable store once the log has acknowledged its first entry. A group with a term, no log and no
-// such mark has voted and never stored anything; with it, it has lost its log.
+// such mark has voted and never stored an entry. With the mark, it has lost its log.
 var keyBegan = []byte("belfry/log-began")
 
-// entryOverhead is what an entry costs on disk beside its data, in bytes, roughly.
+// entryOverhead is the approximate size on disk of an entry apart from its data, in bytes.
 const entryOverhead = 48
 
-// guardedLog is the raft.LogStore that the group sees.
+// guardedLog is the raft.LogStore that the group uses.
 type guardedLog struct {
 	inner   backend
-	stable  raft.StableStore // bare: writes to it happen inside a guarded write
+	stable  raft.StableStore // unguarded: writes to it happen inside a guarded write
 	guard   *guard
 	metrics *metrics
-	bytes   atomic.Uint64 // appended since open
+	bytes   atomic.Uint64 // bytes appended since Open
 	began   bool          // keyBegan is set; changes only inside a guarded write
 }
 
@@ -38,20 +38,20 @@ var (
 	_ raft.MonotonicLogStore = (*guardedLog)(nil)
 )
 
-// IsMonotonic tells Raft that the log must be emptied when a snapshot is installed. raft-wal refuses gaps; raft-boltdb
-// does not, and Raft would keep the end of the old log there, which may contradict the snapshot: as leader it would
-// send it to others.
+// IsMonotonic returns true, so that Raft empties the log when it installs a snapshot. raft-wal refuses gaps.
+// raft-boltdb accepts them, and Raft would keep the end of the old log there. That end may contradict the snapshot, and
+// this replica as leader would send it to others.
 func (*guardedLog) IsMonotonic() bool { return true }
 
 func (l *guardedLog) FirstIndex() (uint64, error) { return l.inner.FirstIndex() }
 
 func (l *guardedLog) LastIndex() (uint64, error) { return l.inner.LastIndex() }
 
-// GetLog answers raft.ErrLogNotFound bare, because Raft compares it with ==.
+// GetLog returns raft.ErrLogNotFound unwrapped, because Raft compares it with ==.
 func (l *guardedLog) GetLog(index uint64, entry *raft.Log) error {
 	err := l.inner.GetLog(index, entry)
 	if errors.Is(err, os.ErrClosed) {
-		// The segment was deleted between finding it and reading it. The next look finds the present one.
+		// The segment was deleted between the lookup and the read. The next lookup finds the present one.
 		err = l.inner.GetLog(index, entry)
 	}
 	return err
@@ -74,8 +74,8 @@ func (l *guardedLog) StoreLogs(entries []*raft.Log) error {
 	return nil
 }
 
-// store runs in a guarded write. The mark comes after the entries, so that a crash between the two leaves a log without
-// mark, which is seen, and not a mark without log, which would be taken for a loss.
+// store runs in a guarded write. It writes the mark after the entries. A crash between the two then leaves a log
+// without mark, which the next Open sees, and not a mark without log, which would count as a loss.
 func (l *guardedLog) store(entries []*raft.Log) error {
 	if err := l.inner.StoreLogs(entries); err != nil {
 		return err
@@ -106,8 +106,8 @@ func entryBytes(entries []*raft.Log) uint64 {
 	return n
 }
 
-// guardedStable is the raft.StableStore that the group sees. Reads answer "not found" bare, because Raft compares the
-// text.
+// guardedStable is the raft.StableStore that the group uses. Its reads return "not found" unwrapped, because Raft
+// compares the text.
 type guardedStable struct {
 	raft.StableStore
 	guard *guard

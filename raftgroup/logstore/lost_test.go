@@ -85,7 +85,8 @@ func deleteRange(t *testing.T, dir string, first, last uint64) {
 	mustClose(t, s)
 }
 
-// A voter may have voted in the group's first election before it stored anything. It has lost nothing.
+// TestTermWithoutLogIsNoLoss checks that a voter that voted in the first election before it stored an entry has lost
+// nothing.
 func TestTermWithoutLogIsNoLoss(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind Kind) {
 		cfg := Config{Dir: t.TempDir(), Kind: kind}
@@ -99,7 +100,8 @@ func TestTermWithoutLogIsNoLoss(t *testing.T) {
 	})
 }
 
-// A replica whose log was never needed, because a snapshot came first, has something to lose all the same.
+// TestSnapshotAloneCountsAsBegun checks that a replica without a log but with a snapshot counts as begun, so that it
+// can report a loss.
 func TestSnapshotAloneCountsAsBegun(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind Kind) {
 		cfg := Config{Dir: t.TempDir(), Kind: kind}
@@ -144,7 +146,7 @@ func TestLogIsAlignedWithSnapshot(t *testing.T) {
 				} else {
 					mustHold(t, s.Log(), 1, 10, 1)
 				}
-				mustStore(t, s, entries(next, next+5, 3)) // what fails for ever with a gap
+				mustStore(t, s, entries(next, next+5, 3)) // fails for ever with a gap
 				mustRead(t, s.Log(), next+5, 3)
 				mustClose(t, s)
 				mustRead(t, mustOpen(t, cfg).Log(), next, 3)
@@ -153,8 +155,8 @@ func TestLogIsAlignedWithSnapshot(t *testing.T) {
 	})
 }
 
-// raft leaves a gap in a bolt log when a snapshot is restored by hand; in front of the newest snapshot that is no
-// damage.
+// TestGapBeforeSnapshotIsNoDamage checks that a gap in a bolt log before the newest snapshot is no damage. Raft leaves
+// such a gap when a snapshot is restored by hand.
 func TestGapBeforeSnapshotIsNoDamage(t *testing.T) {
 	cfg := Config{Dir: t.TempDir(), Kind: BoltDB}
 	s := mustOpen(t, cfg)

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics may be nil, and then measures nothing.
+// metrics holds a group's metrics of its log. A nil metrics measures nothing.
 type metrics struct {
 	registerer prometheus.Registerer
 	seconds    prometheus.Histogram
@@ -52,7 +52,7 @@ func (m *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.seconds, m.bytes, m.disk}
 }
 
-// register registers all collectors or none: one that is registered already is another group's.
+// register registers all collectors or none. A collector that is already registered belongs to another group.
 func (m *metrics) register() error {
 	for i, c := range m.collectors() {
 		if err := m.registerer.Register(c); err != nil {
@@ -65,14 +65,15 @@ func (m *metrics) register() error {
 	return nil
 }
 
-// unregister lets the same group be opened again in this process.
+// unregister allows this process to open the same group again.
 func (m *metrics) unregister() {
 	for _, c := range m.collectors() {
 		m.registerer.Unregister(c)
 	}
 }
 
-// appending starts an append's clock. The function that it returns ends it and takes the number of bytes appended.
+// appending starts the measurement of an append. The function that it returns ends the measurement with the number of
+// bytes appended.
 func (m *metrics) appending() func(bytes uint64) {
 	if m == nil {
 		return func(uint64) {}

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/journal"
 )
 
-// TestLogAgainstModel does what Raft does to a log, in any order, with restarts in between.
+// TestLogAgainstModel runs Raft's operations on a log in any order, with restarts in between.
 func TestLogAgainstModel(t *testing.T) {
 	dir := t.TempDir()
 	shared, err := journal.Open(journal.Config{
@@ -48,7 +48,7 @@ func TestLogAgainstModel(t *testing.T) {
 	}
 }
 
-// model is what a log should hold: first to last, 0 and 0 if nothing, and each entry's term.
+// model holds the expected log: first to last, 0 and 0 if empty, and each entry's term.
 type model struct {
 	t           *testing.T
 	cfg         Config
@@ -66,7 +66,7 @@ func (m *model) open() {
 	m.stores = s
 }
 
-// check reads the ends and a few in between.
+// check reads the bounds and a few entries in between.
 func (m *model) check(rt *rapid.T) {
 	first, last, err := bounds(m.stores.Log())
 	if err != nil || first != m.first || last != m.last {
@@ -128,7 +128,7 @@ func (m *model) keep(first, last uint64) {
 	}
 }
 
-// restart claims a snapshot that the log continues, or if it is empty, any.
+// restart opens the log with a snapshot that the log continues, or with any snapshot if the log is empty.
 func (m *model) restart(*rapid.T) {
 	mustClose(m.t, m.stores)
 	m.cfg.SnapshotIndex = max(m.first, 2) - 1

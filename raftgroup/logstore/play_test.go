@@ -16,10 +16,10 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/journal"
 )
 
-// This test program can be a process that writes to a log until it is killed, or until its disk fails it: somebody else
-// breaks the disk meanwhile (chaos/lossyfs). Its arguments are a folder and the last index that it has said is durable.
+// This test program can be a process that writes to a log until it is killed or its disk fails: another process breaks
+// the disk meanwhile (chaos/lossyfs). Its arguments are a folder and the last index that it has reported as durable.
 const (
-	playVar     = "LOGSTORE_TEST_PLAYS" // its value: the kind of log, or
+	playVar     = "LOGSTORE_TEST_PLAYS" // its value: the kind of log, or playJournal
 	playJournal = "journal"             // a wal with a journal
 )
 
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// exitFailedDisk is how the process ends when its disk has failed it.
+// exitFailedDisk is the exit code after a failure of the disk.
 const exitFailedDisk = 3
 
 type playing struct {
@@ -83,7 +83,7 @@ func play(kind Kind, dir, acknowledged string) error {
 	}
 }
 
-// check reads everything. Of the votes only this is known: they do not go back.
+// check reads the whole log. Of the votes it only checks that they do not go back.
 func (p *playing) check(durable, snapshot uint64) error {
 	first, last, err := bounds(p.s.Log())
 	if err != nil {
@@ -119,14 +119,14 @@ func checkEntry(s *Stores, index uint64) error {
 var keyTerm = []byte("CurrentTerm")
 
 const (
-	termEvery = 20  // entries; who is killed before it writes one begins with the next
+	termEvery = 20  // entries; a process killed before it writes a term begins with the next
 	snapEvery = 200 // entries
 	kept      = 50  // entries behind a snapshot
 
-	mostAtOnce = 100 // entries; mostly far less
+	mostAtOnce = 100 // entries; mostly far fewer
 )
 
-// step appends, and now and then writes a term or a snapshot, and says then what is durable.
+// step appends, sometimes writes a term or a snapshot, and then reports the durable index.
 func (p *playing) step() error {
 	before := p.last
 	n := uint64(1 + p.rand.IntN(1+p.rand.IntN(mostAtOnce)))
@@ -159,7 +159,7 @@ func (p *playing) snapshot() (index uint64, err error) {
 	return strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
 }
 
-// compact writes a snapshot, and then drops the log before it.
+// compact writes a snapshot and then cuts the log before it.
 func (p *playing) compact() error {
 	path := filepath.Join(p.dir, "snapshot")
 	if err := writeDurably(path, strconv.FormatUint(p.last, 10)); err != nil {

@@ -32,8 +32,8 @@ func (c counted) Persist(sink raft.SnapshotSink) error {
 
 func (counted) Release() {}
 
-// TestRaftRuns: a group of one starts from what Open returns, cuts its log behind a snapshot, and finds all of it
-// again.
+// TestRaftRuns runs a group of one on the stores of Open: it starts, cuts its log behind a snapshot, and finds all
+// entries again.
 func TestRaftRuns(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind Kind) {
 		dir := t.TempDir()
@@ -51,7 +51,8 @@ func TestRaftRuns(t *testing.T) {
 	})
 }
 
-// live runs the group for a while: each life finds what the earlier ones applied, and applies a hundred more.
+// live runs the group for a while. Each life finds the entries that the earlier ones applied, and applies a hundred
+// more.
 func live(t *testing.T, s *Stores, snaps raft.SnapshotStore, life int) {
 	t.Helper()
 	cfg := raft.DefaultConfig()

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// recoverSegments checks every segment in dir and brings the newest one into a state that raft-wal recovers from.
+// recoverSegments checks every segment in dir and repairs the newest one so that raft-wal can recover it.
 func recoverSegments(dir string, meta types.MetaStore) error {
 	state, err := meta.Load(dir)
 	if err != nil {
@@ -29,8 +29,8 @@ func recoverSegments(dir string, meta types.MetaStore) error {
 	return nil
 }
 
-// checkSealed reads a sealed segment through. One whose tail was cut while it was the newest has no index, and may hold
-// more than is left of it.
+// checkSealed reads a sealed segment through. A segment whose tail was cut while it was the newest has no index, and
+// may hold more entries than count.
 func checkSealed(dir string, info types.SegmentInfo) error {
 	path := filepath.Join(dir, segment.FileName(info))
 	b, err := os.ReadFile(path)
@@ -45,7 +45,8 @@ func checkSealed(dir string, info types.SegmentInfo) error {
 	return nil
 }
 
-// recoverNewest tells torn from damaged, cuts off a torn end, and ends a rotation that was interrupted.
+// recoverNewest distinguishes a torn segment from a damaged one, cuts off a torn end, and completes an interrupted
+// rotation.
 func recoverNewest(dir string, meta types.MetaStore, state types.PersistentState) error {
 	info := state.Segments[len(state.Segments)-1]
 	path := filepath.Join(dir, segment.FileName(info))
@@ -71,7 +72,7 @@ func recoverNewest(dir string, meta types.MetaStore, state types.PersistentState
 	return meta.CommitState(rotatedState(state, s))
 }
 
-// cutTorn overwrites what a torn write has left behind, so that it can never be taken for part of a later one.
+// cutTorn overwrites the remains of a torn write with zeros, so that they are never mistaken for part of a later write.
 func cutTorn(path string, rest []byte, at int64) error {
 	n := len(rest)
 	for n > 0 && rest[n-1] == 0 {
@@ -91,7 +92,7 @@ func cutTorn(path string, rest []byte, at int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// rotatedState is what raft-wal would have recorded, had it lived: the newest segment sealed, and a next one.
+// rotatedState returns the state that raft-wal would have recorded next: the newest segment sealed, and a next one.
 func rotatedState(state types.PersistentState, s segmentScan) types.PersistentState {
 	segments := append([]types.SegmentInfo(nil), state.Segments...)
 	sealed := &segments[len(segments)-1]

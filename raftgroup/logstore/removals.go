@@ -8,20 +8,20 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/awake"
 )
 
-// removals deletes segments that the log does not name any more, one after the other, beside its writes. raft-wal
-// deletes them where the last reader lets go of them, which is the goroutine that cuts the log, an append or a reader;
-// and the first two keep the log locked. A cut after a snapshot is of eight segments and more.
+// removals deletes segments that the log no longer names, one after the other, beside the log's writes. raft-wal itself
+// deletes a segment where its last reader leaves it: the goroutine that cuts the log, an append or a reader. The first
+// two keep the log locked. A cut after a snapshot deletes eight segments and more.
 //
-// Segments that are left when the process ends are deleted by raft-wal when it opens the log.
+// raft-wal deletes the segments left at the end of the process when it opens the log.
 type removals struct {
 	guard *guard
 
 	mu      sync.Mutex
 	waiting []func() error
-	worker  chan struct{} // closed when the worker has ended; nil: there is none
+	worker  chan struct{} // closed when the worker has ended; nil: no worker
 }
 
-// longestRest is how long the disk is left to others at most between two deletions.
+// longestRest is the longest pause between two deletions, in which other writes have the disk.
 const longestRest = 200 * time.Millisecond
 
 func (r *removals) add(remove func() error) {
@@ -34,8 +34,8 @@ func (r *removals) add(remove func() error) {
 	}
 }
 
-// work deletes the waiting segments, and rests after each twice as long as that took. Once a write has failed, or the
-// stores are closed, the guard lets no deletion through.
+// work deletes the waiting segments, and rests after each for twice its duration. The guard admits no deletion after a
+// failed write or a close.
 func (r *removals) work() {
 	for {
 		remove := r.next()
@@ -71,7 +71,7 @@ func (r *removals) rest(d time.Duration) {
 	}
 }
 
-// wait returns when nothing is being deleted, or with an error if a deletion hangs. The guard must be shut.
+// wait waits for the deletion under way, and returns an error if it hangs. The guard must be shut.
 func (r *removals) wait() error {
 	r.mu.Lock()
 	worker := r.worker

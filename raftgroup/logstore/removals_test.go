@@ -9,11 +9,11 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// slowRemoval holds deletions back until it is told to let them go.
+// slowRemoval delays deletions until the test allows them.
 type slowRemoval struct {
 	types.SegmentFiler
-	begun chan struct{} // gets a token for each
-	allow chan struct{} // closed: they may end
+	begun chan struct{} // gets a token for each deletion
+	allow chan struct{} // closed: deletions may end
 }
 
 func (f slowRemoval) Delete(base, id uint64) error {
@@ -22,8 +22,8 @@ func (f slowRemoval) Delete(base, id uint64) error {
 	return f.SegmentFiler.Delete(base, id)
 }
 
-// However long the disk takes to delete a segment, the log that was cut is written on, and closed only when nothing is
-// being deleted any more.
+// TestNobodyWaitsForDeletions checks that a cut log accepts writes however long the disk takes to delete segments, and
+// that Close waits for the deletion under way.
 func TestNobodyWaitsForDeletions(t *testing.T) {
 	slow := slowRemoval{begun: make(chan struct{}, 100), allow: make(chan struct{})}
 	cfg := Config{Dir: t.TempDir(), wrapFiler: func(f types.SegmentFiler) types.SegmentFiler {
@@ -66,7 +66,7 @@ func TestNobodyWaitsForDeletions(t *testing.T) {
 	if err := <-closed; err != nil {
 		t.Fatal(err)
 	}
-	// What was not deleted is when the log is opened again.
+	// The segments left are deleted when the log is opened again.
 	cfg.wrapFiler, cfg.SnapshotIndex = nil, 700
 	s = mustOpen(t, cfg)
 	if err := s.inner.(*walLog).filer.removals.wait(); err != nil {
@@ -78,7 +78,7 @@ func TestNobodyWaitsForDeletions(t *testing.T) {
 	mustHold(t, s.Log(), 701, 1100, 1)
 }
 
-// Who closes the log does not wait for ever for a disk that hangs.
+// TestHungDeletion checks that Close does not wait for ever for a hung disk.
 func TestHungDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuard(DefaultWriteTimeout, noFatal(t))

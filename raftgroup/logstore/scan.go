@@ -5,9 +5,9 @@ import (
 	"hash/crc32"
 )
 
-// A raft-wal segment is a header of 32 bytes and then frames: a header of 8 bytes, the payload, and padding to 8 bytes.
-// A frame holds an entry, the segment's index (which seals it), or a commit, which ends a batch and has the CRC-32C of
-// everything since the commit before, the segment's header included.
+// A raft-wal segment is a header of 32 bytes and then frames. A frame is a header of 8 bytes, the payload, and padding
+// to 8 bytes. It holds an entry, the segment's index (which seals it), or a commit. A commit ends a batch and has the
+// CRC-32C of all bytes since the commit before, the segment's header included.
 const (
 	segmentHeaderLen = 32
 	frameHeaderLen   = 8
@@ -17,17 +17,17 @@ const (
 	frameCommit = 3
 )
 
-// segmentScan says how far a segment holds together.
+// segmentScan describes the intact part of a segment.
 type segmentScan struct {
-	entries    uint64 // in whole batches
-	indexStart uint64 // where the array of offsets begins; 0: not sealed
-	end        int    // behind the last whole batch; 0: there is none
+	entries    uint64 // number of entries in whole batches
+	indexStart uint64 // offset of the array of offsets; 0: not sealed
+	end        int    // offset behind the last whole batch; 0: no batch
 }
 
 func (s segmentScan) sealed() bool { return s.indexStart > 0 }
 
-// scanSegment reads whole batches from the start of a segment and stops at the first that is not as it was written, or
-// at the seal.
+// scanSegment reads whole batches from the start of a segment. It stops at the first damaged or torn one, or at the
+// seal.
 func scanSegment(b []byte) segmentScan {
 	var done, next segmentScan
 	for off := segmentHeaderLen; ; {
@@ -56,12 +56,12 @@ func scanSegment(b []byte) segmentScan {
 
 type frame struct {
 	typ     byte
-	value   uint32 // the payload's length; of a commit, the checksum
+	value   uint32 // length of the payload; in a commit, the checksum
 	payload []byte
-	end     int // the offset of the next frame
+	end     int // offset of the next frame
 }
 
-// frameAt reads the frame at off; false if there is none, or not all of it.
+// frameAt reads the frame at off. It returns false if there is no whole frame.
 func frameAt(b []byte, off int) (frame, bool) {
 	if off+frameHeaderLen > len(b) {
 		return frame{}, false
@@ -84,12 +84,12 @@ func frameAt(b []byte, off int) (frame, bool) {
 	return f, true
 }
 
-// farthest is how far beyond the last readable entry a lost one is looked for, in entries. A segment cannot hold more:
-// an empty entry takes some 40 bytes.
+// farthest is how many entries beyond the last readable one lostEntry searches. A segment cannot hold more: an empty
+// entry takes some 40 bytes.
 const farthest = 1 << 20
 
-// lostEntry looks behind the last whole batch of a segment for an intact entry that was written when the log was
-// durable beyond `last`. If there is one, durable entries cannot be read any more: the segment is damaged, not torn.
+// lostEntry searches behind the last whole batch of a segment for an intact entry that was written when the log was
+// durable beyond `last`. Such an entry proves that durable entries are unreadable: the segment is damaged, not torn.
 func lostEntry(rest []byte, last uint64) (index uint64, found bool) {
 	for off := 0; off+frameHeaderLen <= len(rest); off += 8 {
 		if rest[off] != frameEntry {

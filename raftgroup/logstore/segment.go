@@ -6,16 +6,16 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// segmentWriter sees an append find its segment sealed, and from then on reads it by the index in its file. raft-wal
-// goes on to read a sealed segment through its writer, until the process ends or the segment is deleted, and a writer
-// holds a table of 128 KiB and the buffer of its largest append: over the segments of a dozen groups that came to tens
-// of megabytes.
+// segmentWriter notices that its segment is sealed, and from then on reads the segment by the index in its file.
+// raft-wal would read a sealed segment through its writer until the process ends or the segment is deleted. A writer
+// holds a table of 128 KiB and the buffer of its largest append, which came to tens of megabytes over the segments of a
+// dozen groups.
 type segmentWriter struct {
 	filer *guardedFiler
 	info  types.SegmentInfo
 
-	mu     sync.RWMutex        // held while the segment is read: writer and reader are closed beside that
-	writer types.SegmentWriter // nil once reader is there
+	mu     sync.RWMutex        // held during reads: writer and reader may be closed at the same time
+	writer types.SegmentWriter // nil once reader is set
 	reader types.SegmentReader // of the sealed segment
 }
 
@@ -30,7 +30,7 @@ func (w *segmentWriter) Append(entries []types.LogEntry) error {
 	return w.writer.Append(entries)
 }
 
-// Sealed is called after each append.
+// Sealed reports whether the segment is sealed. raft-wal calls it after each append.
 func (w *segmentWriter) Sealed() (bool, uint64, error) {
 	if w.writer == nil {
 		w.filer.rotates()
@@ -44,7 +44,7 @@ func (w *segmentWriter) Sealed() (bool, uint64, error) {
 	return sealed, start, err
 }
 
-// readByIndex changes the writer for a reader. If there can be none, the writer reads on.
+// readByIndex replaces the writer by a reader. If the reader cannot be opened, the writer stays.
 func (w *segmentWriter) readByIndex(start uint64) {
 	info := w.info
 	info.IndexStart, info.MaxIndex = start, w.writer.LastIndex()
@@ -56,7 +56,7 @@ func (w *segmentWriter) readByIndex(start uint64) {
 	writer := w.writer
 	w.writer, w.reader, w.info = nil, reader, info
 	w.mu.Unlock()
-	_ = writer.Close() // all that was written is synced
+	_ = writer.Close() // all written bytes are synced
 }
 
 func (w *segmentWriter) ForceSeal() (uint64, error) {

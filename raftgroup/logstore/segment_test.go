@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// countedWriters counts the writers that are open.
+// countedWriters counts the open writers.
 type countedWriters struct {
 	types.SegmentFiler
 	open *atomic.Int64
@@ -41,7 +41,8 @@ func (w countedWriter) Close() error {
 	return w.SegmentWriter.Close()
 }
 
-// A segment that is sealed is read without its writer, whatever is cut, and while it is being sealed.
+// TestSealedSegmentsNeedNoWriter checks that a sealed segment is read without its writer, whatever is cut, and even
+// while it is being sealed.
 func TestSealedSegmentsNeedNoWriter(t *testing.T) {
 	var open atomic.Int64
 	cfg := Config{Dir: t.TempDir(), wrapFiler: func(f types.SegmentFiler) types.SegmentFiler {

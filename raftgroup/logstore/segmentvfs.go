@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/journal"
 )
 
-// segmentVFS is where the log's segments lie.
+// segmentVFS returns the file system of the log's segments.
 func segmentVFS(j *journal.Journal) types.VFS {
 	files := lazilyDeleted{fs.New()}
 	if j == nil {
@@ -20,7 +20,7 @@ func segmentVFS(j *journal.Journal) types.VFS {
 	return journalled{files, j}
 }
 
-// journalled has appends made durable by the node's journal.
+// journalled makes appends durable through the node's journal.
 type journalled struct {
 	types.VFS
 	journal *journal.Journal
@@ -50,9 +50,9 @@ func (v journalled) share(f types.WritableFile, dir, name string, isNew bool) (t
 	return shared, nil
 }
 
-// lazilyDeleted deletes a segment without syncing its folder, for which the file system would commit its journal, and
-// everybody's next fsync wait. Should the file be there again after a power loss, raft-wal deletes it when it opens the
-// log, whose record of its segments is on the disk before any of them is deleted.
+// lazilyDeleted deletes a segment without syncing its folder. Such a sync would commit the file system's journal and
+// delay every fsync on it. If the file is back after a power loss, raft-wal deletes it when it opens the log. The log's
+// record of its segments is on the disk before any of them is deleted.
 type lazilyDeleted struct{ types.VFS }
 
 func (lazilyDeleted) Delete(dir, name string) error { return os.Remove(filepath.Join(dir, name)) }

@@ -12,7 +12,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
-// Stores is a group's open folder.
+// Stores holds a group's open folder.
 type Stores struct {
 	folder  folder
 	guard   *guard
@@ -23,17 +23,18 @@ type Stores struct {
 	votes   *guardedStable
 	metrics *metrics
 
-	configuration raft.Configuration // the last in the log when it was opened,
-	configured    uint64             // and its index; 0: there was none
+	configuration raft.Configuration // the last configuration in the log at Open
+	configured    uint64             // index of that configuration; 0: none
 
 	closing  sync.Once
 	closeErr error
 }
 
-// Open opens the group's folder, making what a new group needs, and returns stores that raft.NewRaft can start from.
+// Open opens the group's folder, with the files that a new group needs, and returns stores that raft.NewRaft can start
+// from.
 //
 // Its errors wrap ErrLostLog, ErrDamaged, ErrInUse or ErrKindMismatch where they apply. No error of Open calls
-// Config.Fatal, and none changes the folder for the worse: with the cause removed, Open can be tried again.
+// Config.Fatal, and none makes the folder worse: Open can be tried again once the cause is removed.
 func Open(cfg Config) (*Stores, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -42,14 +43,14 @@ func Open(cfg Config) (*Stores, error) {
 	s := &Stores{folder: folder(cfg.Dir), guard: newGuard(cfg.WriteTimeout, cfg.Fatal)}
 	if err := s.open(cfg); err != nil {
 		if s.lock != nil && !refusal(err) {
-			doubt(s.lock) // perhaps it was a write
+			doubt(s.lock) // the failure may have been a write
 		}
 		return nil, errors.Join(fmt.Errorf("log store: %w", err), s.Close())
 	}
 	return s, nil
 }
 
-// refusal reports whether Open refused the content of the folder, so that no write can have failed.
+// refusal reports whether Open refused the folder's content, so that no write can have failed.
 func refusal(err error) bool {
 	for _, known := range []error{ErrLostLog, ErrDamaged, ErrInUse, ErrKindMismatch} {
 		if errors.Is(err, known) {
@@ -106,14 +107,14 @@ func openLog(f folder, cfg Config, g *guard) (backend, error) {
 	if cfg.Kind == BoltDB {
 		store, err := openBolt(f.bolt())
 		if err != nil {
-			return nil, err // not a nil *BoltStore in an interface
+			return nil, err // returning store would make a non-nil interface of a nil *BoltStore
 		}
 		return store, nil
 	}
 	if err := durable.MakeDir(f.wal()); err != nil {
 		return nil, err
 	}
-	if cfg.Journal != nil { // it may know of files of these names that were here before
+	if cfg.Journal != nil { // the journal may hold writes to earlier files of these names
 		if err := cfg.Journal.Forget(f.wal()); err != nil {
 			return nil, err
 		}
@@ -125,26 +126,26 @@ func openLog(f folder, cfg Config, g *guard) (backend, error) {
 	return log, nil
 }
 
-// Log is the group's log. It is a raft.MonotonicLogStore; wrap it only in what forwards that, as logcache does.
+// Log returns the group's log. It is a raft.MonotonicLogStore; a wrapper must forward that, as logcache does.
 func (s *Stores) Log() raft.LogStore { return s.log }
 
-// Stable holds the group's term and vote.
+// Stable returns the store of the group's term and vote.
 func (s *Stores) Stable() raft.StableStore { return s.votes }
 
-// Configuration is the last one that the log held when it was opened, and its index; 0: none.
+// Configuration returns the last configuration in the log at Open, and its index; 0: none.
 func (s *Stores) Configuration() (raft.Configuration, uint64) { return s.configuration, s.configured }
 
-// Bytes is how many bytes of entries were appended since Open, their overhead on disk roughly included. It only rises:
-// take a snapshot when it has risen far enough.
+// Bytes returns the bytes of entries appended since Open, with their approximate overhead on disk. It only rises. The
+// caller takes a snapshot when it has risen far enough.
 func (s *Stores) Bytes() uint64 { return s.log.bytes.Load() }
 
-// DiskBytes is how many bytes the folder's files take, segments that are allocated ahead included and whatever else
-// lies right in the folder; snapshots lie in a folder of their own. Bolt files never shrink.
+// DiskBytes returns the bytes of all files directly in the folder and in its wal folder, segments allocated ahead
+// included. Snapshots lie in a folder of their own. Bolt files never shrink.
 func (s *Stores) DiskBytes() (int64, error) { return s.folder.size() }
 
-// Close closes everything and gives the folder free. Call it after raft's shutdown has ended; a write that is under
-// way is waited for. Later writes fail with ErrClosed. It may be called again. Under a write that hangs nothing can
-// be closed: then the folder stays locked, and the error says so.
+// Close closes the stores and releases the folder. The caller calls it after Raft's shutdown; a repeated call does
+// nothing more. Close waits for the write under way. Later writes fail with ErrClosed. While a write hangs, the files
+// cannot be closed: the folder stays locked, and the error says so.
 func (s *Stores) Close() error {
 	s.closing.Do(func() { s.closeErr = s.close() })
 	return s.closeErr

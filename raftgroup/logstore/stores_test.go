@@ -36,7 +36,7 @@ func TestOpenRefusesBadConfig(t *testing.T) {
 	}
 }
 
-// Raft empties a log of either kind for a snapshot, also through the cache.
+// TestLogIsMonotonic checks that Raft empties a log of either kind for a snapshot, through the cache, too.
 func TestLogIsMonotonic(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind Kind) {
 		cache := logcache.New(mustOpen(t, Config{Dir: t.TempDir(), Kind: kind}).Log(), 1<<10)
@@ -125,7 +125,7 @@ func TestSecondOpenIsRefused(t *testing.T) {
 		if _, err := Open(cfg); !errors.Is(err, ErrInUse) {
 			t.Fatalf("second Open: %v", err)
 		}
-		mustStore(t, s, entries(1, 3, 1)) // the refused one has taken nothing away
+		mustStore(t, s, entries(1, 3, 1)) // the refused one has changed nothing
 		mustClose(t, s)
 		mustHold(t, mustOpen(t, cfg).Log(), 1, 3, 1)
 	})
@@ -200,7 +200,8 @@ func TestSegmentsAreSmall(t *testing.T) {
 	}
 }
 
-// The lock holds by itself: bbolt's own would not keep two processes from making the first files side by side.
+// TestLockFile checks the lock alone: bbolt's own lock would not keep two processes from making the first files side by
+// side.
 func TestLockFile(t *testing.T) {
 	path := folder(t.TempDir()).lock()
 	f, err := lockFile(path)

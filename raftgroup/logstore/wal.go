@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// walLog is a raft-wal log with its own meta database. Writes come one at a time; the guard sees to it.
+// walLog is a raft-wal log with its own meta database. The guard admits one write at a time.
 type walLog struct {
 	*wal.WAL
 	meta  *guardedMeta
@@ -21,7 +21,7 @@ type walLog struct {
 	codec *codec
 }
 
-// openWAL opens the log in dir, which must exist, after cutting off what a crash has left half done.
+// openWAL opens the log in dir, which must exist, after it has repaired the remains of a crash.
 func openWAL(dir string, cfg Config, g *guard) (*walLog, error) {
 	meta := &guardedMeta{MetaStore: &metadb.BoltMetaDB{}, guard: g}
 	var l *walLog
@@ -38,7 +38,7 @@ func openWAL(dir string, cfg Config, g *guard) (*walLog, error) {
 	return l, nil
 }
 
-// checkMeta reads the meta database through, if there is one: it is a bolt file like the others.
+// checkMeta checks all pages of the meta database, if it exists: it is a bolt file like the others.
 func checkMeta(dir string) error {
 	path := filepath.Join(dir, metadb.FileName)
 	exists, err := fileExists(path)
@@ -69,7 +69,7 @@ func openSegments(dir string, cfg Config, g *guard, meta *guardedMeta) (*walLog,
 	return &walLog{WAL: w, meta: meta, filer: filer, codec: c}, nil
 }
 
-// damagedIfCorrupt gives raft-wal's own finding our name.
+// damagedIfCorrupt wraps raft-wal's ErrCorrupt in ErrDamaged.
 func damagedIfCorrupt(err error) error {
 	if errors.Is(err, types.ErrCorrupt) && !errors.Is(err, ErrDamaged) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -77,7 +77,7 @@ func damagedIfCorrupt(err error) error {
 	return err
 }
 
-// StoreLogs records the index that is durable now in each entry, before it writes them.
+// StoreLogs writes entries, each with the index that is durable before this write.
 func (l *walLog) StoreLogs(entries []*raft.Log) error {
 	last, err := l.LastIndex()
 	if err != nil {
@@ -89,7 +89,7 @@ func (l *walLog) StoreLogs(entries []*raft.Log) error {
 
 func (l *walLog) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
 
-// GetLog does not find deleted entries: raft-wal still answers from the newest segment after its head was cut.
+// GetLog hides deleted entries: raft-wal still finds them in the newest segment after its head was cut.
 func (l *walLog) GetLog(index uint64, entry *raft.Log) error {
 	first, err := l.FirstIndex()
 	if err != nil {
@@ -101,8 +101,8 @@ func (l *walLog) GetLog(index uint64, entry *raft.Log) error {
 	return l.WAL.GetLog(index, entry)
 }
 
-// DeleteRange lets a rotation that the last append began end first: raft-wal would run it on whatever segment is the
-// newest by then.
+// DeleteRange first waits for the rotation that the last append began. raft-wal would otherwise run it on the segment
+// that is the newest by then.
 func (l *walLog) DeleteRange(first, last uint64) error {
 	if err := l.filer.awaitRotation(); err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 )
 
-// A log that was cut in the middle of its newest segment must be readable after a restart (raft-wal issue 31).
+// TestCutTailSurvivesRestart checks that a log that was cut in the middle of its newest segment is readable after a
+// restart (raft-wal issue 31).
 func TestCutTailSurvivesRestart(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, Config{Dir: dir})
@@ -26,7 +27,8 @@ func TestCutTailSurvivesRestart(t *testing.T) {
 	mustHold(t, mustOpen(t, Config{Dir: dir}).Log(), 1, 20, 1)
 }
 
-// raft-wal still finds what was cut from the head of its newest segment.
+// TestCutHeadOfNewestSegmentIsNotFound checks that entries cut from the head of the newest segment are not found.
+// raft-wal itself still finds them.
 func TestCutHeadOfNewestSegmentIsNotFound(t *testing.T) {
 	s := mustOpen(t, Config{Dir: t.TempDir()})
 	mustStore(t, s, entries(1, 7, 1))
@@ -37,7 +39,7 @@ func TestCutHeadOfNewestSegmentIsNotFound(t *testing.T) {
 }
 
 // unrotated makes a folder as a crash leaves it between the append that seals a segment and the record of the rotation.
-// It returns how many entries the log holds and how many the last append had.
+// It returns the number of entries in the log and in the last append.
 func unrotated(t *testing.T, dir string) (last, batch uint64) {
 	t.Helper()
 	meta := filepath.Join(dir, "wal", "wal-meta.db")
@@ -79,7 +81,7 @@ func TestInterruptedRotationIsFinished(t *testing.T) {
 	mustHold(t, mustOpen(t, Config{Dir: dir}).Log(), 1, last+200, 1)
 }
 
-// A torn write of the batch that seals a segment is a torn write like any other.
+// TestTornSealIsCutOff checks that a torn write of the batch that seals a segment is cut off like any other.
 func TestTornSealIsCutOff(t *testing.T) {
 	damages := map[string]func(b []byte, scan segmentScan){
 		"commit frame lost":   func(b []byte, s segmentScan) { clear(b[s.end-frameHeaderLen : s.end]) },
@@ -104,7 +106,8 @@ func TestTornSealIsCutOff(t *testing.T) {
 	}
 }
 
-// A deletion of everything, right after the append that sealed a segment, must not meet that segment's rotation.
+// TestDeletionWaitsForRotation checks that a deletion of all entries, right after the append that sealed a segment,
+// does not meet that segment's rotation.
 func TestDeletionWaitsForRotation(t *testing.T) {
 	s := mustOpen(t, Config{Dir: t.TempDir(), segmentSize: 1024})
 	var last uint64
@@ -120,7 +123,7 @@ func TestDeletionWaitsForRotation(t *testing.T) {
 	mustHold(t, s.Log(), last+1, last+10, 1)
 }
 
-// faultyFiler fails what is told to fail.
+// faultyFiler fails the operations that the test selects.
 type faultyFiler struct {
 	types.SegmentFiler
 	create, remove atomic.Bool
@@ -140,7 +143,8 @@ func (f *faultyFiler) Delete(base, id uint64) error {
 	return f.SegmentFiler.Delete(base, id)
 }
 
-// What fails in the background, where raft-wal would only log it, ends the process without waiting for the next write.
+// TestBackgroundFailureIsFatal checks that a failure in the background, which raft-wal would only log, ends the process
+// without waiting for the next write.
 func TestBackgroundFailureIsFatal(t *testing.T) {
 	for _, name := range []string{"rotation", "deletion"} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +155,7 @@ func TestBackgroundFailureIsFatal(t *testing.T) {
 			}})
 			faulty.create.Store(name == "rotation")
 			faulty.remove.Store(name == "deletion")
-			// Fills the first segment. If the rotation fails at once, the append says so too.
+			// The append fills the first segment. If the rotation fails at once, the append returns the error, too.
 			if err := s.Log().StoreLogs(entries(1, 200, 1)); err != nil && name == "deletion" {
 				t.Fatal(err)
 			}
@@ -177,7 +181,8 @@ func TestBackgroundFailureIsFatal(t *testing.T) {
 	}
 }
 
-// A failure in Open is returned, even where raft-wal swallows it, and is not fatal.
+// TestFailureWhileOpeningIsReturned checks that Open returns a failure that raft-wal swallows, and that it is not
+// fatal.
 func TestFailureWhileOpeningIsReturned(t *testing.T) {
 	rec := newRecorder()
 	_, err := Open(testConfig(t, Config{Dir: t.TempDir(), Fatal: rec.fatal,

@@ -38,7 +38,8 @@ func made(t *testing.T, o Owner) Config {
 	return cfg
 }
 
-// Each part of a folder that is exchanged for another owner's is noticed, and so is one that has lost its mark.
+// TestExchangedParts checks that Open notices each part of a folder that was exchanged for another owner's, or has lost
+// its mark.
 func TestExchangedParts(t *testing.T) {
 	others := map[string]Owner{
 		"another group's":   {Cluster: "c", Node: "n", Group: 2},

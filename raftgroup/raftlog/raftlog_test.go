@@ -30,7 +30,8 @@ func TestLevelsAndArguments(t *testing.T) {
 	}
 }
 
-// A dead peer is told of once in a while, with how often, and each peer by itself.
+// TestRepeatsAreCounted checks that a dead peer is logged now and then, with the number of repeats, and each peer by
+// itself.
 func TestRepeatsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

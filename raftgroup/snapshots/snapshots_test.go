@@ -19,7 +19,7 @@ func take(t *testing.T, store *Store, index uint64) (id string) {
 	return takeIn(t, store, index, 1)
 }
 
-// takeIn makes one of a term: two of the same term and index in one millisecond have the same name.
+// takeIn takes a snapshot in a term. Two of the same term and index in one millisecond would have the same name.
 func takeIn(t *testing.T, store *Store, index, term uint64) (id string) {
 	t.Helper()
 	sink, err := store.Create(raft.SnapshotVersionMax, index, term, raft.Configuration{}, 0, nil)
@@ -35,7 +35,8 @@ func takeIn(t *testing.T, store *Store, index, term uint64) (id string) {
 	return sink.ID()
 }
 
-// The newest one that is whole counts; that there are some and none is whole is an error.
+// TestNewest checks that the newest whole snapshot counts, and that it is an error if snapshots exist and none is
+// whole.
 func TestNewest(t *testing.T) {
 	dir := t.TempDir()
 	store, err := Open(dir, 2, quiet)
@@ -66,8 +67,8 @@ func maim(t *testing.T, dir, id string) {
 	}
 }
 
-// Sync brings to the disk the file that Raft's store is writing: if that library moves it, snapshots must fail and not
-// quietly go back to one sync at the end.
+// TestSync checks that Sync syncs the file that Raft's store is writing. If that library moves the file, snapshots must
+// fail rather than quietly sync once at the end.
 func TestSync(t *testing.T) {
 	dir := t.TempDir()
 	store, err := Open(dir, 2, quiet)
@@ -90,7 +91,8 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// What was being written is removed by the next process, and nothing else is. Who only looks removes nothing.
+// TestUnfinishedSnapshotsAreRemoved checks that the next process removes only unfinished snapshots, and that Inspect
+// removes none.
 func TestUnfinishedSnapshotsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	store, err := Open(dir, 2, quiet)
@@ -98,7 +100,7 @@ func TestUnfinishedSnapshotsAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := take(t, store, 3)
-	if _, err := store.Create(raft.SnapshotVersionMax, 9, 1, raft.Configuration{}, 0, nil); err != nil { // and no end
+	if _, err := store.Create(raft.SnapshotVersionMax, 9, 1, raft.Configuration{}, 0, nil); err != nil { // never closed
 		t.Fatal(err)
 	}
 	left := func() (names []string) {
@@ -119,7 +121,8 @@ func TestUnfinishedSnapshotsAreRemoved(t *testing.T) {
 	}
 }
 
-// A snapshot is closed when the names of its files are on the disk; if they cannot be brought there, it is not.
+// TestSnapshotsFolderIsSynced checks that a snapshot closes once the names of its files are on the disk, and fails to
+// close if they cannot be synced.
 func TestSnapshotsFolderIsSynced(t *testing.T) {
 	store, err := Open(t.TempDir(), 2, quiet)
 	if err != nil {
@@ -140,7 +143,8 @@ func TestSnapshotsFolderIsSynced(t *testing.T) {
 	}
 }
 
-// One that is older than another by the time that it is whole is none: Raft would go on from it.
+// TestOlderSnapshotIsNone checks that a snapshot that is older than another one at its end is dropped, because Raft
+// would continue from it.
 func TestOlderSnapshotIsNone(t *testing.T) {
 	store, err := Open(t.TempDir(), 2, quiet)
 	if err != nil {
