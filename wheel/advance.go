@@ -1,9 +1,9 @@
 package wheel
 
-// Advance moves the position to an instant in Unix milliseconds and pops what is due by then, in the order of (due,
-// seq): it appends at most limit handles to dst and unlinks them. If more are due, it pops exactly limit, leaves the
-// position where it was and reports more. The position never goes back: Advance to an earlier instant only pops what
-// was inserted behind the position and is due by that instant.
+// Advance moves the position to an instant in Unix milliseconds and pops the nodes due by then, in the order of (due,
+// seq). It appends at most limit handles to dst and unlinks them. If more are due, it pops exactly limit, leaves the
+// position unchanged and returns more. The position never goes back: an Advance to an earlier instant only pops nodes
+// that were inserted behind the position and are due by that instant.
 func (w *Wheel) Advance(to int64, limit int, dst []Handle) (fired []Handle, more bool) {
 	a := advance{Wheel: w, to: to, fired: dst, room: limit}
 	for a.room > 0 {
@@ -21,23 +21,23 @@ func (w *Wheel) Advance(to int64, limit int, dst []Handle) (fired []Handle, more
 	return a.fired, more
 }
 
-// arrive ends an Advance that left nothing due.
+// arrive ends an Advance that left no due node.
 func (w *Wheel) arrive(to int64) {
 	w.position = max(w.position, to)
 	w.target = w.position
 	w.slots.moveTo(after(to))
 }
 
-// advance is one call of Advance.
+// advance is the state of one call of Advance.
 type advance struct {
 	*Wheel
 	to    int64
 	fired []Handle
-	room  int // how many may still be popped
-	moved int // nodes gathered and cascaded: work that this call need not do ahead as well
+	room  int // number of nodes that may still be popped
+	moved int // nodes gathered and cascaded: moves that count against the look-ahead of this call
 }
 
-// step pops something, or opens the front so that the next step can. It returns false if nothing is left to do.
+// step pops nodes, or opens the front for the next step. It returns false if no due node is left.
 func (a *advance) step() bool {
 	front := a.slots.front()
 	top, ok := a.top()
@@ -55,7 +55,7 @@ func (a *advance) step() bool {
 	return true
 }
 
-// popBeside pops from run and heap what is due by last.
+// popBeside pops the nodes of run and heap that are due by last.
 func (a *advance) popBeside(last int64) bool {
 	for a.room > 0 {
 		fromRun, ok := a.run.min()
@@ -80,8 +80,8 @@ func (a *advance) fire(h Handle) {
 	a.room--
 }
 
-// openSlot takes nodes out of the front, whose bound has been reached. tied: something beside the slots is due just
-// then, so that seq has to decide.
+// openSlot removes nodes from the front, whose bound is due. tied means that the run or the heap has a node of the same
+// due, so that seq decides the order.
 func (a *advance) openSlot(i int, tied bool) {
 	first, last := a.slots.span(i)
 	a.slots.moveTo(first)
@@ -98,21 +98,22 @@ func (a *advance) openSlot(i int, tied bool) {
 	}
 }
 
-// pass moves the cursor past what was gathered, so that the heap, not another gathering, takes later inserts amid it.
+// pass moves the cursor past the gathered span, so that later inserts into it go to the heap and not to another
+// gathering.
 func (a *advance) pass(last int64) {
 	if front := a.slots.front(); front == outside || a.slots.slot[front].min > last {
 		a.slots.moveTo(after(last))
 	}
 }
 
-// emptyBelow tells whether no lower level has a node. Then none can be due amid those of the front.
+// emptyBelow reports whether no lower level has a node. Then no node of a lower level is due amid those of the front.
 func (s *slots) emptyBelow(level int) bool {
 	lower := uint32(1)<<level - 1
 	return s.busy&(lower|lower<<levels) == 0
 }
 
-// fireInOrder pops from the head of a slot of level 0 whose nodes are in the order of seq. Those that were
-// rescheduled to later move on.
+// fireInOrder pops from the head of a slot of level 0 whose nodes are in the order of seq. Nodes rescheduled to a later
+// due move on.
 func (a *advance) fireInOrder(i int) {
 	c := &a.slots.slot[i]
 	h, taken := c.head, 0
@@ -130,8 +131,8 @@ func (a *advance) fireInOrder(i int) {
 	a.slots.cut(a.nodes, i, h, taken)
 }
 
-// gather empties a slot into the run. Nodes that were rescheduled to after its span move on. It walks the list from
-// both ends at once, so that cache misses overlap: they are most of what a fire costs when millions are due.
+// gather empties a slot into the run. Nodes rescheduled to after the slot's span move on. gather walks the list from
+// both ends at once, so that cache misses overlap: they are most of the cost of a fire when millions are due.
 func (a *advance) gather(i int) {
 	c := &a.slots.slot[i]
 	_, last := a.slots.span(i)
@@ -162,7 +163,7 @@ func (a *advance) gather(i int) {
 	a.run.add(n, levelOf(i))
 }
 
-// collect marks a node for the run, or moves it on.
+// collect marks a node for the run, or moves it on if it is due after last.
 func (a *advance) collect(h Handle, n *Node, last int64) bool {
 	if n.due > last {
 		a.put(h, n, a.slots.open)

@@ -11,10 +11,10 @@ import (
 
 const (
 	horizon = 48 * hour
-	batch   = 64 // operations that a log entry might bring at once
+	batch   = 64 // operations that one log entry might bring
 )
 
-// population is how many are pending: a million, or what WHEEL_BENCH_TASKS says.
+// population returns the number of pending tasks: WHEEL_BENCH_TASKS, or a million.
 func population(b *testing.B) int {
 	s := os.Getenv("WHEEL_BENCH_TASKS")
 	if s == "" {
@@ -30,7 +30,7 @@ func population(b *testing.B) int {
 type peer struct {
 	name  string
 	make  func(capacity int) queue
-	timed bool // by a clock of its own
+	timed bool // fires by a clock of its own
 }
 
 var peers = []peer{
@@ -53,7 +53,7 @@ func forEach(b *testing.B, fires bool, f func(b *testing.B, q queue, n int, rand
 	}
 }
 
-// filled has n pending, due within span ms after first, and room for as many more.
+// filled returns a queue with n tasks due within span ms after first, and with room for as many more.
 func filled(p peer, n int, first, span int64) queue {
 	random := rand.New(rand.NewPCG(1, 2))
 	q := p.make(2 * n)
@@ -131,7 +131,8 @@ func BenchmarkReschedule(b *testing.B) {
 	}
 }
 
-// BenchmarkPacedFire lets time follow the tasks: each is fired in its own millisecond and goes in again 48 hours later.
+// BenchmarkPacedFire advances the time from task to task. Each task fires in its own millisecond and is inserted again
+// 48 hours later.
 func BenchmarkPacedFire(b *testing.B) {
 	forEach(b, true, func(b *testing.B, q queue, _ int, _ *rand.Rand) {
 		b.ResetTimer()
@@ -141,7 +142,7 @@ func BenchmarkPacedFire(b *testing.B) {
 	})
 }
 
-// BenchmarkPacedStall is the same, and looks for the call that takes longest.
+// BenchmarkPacedStall is BenchmarkPacedFire and reports the longest call.
 func BenchmarkPacedStall(b *testing.B) {
 	forEach(b, true, func(b *testing.B, q queue, _ int, _ *rand.Rand) {
 		watch := newStopwatch()
@@ -165,7 +166,7 @@ func fireNext(q queue) (fired int) {
 	return fired
 }
 
-// BenchmarkCatchUp fires everything that came due meanwhile, in slices as the log's entries would.
+// BenchmarkCatchUp fires all overdue tasks, in slices as the log's entries would.
 func BenchmarkCatchUp(b *testing.B) {
 	for _, c := range []struct {
 		name        string
@@ -204,7 +205,7 @@ func catchUp(b *testing.B, p peer, first, span int64) {
 	b.ReportMetric(float64(watch.totalCPU.Nanoseconds())/float64(b.N*n), "cpu-ns/task")
 }
 
-// BenchmarkGC is one forced collection with everything pending.
+// BenchmarkGC measures one forced collection with the whole population pending.
 func BenchmarkGC(b *testing.B) {
 	forEach(b, false, func(b *testing.B, q queue, _ int, _ *rand.Rand) {
 		b.ResetTimer()
@@ -215,8 +216,8 @@ func BenchmarkGC(b *testing.B) {
 	})
 }
 
-// stopwatch keeps the longest of many spells: by the clock, and in processor time, which a busy machine does not
-// lengthen.
+// stopwatch keeps the longest of many spells, in real time and in processor time. A busy machine does not lengthen the
+// latter.
 type stopwatch struct {
 	begin, beginCPU time.Duration
 	worst, worstCPU time.Duration
@@ -224,7 +225,7 @@ type stopwatch struct {
 	epoch           time.Time
 }
 
-// newStopwatch stays with the calling goroutine's thread.
+// newStopwatch returns a stopwatch and locks the calling goroutine to its thread.
 func newStopwatch() *stopwatch {
 	runtime.LockOSThread()
 	return &stopwatch{epoch: time.Now()}

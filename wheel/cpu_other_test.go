@@ -6,5 +6,5 @@ import "time"
 
 var processStart = time.Now()
 
-// threadTime is the clock on the wall where there is no better one.
+// threadTime returns the real time, since this system has no clock for a thread.
 func threadTime() time.Duration { return time.Since(processStart) }

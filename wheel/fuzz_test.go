@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzAgainstModel reads the input as a script: one byte says what to do, the next how far, as a mantissa of three bits
-// and an exponent of five, the third with what.
+// FuzzAgainstModel reads the input as a script of three bytes a step: the operation, the distance in time (a mantissa
+// of three bits and an exponent of five), and the choice of a node.
 func FuzzAgainstModel(f *testing.F) {
 	f.Add(int64(0), false, []byte{0, 0x41, 9, 0, 0x52, 3, 4, 0x52, 9, 5, 0, 0})
 	f.Add(int64(-70), true, []byte{3, 0x63, 40, 0, 0x41, 1, 4, 0x60, 2, 1, 0x70, 3, 5, 0, 0, 6, 0, 0, 4, 0xff, 7})

@@ -1,14 +1,14 @@
 package wheel
 
-// heap is a 4-ary min-heap by (due, seq) of what the slots cannot take. Keys lie in the heap, so that sifting compares
-// without looking at nodes; each node's Next holds its index, so that it can be taken out.
+// heap is a 4-ary min-heap by (due, seq) of the nodes that no slot can take. Its items hold the keys, so that sifting
+// compares without reads of nodes. Each node's Next holds its index, so that it can be removed.
 type heap struct {
 	items []item
 }
 
 const (
 	heapArity = 4
-	heapKeep  = 1 << 14 // items; a buffer that grew beyond is given back when it falls empty
+	heapKeep  = 1 << 14 // items; a larger buffer is given back when it falls empty
 )
 
 func (p *heap) min() (item, bool) {
@@ -24,7 +24,7 @@ func (p *heap) push(nodes Nodes, it item) {
 	p.up(nodes, len(p.items)-1, it)
 }
 
-// remove takes out the item at index i. The node's place is the caller's to set.
+// remove removes the item at index i. The caller sets the node's place.
 func (p *heap) remove(nodes Nodes, i int) {
 	end := len(p.items) - 1
 	last := p.items[end]
@@ -40,7 +40,7 @@ func (p *heap) remove(nodes Nodes, i int) {
 	}
 }
 
-// up puts it at index i, or above where it belongs.
+// up puts it at index i or at an ancestor's.
 func (p *heap) up(nodes Nodes, i int, it item) {
 	for i > 0 {
 		parent := (i - 1) / heapArity
@@ -53,7 +53,7 @@ func (p *heap) up(nodes Nodes, i int, it item) {
 	p.set(nodes, i, it)
 }
 
-// down puts it at index i, or below where it belongs.
+// down puts it at index i or at a descendant's.
 func (p *heap) down(nodes Nodes, i int, it item) {
 	for {
 		child := p.leastChild(i)

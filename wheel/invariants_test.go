@@ -2,7 +2,7 @@ package wheel
 
 import "testing"
 
-// checkInvariants walks everything and compares it with what the fields promise.
+// checkInvariants walks the whole wheel and checks the invariants of its fields.
 func checkInvariants(t testing.TB, w *Wheel) {
 	t.Helper()
 	total := len(w.heap.items)

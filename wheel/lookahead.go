@@ -1,26 +1,27 @@
 package wheel
 
 // Looking ahead: a slot with more nodes than can be cascaded in one go is spread over the level below before its time
-// comes. Per level at most one window is spread ahead, that of the first slot of the level above; if an earlier one
-// becomes crowded, the ring gives its nodes back. The work is counted in nodes moved, and every call does a share of
-// it, so that no call waits long. Nothing of it shows outside.
+// comes. Per level, at most one window is spread ahead: the span of the first slot of the level above. If an earlier
+// slot becomes crowded, the ring ahead gives its nodes back. The work is counted in moved nodes. Every call does a
+// share of it, so that no call takes long. The results of calls do not depend on it.
 
 const (
-	perInsert = 2 // nodes an Insert or Reschedule moves ahead: a crowd is spread as fast as it gathers
-	perPop    = 4 // nodes an Advance moves ahead for each that it pops, in addition: a crowd pays for the next one
+	perInsert = 2 // nodes that an Insert or Reschedule moves ahead: a crowd is spread as fast as it gathers
+	perPop    = 4 // further nodes that an Advance moves ahead per popped node: a crowd pays for the next one
 )
 
-// measures bound the work of one call, in nodes.
+// measures are the limits on the work of one call, in nodes.
 type measures struct {
-	crowd  uint32 // a slot with more is spread ahead of its time
-	gather uint32 // a slot with more is not gathered and sorted in one go, unless all is due in one millisecond
-	stride int    // what one Next or Advance moves ahead at most, besides its own work
+	crowd  uint32 // a larger slot is spread ahead of its time
+	gather uint32 // a larger slot is not gathered and sorted in one go, unless all is due in one millisecond
+	stride int    // nodes that one Next or Advance moves ahead at most, besides its own work
 }
 
 func defaultMeasures() measures { return measures{crowd: 1024, gather: 16384, stride: 1024} }
 
-// contribute is the share of a call that put a node into slot i. It works on that slot's own level, not on the nearest
-// crowd: once the ring below is open for a window, all later inserts into it fall a level deeper at no cost.
+// contribute does the share of a call that put a node into slot i. It works on that slot's own level and not on the
+// nearest crowd. Once the ring below is open for a window, all later inserts into the window go one level deeper at no
+// cost.
 func (w *Wheel) contribute(i int) {
 	if i == outside || levelOf(i) == 0 {
 		return
@@ -30,7 +31,7 @@ func (w *Wheel) contribute(i int) {
 	}
 }
 
-// lookAhead moves up to budget nodes to where they will be wanted, the nearest first.
+// lookAhead moves up to budget nodes to their later slots, on the lowest levels first.
 func (w *Wheel) lookAhead(budget int) {
 	if !w.slots.unsettled {
 		return
@@ -43,7 +44,8 @@ func (w *Wheel) lookAhead(budget int) {
 	w.slots.unsettled = false
 }
 
-// prepare spreads crowded slots of a level over the level below as far as its ring ahead allows.
+// prepare spreads crowded slots of a level over the level below, as far as the ring ahead of that level allows. It
+// returns the number of nodes moved.
 func (w *Wheel) prepare(level, budget int) (moved int) {
 	for moved < budget {
 		w.slots.finish(level - 1)
@@ -60,14 +62,14 @@ func (w *Wheel) prepare(level, budget int) (moved int) {
 	return moved
 }
 
-// crowded tells whether a slot had better be spread. One that will be gathered whole need not be.
+// crowded reports whether a slot should be spread. A slot that will be gathered whole needs no spreading.
 func (w *Wheel) crowded(i int) bool {
 	count := w.slots.slot[i].count
 	_, last := w.slots.span(i)
 	return count > w.slots.gather || count > w.slots.crowd && last > w.target || w.slots.beingSpread(i)
 }
 
-// first is the first slot of a level that is not empty.
+// first returns the first slot of a level that is not empty, or outside.
 func (s *slots) first(level int) int {
 	ring := s.level[level].current
 	if s.occupied[ring] == 0 && s.level[level].mode != idle {
@@ -79,13 +81,13 @@ func (s *slots) first(level int) int {
 	return s.firstOf(ring)
 }
 
-// beingSpread tells whether slot i, above level 0, has begun to fill the ring ahead of the level below.
+// beingSpread reports whether slot i, above level 0, has begun to fill the ring ahead of the level below.
 func (s *slots) beingSpread(i int) bool {
 	v := s.level[levelOf(i)-1]
 	return v.mode == filling && v.ahead == s.granule(i)
 }
 
-// finish ends the mode of a level that has nothing left to fill from or to drain.
+// finish ends the mode of a level whose ring ahead has no nodes left to get or to give back.
 func (s *slots) finish(level int) {
 	switch v := s.level[level]; {
 	case v.mode == filling && s.emptyAbove(level, v.ahead):
@@ -95,7 +97,7 @@ func (s *slots) finish(level int) {
 	}
 }
 
-// emptyAbove tells whether the slot above, which spans a window of this level, is empty.
+// emptyAbove reports whether the slot above that spans a window of this level is empty.
 func (s *slots) emptyAbove(level int, window int64) bool {
 	above := s.level[level+1]
 	ring := above.current
@@ -108,8 +110,8 @@ func (s *slots) emptyAbove(level int, window int64) bool {
 	return s.occupied[ring]&(1<<(window&(fanOut-1))) == 0
 }
 
-// spread moves up to budget nodes of slot i, the first of its level, over the level below, or as many out of its way
-// there. It returns how many; 0 means that an earlier window is in the way.
+// spread moves up to budget nodes of slot i, the first of its level, to the level below, or as many nodes out of the
+// way there. It returns the number of nodes moved; 0 means that an earlier window is in the way.
 func (w *Wheel) spread(i, budget int) (moved int) {
 	s := &w.slots
 	below := levelOf(i) - 1
@@ -135,7 +137,7 @@ func (w *Wheel) spread(i, budget int) (moved int) {
 	return moved
 }
 
-// roomBelow tells whether slot i can be spread without draining.
+// roomBelow reports whether slot i can be spread without draining.
 func (s *slots) roomBelow(i int) bool {
 	below, window := levelOf(i)-1, s.granule(i)
 	v := s.level[below]
@@ -152,8 +154,8 @@ func (w *Wheel) drain(level, budget int) (moved int) {
 	return moved
 }
 
-// relocate moves up to limit nodes from the head of slot i to where they belong now, in order. The caller has seen to
-// it that this is elsewhere.
+// relocate moves up to limit nodes from the head of slot i to their present slots, in order. The caller guarantees that
+// these are other slots.
 func (w *Wheel) relocate(i, limit int) (moved int) {
 	c := &w.slots.slot[i]
 	h := c.head

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// counting counts what a call asks of the slab: time, in a unit that no machine changes.
+// counting counts the calls of the slab, a measure of time that does not depend on the machine.
 type counting struct {
 	*slab
 	calls int
@@ -21,7 +21,7 @@ func (c *counting) Write(h Handle) *Node {
 	return c.slab.Write(h)
 }
 
-// costs is a wheel that knows what its dearest call was.
+// costs is a wheel that records the cost of its most expensive call.
 type costs struct {
 	*Wheel
 	nodes *counting
@@ -49,7 +49,7 @@ func (c *costs) fill(n int, due func(i int) int64) {
 	}
 }
 
-// advance goes to an instant in slices, and checks their order.
+// advance goes to an instant in slices, and checks the order of the nodes popped.
 func (c *costs) advance(t *testing.T, to int64, limit int) (total int) {
 	t.Helper()
 	var last item
@@ -67,7 +67,7 @@ func (c *costs) advance(t *testing.T, to int64, limit int) (total int) {
 	return total
 }
 
-// TestNoCallIsDear loads crowds in several shapes, and lets none of the calls touch more than a small part of them.
+// TestNoCallIsDear loads crowds of several shapes, and checks that no call touches more than a small part of them.
 func TestNoCallIsDear(t *testing.T) {
 	const n, now = 600_000, 1_790_000_000_000
 	random := rand.New(rand.NewPCG(1, 2))
@@ -75,7 +75,7 @@ func TestNoCallIsDear(t *testing.T) {
 		name  string
 		due   func(i int) int64
 		limit int // of one slice
-		worst int // slab calls
+		worst int // slab calls in one call
 	}{
 		{"one hour", func(int) int64 { return random.Int64N(hour) }, 4096, 80_000},
 		{"one hour, tomorrow", func(int) int64 { return 24*hour + random.Int64N(hour) }, 1000, 50_000},
@@ -104,8 +104,8 @@ func TestNoCallIsDear(t *testing.T) {
 	}
 }
 
-// TestCancelOfTheEarliest removes the earliest of a crowd again and again, and asks for the next each time. Single
-// calls may have to finish the spreading of a crowd; all together must not do it twice.
+// TestCancelOfTheEarliest repeatedly removes the earliest node of a crowd and calls Next. A single call may have to
+// finish the spreading of a crowd, but all calls together must not do it twice.
 func TestCancelOfTheEarliest(t *testing.T) {
 	for name, due := range map[string]func(i int) int64{
 		"one millisecond": func(int) int64 { return 9 * hour },
@@ -131,8 +131,8 @@ func TestCancelOfTheEarliest(t *testing.T) {
 	}
 }
 
-// TestNextDuringSpread asks twice for the next of a crowd that became the first only by a removal. The first answer
-// pays for moving the earliest node ahead; the second must find it there and not look at the rest.
+// TestNextDuringSpread calls Next twice for a crowd that became the first only by a removal. The first call pays for
+// moving the earliest node ahead. The second call must find it there without a look at the rest.
 func TestNextDuringSpread(t *testing.T) {
 	w := newCosts()
 	w.fill(1, func(int) int64 { return 5 * hour })
@@ -151,8 +151,8 @@ func TestNextDuringSpread(t *testing.T) {
 	}
 }
 
-// TestParentBeforeChild has two nodes of one due: the older in a slot of a high level that the cursor has reached but
-// that nothing has opened, the younger in the slot of level 0 where an insert puts it now.
+// TestParentBeforeChild checks two nodes of one due. The older one is in a slot of a high level that the cursor has
+// reached and no call has opened. The younger one is in the slot of level 0 where an insert puts it now.
 func TestParentBeforeChild(t *testing.T) {
 	const due = 1 << 30
 	p := newPair(t, 0, false)
@@ -165,7 +165,7 @@ func TestParentBeforeChild(t *testing.T) {
 	p.advance(due, 1)
 }
 
-// TestGatherAmidASpread gathers a slot while the one above it still holds nodes that are due amid those.
+// TestGatherAmidASpread gathers a slot while the slot above it still holds nodes that are due amid its nodes.
 func TestGatherAmidASpread(t *testing.T) {
 	p := newPair(t, 0, true)
 	first := p.insert(4100)
@@ -181,7 +181,7 @@ func TestGatherAmidASpread(t *testing.T) {
 	p.check()
 }
 
-// TestCrowdAgainstModel runs real crowds, at the measures as they are, against the model.
+// TestCrowdAgainstModel runs real crowds with the default measures against the model.
 func TestCrowdAgainstModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	p := newPair(t, 1_790_000_000_000, false)

@@ -9,7 +9,7 @@ import (
 
 const hour = int64(3_600_000) // ms
 
-// model is a wheel as anybody would write it first: a sorted slice.
+// model is the simplest wheel: a sorted slice.
 type model struct {
 	position int64
 	items    []item
@@ -77,7 +77,7 @@ func (p *pair) handle() Handle {
 	return p.nodes.alloc()
 }
 
-// key numbers the changes; the low bits are turned so that seq does not simply follow the order of inserting.
+// key returns the next sequence number. Its low bits are flipped so that seq does not follow the order of inserts.
 func (p *pair) key() uint64 {
 	p.seq++
 	return p.seq ^ 3
@@ -103,7 +103,7 @@ func (p *pair) remove(h Handle) {
 	p.release(h)
 }
 
-// release scribbles over what the wheel leaves to the caller.
+// release overwrites the fields that the wheel leaves to the caller.
 func (p *pair) release(h Handle) {
 	n := p.nodes.Write(h)
 	if n.Linked() {
@@ -143,7 +143,7 @@ func (p *pair) drain(to int64, limit int) {
 	}
 }
 
-// rebuild replaces the wheel by one that was never used, as a restore does: on other handles, in another order.
+// rebuild replaces the wheel by a new one, as a restore does: with other handles, in another order.
 func (p *pair) rebuild() {
 	p.renew()
 	for i := len(p.model.items) - 1; i >= 0; i-- {
@@ -162,7 +162,7 @@ func (p *pair) check() {
 	p.nodes.check(p.t)
 }
 
-// fatal lets rapid's *T stand for a testing.TB.
+// fatal makes a testing.TB of rapid's *T.
 type fatal struct {
 	testing.TB
 	t *rapid.T
@@ -171,7 +171,7 @@ type fatal struct {
 func (f fatal) Helper()                      { f.t.Helper() }
 func (f fatal) Fatalf(s string, args ...any) { f.t.Fatalf(s, args...) }
 
-// distance draws what meets the borders of levels and the sizes of real delays.
+// distance draws distances near the borders of levels, of the sizes of real delays.
 func distance() *rapid.Generator[int64] {
 	return rapid.Custom(func(t *rapid.T) int64 {
 		unit := int64(1) << rapid.IntRange(0, 43).Draw(t, "bits")

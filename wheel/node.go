@@ -1,6 +1,6 @@
 package wheel
 
-// Handle names a node in the caller's slab. 0 is none.
+// Handle names a node in the caller's slab. 0 names none.
 type Handle = uint32
 
 // Node is the wheel's part of a record: 24 bytes, no pointers. The zero Node is not in a wheel.
@@ -8,25 +8,25 @@ type Node struct {
 	due  int64
 	word uint64 // seq << placeBits | place
 
-	// Next and Prev belong to the wheel while the node is Linked. At all other times they are free for lists of the
-	// caller's own; the wheel neither reads nor clears them then.
+	// Next and Prev belong to the wheel while the node is Linked. Otherwise they are free for lists of the caller's
+	// own, and the wheel neither reads nor clears them.
 	Next, Prev Handle
 }
 
-// Nodes is the slab that the caller owns. A returned pointer must stay valid until the slab next allocates; the wheel
-// keeps none between calls.
+// Nodes is the slab that the caller owns. A returned pointer must stay valid until the slab next allocates. The wheel
+// keeps no pointer between calls.
 type Nodes interface {
-	// Read returns the node to look at.
+	// Read returns the node for reading.
 	Read(h Handle) *Node
-	// Write returns the node to modify. It is called before every modification, so the slab can keep the old contents
-	// for a snapshot that is being read.
+	// Write returns the node for a modification. The wheel calls it before every modification, so that the slab can
+	// keep the old contents for a snapshot that is being read.
 	Write(h Handle) *Node
 }
 
 // MaxSeq is the highest sequence number that a node can hold.
 const MaxSeq = 1<<(64-placeBits) - 1
 
-// place says where a node is: nowhere, in a slot (its index plus one), in the heap or in the run.
+// place is the position of a node: nowhere, in a slot (its index plus one), in the heap or in the run.
 type place uint64
 
 const (
@@ -38,13 +38,13 @@ const (
 	inRun   place = placeMask
 )
 
-// Due is when the node is due, in Unix milliseconds. It outlives the node's stay in the wheel.
+// Due returns the node's due in Unix milliseconds. It stays valid after the node has left the wheel.
 func (n *Node) Due() int64 { return n.due }
 
-// Seq orders nodes of equal due. It outlives the node's stay in the wheel.
+// Seq returns the number that orders nodes of equal due. It stays valid after the node has left the wheel.
 func (n *Node) Seq() uint64 { return n.word >> placeBits }
 
-// Linked tells whether the node is in the wheel.
+// Linked reports whether the node is in the wheel.
 func (n *Node) Linked() bool { return n.place() != nowhere }
 
 func (n *Node) place() place { return place(n.word & placeMask) }
@@ -58,12 +58,12 @@ func (n *Node) setKey(due int64, seq uint64) {
 
 func (n *Node) item(h Handle) item { return item{due: n.due, seq: n.Seq(), handle: h} }
 
-// slot returns the index of the slot that the place stands for, if it stands for one.
+// slot returns the index of the slot that the place stands for; ok is false if it stands for none.
 func (p place) slot() (int, bool) { return int(p) - 1, p != nowhere && p <= slotCount }
 
 func placeOfSlot(i int) place { return place(i + 1) }
 
-// item is a node's key beside its handle, for where nodes are compared often.
+// item is a node's key with its handle, for frequent comparisons.
 type item struct {
 	due    int64
 	seq    uint64

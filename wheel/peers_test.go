@@ -8,17 +8,17 @@ import (
 	"github.com/google/btree"
 )
 
-// queue is what the benchmarks ask of the wheel and of its peers alike. Due times count in milliseconds from 0.
+// queue is the interface of the wheel and its peers in the benchmarks. Due times count in milliseconds from 0.
 type queue interface {
 	insert(id uint32, due int64)
 	reschedule(ids []uint32, due func() int64)
 	cancel(ids []uint32)
-	// fire pops what is due by then, and hands it to each. A queue with a clock of its own does not implement it.
+	// fire pops the tasks due by then and calls each for them. A queue with a clock of its own does not implement it.
 	fire(to int64, limit int, each func(id uint32)) (more bool)
 	next() int64
 }
 
-// wheelQueue is a Wheel on a slab; ids are handles.
+// wheelQueue is a Wheel on a slab. Its ids are handles minus one.
 type wheelQueue struct {
 	*Wheel
 	slab *slab
@@ -59,7 +59,7 @@ func (q *wheelQueue) touch(ids []uint32) {
 	}
 }
 
-// neighbours returns the nodes that removing n would write to, zeros if n is in no slot.
+// neighbours returns the nodes that a removal of n would write to, zeros if n is in no slot.
 func neighbours(n *Node) (next, prev Handle) {
 	if _, ok := n.place().slot(); !ok {
 		return 0, 0
@@ -211,8 +211,8 @@ func (q *btreeQueue) next() int64 {
 	return it.due
 }
 
-// timerQueue is time.AfterFunc with a map from id to timer. It fires by the real clock, so it is only inserted into,
-// rescheduled and cancelled.
+// timerQueue is time.AfterFunc with a map from id to timer. It fires by the real clock, so the benchmarks only insert,
+// reschedule and cancel.
 type timerQueue struct {
 	mu   sync.Mutex
 	byID map[uint32]*time.Timer
@@ -220,7 +220,7 @@ type timerQueue struct {
 
 func newTimerQueue(int) queue { return &timerQueue{byID: map[uint32]*time.Timer{}} }
 
-// delay keeps every timer from firing while a benchmark runs.
+// delay adds an hour, so that no timer fires during a benchmark.
 func delay(due int64) time.Duration { return time.Hour + time.Duration(due)*time.Millisecond }
 
 func (q *timerQueue) insert(id uint32, due int64) {

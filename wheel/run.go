@@ -6,15 +6,15 @@ import (
 	"sort"
 )
 
-// run is what was gathered from a slot and sorted, popped from its front. A removed item stays as a gap (handle 0)
+// run holds the items gathered from a slot, sorted and popped from the front. A removed item stays as a gap (handle 0)
 // until the run has passed it, so no node needs to know its index.
 type run struct {
 	items []item // sorted by (due, seq) from head on
-	head  int    // items before it are gone; items[head] is never a gap
+	head  int    // items before it are popped; items[head] is never a gap
 	spare []item // for sorting
 }
 
-const runKeep = 1 << 15 // items; a buffer that grew beyond is given back when it falls empty
+const runKeep = 1 << 15 // items; a larger buffer is given back when it falls empty
 
 func (r *run) min() (item, bool) {
 	if r.head == len(r.items) {
@@ -23,13 +23,13 @@ func (r *run) min() (item, bool) {
 	return r.items[r.head], true
 }
 
-// pop drops the first item.
+// pop removes the first item.
 func (r *run) pop() {
 	r.head++
 	r.trim()
 }
 
-// remove takes out the item that is equal to it.
+// remove removes the item of the same key and handle. It panics if there is none.
 func (r *run) remove(it item) {
 	rest := r.items[r.head:]
 	i := sort.Search(len(rest), func(i int) bool { return !rest[i].before(it) })
@@ -43,7 +43,7 @@ func (r *run) remove(it item) {
 	panic("wheel: a node of the run is not in it")
 }
 
-// trim restores what head promises.
+// trim moves head to the next item that is no gap, and gives a large empty buffer back.
 func (r *run) trim() {
 	for r.head < len(r.items) && r.items[r.head].handle == 0 {
 		r.head++
@@ -57,14 +57,15 @@ func (r *run) trim() {
 	}
 }
 
-// grow makes room for n items behind what is left, and drops the gaps. The caller fills it, and then calls add.
+// grow makes room for n items behind the remaining ones, and drops the gaps. The caller fills the room and then calls
+// add.
 func (r *run) grow(n int) []item {
 	left := slices.DeleteFunc(r.items[r.head:], func(it item) bool { return it.handle == 0 })
 	r.items, r.head = slices.Grow(r.items[:copy(r.items, left)], n), 0
 	return r.items[len(r.items):][:n]
 }
 
-// add takes in the first n items of the room that grow made. They come from one slot of a level, oldest first.
+// add accepts the first n items of the room that grow made. They come from one slot of the given level, oldest first.
 func (r *run) add(n, level int) {
 	alone := len(r.items) == 0
 	r.items = r.items[:len(r.items)+n]
@@ -78,11 +79,10 @@ func (r *run) add(n, level int) {
 	r.orderTies()
 }
 
-// radixMin is from how many items on distributing them by digits is faster than comparing them.
+// radixMin is the number of items from which a radix sort is faster than comparing.
 const radixMin = 256
 
-// distribute is one pass of a radix sort over the same digits of due that the wheel is built of. It keeps the order of
-// equal ones.
+// distribute is one pass of a radix sort over the digits of due by which the wheel is built. The pass is stable.
 func (r *run) distribute(shift int) {
 	var next [fanOut + 1]int
 	for _, it := range r.items {
@@ -100,8 +100,8 @@ func (r *run) distribute(shift int) {
 	r.items, r.spare = r.spare, r.items
 }
 
-// orderTies sorts the stretches of equal due by seq, unless they are in order already, as those are that were neither
-// rescheduled nor overtaken.
+// orderTies sorts each stretch of equal due by seq unless it is in order already. It is in order if its nodes were
+// neither rescheduled nor overtaken.
 func (r *run) orderTies() {
 	for rest := r.items; len(rest) > 0; {
 		n, sorted := 1, true

@@ -7,7 +7,7 @@ const (
 	pageSize = 1 << pageBits
 )
 
-// slab is the simplest paged slab: what a caller of the package brings.
+// slab is the simplest paged slab, which stands for a caller's.
 type slab struct {
 	pages [][]Node
 	used  Handle
@@ -26,7 +26,7 @@ func (s *slab) alloc() Handle {
 func (s *slab) Read(h Handle) *Node  { return &s.pages[h>>pageBits][h&(pageSize-1)] }
 func (s *slab) Write(h Handle) *Node { return s.Read(h) }
 
-// strictSlab notes which nodes were asked for writing, and remembers what all the others must still be.
+// strictSlab records the nodes requested with Write, and the expected contents of all others.
 type strictSlab struct {
 	*slab
 	written map[Handle]bool
@@ -42,7 +42,7 @@ func (s *strictSlab) Write(h Handle) *Node {
 	return s.slab.Write(h)
 }
 
-// check fails if a node changed that was not asked for writing since the last check.
+// check fails if a node changed without a Write since the last check.
 func (s *strictSlab) check(t testing.TB) {
 	t.Helper()
 	for h := Handle(1); h <= s.used; h++ {

@@ -9,58 +9,56 @@ const (
 	slotBits = 6
 	fanOut   = 1 << slotBits // slots a ring
 	levels   = 8
-	rings    = 2*levels - 1 // the top level needs no second one: nothing lies above it
+	rings    = 2*levels - 1 // the top level needs no second ring: no level lies above it
 
 	slotCount = rings * fanOut
-	outside   = -1 // no slot can take it
+	outside   = -1 // the index of no slot
 )
 
-// slot is a list of nodes, oldest first. Its nodes are due within its span, or after it if they were rescheduled
-// lazily.
+// slot is a list of nodes, oldest first. Its nodes are due within its span, or later if they were rescheduled lazily.
 type slot struct {
-	min        int64 // lies within the span, and no node of the slot is due before; undefined while empty
+	min        int64 // within the span, and at most the due of each node; undefined while empty
 	head, tail Handle
 	count      uint32
-	stale      bool // min may be lower than the earliest due; else it is that due
-	unsorted   bool // level 0 only: the nodes due in the span may be out of the order of seq
+	stale      bool // min may be lower than the earliest due; else it equals that due
+	unsorted   bool // level 0 only: nodes due in the span may be out of the order of seq
 }
 
-// slots is all levels. The slot of ring r and digit d has index r*fanOut+d; ring r is of level r%levels.
+// slots holds all levels. The slot of ring r and digit d has index r*fanOut+d. Ring r belongs to level r%levels.
 //
-// Each level has a ring for its window that the cursor lies in (the 64 slots that one slot of the level above spans),
-// and another for a window ahead: see lookahead.go.
+// Each level has a ring for the window with the cursor (the 64 slots that one slot of the level above spans), and
+// another one for a window ahead: see lookahead.go.
 type slots struct {
 	slot     [slotCount]slot
 	occupied [rings]uint64 // a bit for each slot that is not empty
-	busy     uint32        // a bit for each ring that has one
+	busy     uint32        // a bit for each ring with such a slot
 	level    [levels]level
-	open     uint8 // a bit for each level in that mode
-	filling  uint8 // likewise
+	open     uint8 // a bit for each level in mode open
+	filling  uint8 // a bit for each level in mode filling
 
-	cursor int64 // no node here is due before
+	cursor int64 // no node in a slot is due before it
 
 	measures
 
-	// unsettled is set when the look-ahead may have something to do: a slot became crowded, or another became the
-	// first.
+	// unsettled is set when the look-ahead may have work: a slot became crowded, or another slot became the first.
 	unsettled bool
 }
 
-// level says which of its two rings is which.
+// level holds the roles of a level's two rings.
 type level struct {
-	current int   // the ring of the window that the cursor is in
+	current int   // the ring of the window with the cursor
 	ahead   int64 // the window of the other ring, unless that is idle; always later than the current one
 	mode    mode
 }
 
-// mode is what the ring ahead is doing.
+// mode is the state of a ring ahead.
 type mode uint8
 
 const (
 	idle     mode = iota // empty, without a window
-	filling              // takes what the slot above held; new nodes still join them there, so that order is kept
-	open                 // takes whatever falls into its window
-	draining             // gives its nodes back to the level above, since another window needs it sooner
+	filling              // takes the nodes of the slot above; new nodes still join them there, to keep their order
+	open                 // takes all nodes of its window
+	draining             // gives its nodes back to the level above, because another window needs the ring sooner
 )
 
 func newSlots(cursor int64) slots {
@@ -75,10 +73,10 @@ func levelOf(i int) int { return i / fanOut % levels }
 
 func shiftOf(level int) int { return level * slotBits }
 
-// windowOf numbers the windows of a level: all instants with the same number share one ring.
+// windowOf returns the number of a level's window: all instants with the same number share one ring.
 func windowOf(due int64, level int) int64 { return due >> shiftOf(level+1) }
 
-// other is the ring ahead of a level below the top.
+// other returns the ring ahead of a level below the top.
 func (s *slots) other(level int) int {
 	if s.level[level].current == level {
 		return level + levels
@@ -86,7 +84,7 @@ func (s *slots) other(level int) int {
 	return level
 }
 
-// window of the ring that slot i is in.
+// window returns the window of the ring that slot i is in.
 func (s *slots) window(i int) int64 {
 	l := levelOf(i)
 	if s.level[l].current == i/fanOut {
@@ -95,19 +93,19 @@ func (s *slots) window(i int) int64 {
 	return s.level[l].ahead
 }
 
-// granule numbers the slots of a level through all time. It is also the number of the window, one level below, that the
-// slot spans.
+// granule returns the number of a level's slot through all time. It is also the number of the window, one level below,
+// that the slot spans.
 func (s *slots) granule(i int) int64 { return s.window(i)<<slotBits | int64(i%fanOut) }
 
-// span of slot i, both ends included.
+// span returns the first and the last instant of slot i.
 func (s *slots) span(i int) (first, last int64) {
 	shift := shiftOf(levelOf(i))
 	first = s.granule(i) << shift
 	return first, first + (1<<shift - 1)
 }
 
-// find says which slot takes a node that is due at or after the cursor, or outside. ahead has a bit for each level
-// whose ring ahead may be used.
+// find returns the slot for a node that is due at or after the cursor, or outside. ahead has a bit for each level whose
+// ring ahead may be used.
 func (s *slots) find(due int64, ahead uint8) int {
 	top := 0
 	if x := uint64(due ^ s.cursor); x != 0 {
@@ -141,8 +139,8 @@ func (s *slots) setMode(level int, m mode) {
 	s.level[level].mode = m
 }
 
-// front is the slot with the lowest bound; of equal ones that of the highest level, so that a slot of level 0 that is
-// the front has all that is due in its millisecond. outside: all are empty.
+// front returns the slot with the lowest bound, or outside if all are empty. Among equal bounds it prefers the highest
+// level, so that a front of level 0 has all nodes due in its millisecond.
 func (s *slots) front() int {
 	front, least := outside, int64(math.MaxInt64)
 	for m := s.busy; m != 0; m &= m - 1 {
@@ -154,7 +152,7 @@ func (s *slots) front() int {
 	return front
 }
 
-// exact tells whether the lowest bound is that of a slot where it is not stale.
+// exact reports whether a slot that is not stale has the lowest bound.
 func (s *slots) exact(bound int64) bool {
 	for m := s.busy; m != 0; m &= m - 1 {
 		if c := &s.slot[s.firstOf(bits.TrailingZeros32(m))]; c.min == bound && !c.stale {
@@ -164,7 +162,7 @@ func (s *slots) exact(bound int64) bool {
 	return false
 }
 
-// firstOf is the first slot of a ring that is not empty.
+// firstOf returns the first slot of a ring that is not empty.
 func (s *slots) firstOf(ring int) int { return ring*fanOut + bits.TrailingZeros64(s.occupied[ring]) }
 
 // append links a node at the end of slot i.
@@ -187,14 +185,14 @@ func (s *slots) append(nodes Nodes, i int, h Handle, n *Node) {
 	s.unsettled = s.unsettled || c.count == s.crowd+1
 }
 
-// lower notes that a node of the slot is due then.
+// lower adjusts the bound for a node of the slot with this due.
 func (c *slot) lower(due int64) {
 	if due <= c.min {
 		c.min, c.stale = due, false
 	}
 }
 
-// unlink takes a node out of slot i. Its place is the caller's to set.
+// unlink removes a node from slot i. The caller sets its place.
 func (s *slots) unlink(nodes Nodes, i int, n *Node) {
 	c := &s.slot[i]
 	if n.Next != 0 {
@@ -211,7 +209,7 @@ func (s *slots) unlink(nodes Nodes, i int, n *Node) {
 	s.shrink(i, 1)
 }
 
-// cut ends the removal of n nodes from the head of slot i: rest is the first that stays, or 0.
+// cut completes the removal of n nodes from the head of slot i. rest is the first node that stays, or 0.
 func (s *slots) cut(nodes Nodes, i int, rest Handle, n int) {
 	c := &s.slot[i]
 	c.head = rest
@@ -233,7 +231,7 @@ func (s *slots) shrink(i, n int) {
 	}
 }
 
-// moveTo moves the cursor forward. Nothing may be left before it. A level whose ring ahead is reached swaps its rings.
+// moveTo moves the cursor forward. No node may be left before it. A level whose ring ahead is reached swaps its rings.
 func (s *slots) moveTo(cursor int64) {
 	if cursor <= s.cursor {
 		return

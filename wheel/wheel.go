@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// Wheel holds nodes until they are due. It is not safe for concurrent use: every method but Position and Len may change
-// it, Next included.
+// Wheel holds nodes until they are due. It is not safe for concurrent use: every method except Position and Len may
+// change it, Next included.
 //
-// A method panics if an invariant is broken: a node is inserted that is linked already, one is removed or rescheduled
-// that is not, or a sequence number is above MaxSeq.
+// A method panics if an invariant is broken: an insert of a linked node, a removal or reschedule of an unlinked one, or
+// a sequence number above MaxSeq.
 type Wheel struct {
 	nodes    Nodes
-	position int64 // everything due by then was popped when the position came to be here
-	target   int64 // how far the last Advance was asked to go, if it stopped at its limit; else the position
+	position int64 // all nodes due by then were popped when the position moved there
+	target   int64 // the instant of the last Advance if that stopped at its limit; else the position
 	count    int
 
 	slots slots
@@ -26,10 +26,10 @@ func New(nodes Nodes, position int64) *Wheel {
 	return &Wheel{nodes: nodes, position: position, target: position, slots: newSlots(after(position))}
 }
 
-// Position is the instant up to which everything was popped, in Unix milliseconds. It never goes back.
+// Position returns the instant up to which all nodes were popped, in Unix milliseconds. It never goes back.
 func (w *Wheel) Position() int64 { return w.position }
 
-// Len is the number of linked nodes.
+// Len returns the number of linked nodes.
 func (w *Wheel) Len() int { return w.count }
 
 // Insert links a node that is due at a Unix millisecond, which may be past.
@@ -43,8 +43,8 @@ func (w *Wheel) Insert(h Handle, due int64, seq uint64) {
 	w.contribute(w.put(h, n, w.slots.open))
 }
 
-// Reschedule gives a linked node another due and sequence number. A later due is cheap: the node mostly stays where
-// it is.
+// Reschedule gives a linked node another due and sequence number. A later due is cheap, because the node mostly stays
+// in its slot.
 func (w *Wheel) Reschedule(h Handle, due int64, seq uint64) {
 	n := w.linked(h)
 	if seq > MaxSeq {
@@ -75,15 +75,15 @@ func (w *Wheel) linked(h Handle) *Node {
 	panic(fmt.Sprintf("wheel: handle %d is not linked", h))
 }
 
-// mayStay tells whether a node of slot i may lie there with another due: the slot is opened in time for it, and it is
-// not one for the heap.
+// mayStay reports whether a node of slot i may stay there with another due: the slot is opened in time for it, and the
+// node does not belong into the heap.
 func (w *Wheel) mayStay(i int, due int64) bool {
 	first, _ := w.slots.span(i)
 	return due >= first && due >= w.slots.cursor && due > w.position
 }
 
-// put links a node where its due belongs: in slot i, or outside. ahead has a bit for each level whose ring ahead may be
-// used.
+// put links a node where its due belongs: in slot i, or in the heap, for which it returns outside. ahead has a bit for
+// each level whose ring ahead may be used.
 func (w *Wheel) put(h Handle, n *Node, ahead uint8) (i int) {
 	i = outside
 	if n.due > w.position && n.due >= w.slots.cursor {
@@ -97,7 +97,7 @@ func (w *Wheel) put(h Handle, n *Node, ahead uint8) (i int) {
 	return i
 }
 
-// take unlinks a node from where it is, and leaves its place to the caller.
+// take unlinks a node from its place. The caller sets the new place.
 func (w *Wheel) take(h Handle) *Node {
 	n := w.nodes.Write(h)
 	switch i, ok := n.place().slot(); {
@@ -111,8 +111,8 @@ func (w *Wheel) take(h Handle) *Node {
 	return n
 }
 
-// Next is the due of the earliest node, in Unix milliseconds; ok is false if there is none. Asking also pays for some
-// of the look-ahead.
+// Next returns the due of the earliest node, in Unix milliseconds; ok is false if there is none. The call also does a
+// share of the look-ahead.
 func (w *Wheel) Next() (due int64, ok bool) {
 	due, ok = w.earliest()
 	w.lookAhead(w.slots.stride)
@@ -137,7 +137,7 @@ func (w *Wheel) earliest() (due int64, ok bool) {
 	}
 }
 
-// top is the first of what lies beside the slots.
+// top returns the first item of run and heap.
 func (w *Wheel) top() (item, bool) {
 	a, ok := w.run.min()
 	b, also := w.heap.min()
@@ -147,7 +147,7 @@ func (w *Wheel) top() (item, bool) {
 	return a, ok
 }
 
-// refresh makes the bound of the front exact, or takes its nodes to other slots.
+// refresh makes the bound of the front exact, or moves the front's nodes to other slots.
 func (w *Wheel) refresh(i int) {
 	switch c := &w.slots.slot[i]; {
 	case levelOf(i) == 0:
@@ -161,11 +161,12 @@ func (w *Wheel) refresh(i int) {
 	}
 }
 
-// few nodes are looked at again and again, as their earliest go, rather than spread.
+// few is the number of nodes up to which a slot is scanned again and again, as its earliest nodes go, rather than
+// spread.
 const few = 32
 
-// refreshFirst serves level 0, where one node that is due in the slot makes its bound exact: however many are due in
-// that millisecond, it looks at no more nodes than it moves, and one.
+// refreshFirst is refresh for level 0, where one node that is due in the slot makes its bound exact. It looks at one
+// node more than it moves, however many are due in that millisecond.
 func (w *Wheel) refreshFirst(i int) {
 	c := &w.slots.slot[i]
 	for c.count > 0 {
@@ -177,7 +178,7 @@ func (w *Wheel) refreshFirst(i int) {
 	}
 }
 
-// rescan looks at all nodes of a slot, and moves those away that were rescheduled beyond it.
+// rescan looks at all nodes of a slot, and moves away the ones rescheduled beyond its span.
 func (w *Wheel) rescan(i int) {
 	c := &w.slots.slot[i]
 	_, last := w.slots.span(i)
@@ -195,7 +196,7 @@ func (w *Wheel) rescan(i int) {
 	c.min, c.stale = least, false
 }
 
-// after is the instant after t.
+// after returns the instant after t, or t if it is the last one.
 func after(t int64) int64 {
 	if t == math.MaxInt64 {
 		return t

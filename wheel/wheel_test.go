@@ -14,7 +14,7 @@ func TestNodeIs24BytesWithoutPointers(t *testing.T) {
 	}
 }
 
-// TestBorders puts nodes around every border of every level, at several positions, and fires them one tick at a time
+// TestBorders puts nodes around every border of every level, at several positions. It fires them one tick at a time
 // around the borders, and in one jump.
 func TestBorders(t *testing.T) {
 	for _, position := range []int64{0, 63, 64, -1, -4097, 1_790_000_000_000, 1<<48 - 1} {
@@ -77,7 +77,7 @@ func TestFarFuture(t *testing.T) {
 	p.check()
 }
 
-// TestPositionInTheFuture is a clock that ran ahead: what is inserted behind the position fires by its own due.
+// TestPositionInTheFuture simulates a clock that ran ahead: nodes inserted behind the position fire at their own due.
 func TestPositionInTheFuture(t *testing.T) {
 	p := newPair(t, 1000, false)
 	p.advance(5000, 10)
@@ -94,7 +94,7 @@ func TestPositionInTheFuture(t *testing.T) {
 	}
 }
 
-// TestLaterRescheduleStays shows that a debounce touches its own node only, and that Next is exact all the same.
+// TestLaterRescheduleStays checks that a debounce touches only its own node, and that Next stays exact.
 func TestLaterRescheduleStays(t *testing.T) {
 	p := newPair(t, 0, false)
 	a, b, c := p.insert(5*hour), p.insert(5*hour+1), p.insert(6*hour)
@@ -137,7 +137,7 @@ func TestBrokenInvariantsPanic(t *testing.T) {
 	}
 }
 
-// TestRunSorts holds the radix sort against the plain one.
+// TestRunSorts compares the radix sort with the plain one.
 func TestRunSorts(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{0, 1, radixMin - 1, radixMin, 5000} {
@@ -158,7 +158,8 @@ func TestRunSorts(t *testing.T) {
 	}
 }
 
-// TestBuffersAreGivenBack looks at what is left after a million overdue, and a crowd in one millisecond out of order.
+// TestBuffersAreGivenBack checks the buffers left after many overdue nodes, and after a crowd in one millisecond out of
+// order.
 func TestBuffersAreGivenBack(t *testing.T) {
 	const n = 200_000
 	s := newSlab()
