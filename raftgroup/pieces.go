@@ -22,9 +22,9 @@ const (
 // SnapshotLate is the urgency from which a snapshot is encoded without rests.
 const SnapshotLate = 2
 
-// share returns the total time per unit of work, from 1 on. All replicas of a group tend to write a snapshot at once,
-// and a node's groups one after the other, so slow writing is best for the calls that wait meanwhile. But the log must
-// not grow faster than the snapshot that cuts it is written.
+// share returns the total time per unit of work. All replicas of a group tend to write a snapshot at once, and a node's
+// groups one after the other, so slow writing is best for the calls that wait meanwhile. But the log must not grow
+// faster than the snapshot that cuts it is written.
 func share(urgency float64) time.Duration {
 	switch {
 	case urgency < pressed:

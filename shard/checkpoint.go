@@ -20,9 +20,9 @@ type Checkpoint struct {
 	Sum      uint64 // the hash of the machine's state
 }
 
-// checkpoints holds a replica's fingerprints for comparison with other replicas. All replicas keep those at the same
-// fixed indexes, so that two replicas can be compared however far one is behind. The newest ones serve quiet shards:
-// this replica knows its own state at the index of another replica if it was at that index a moment ago.
+// checkpoints holds a replica's fingerprints for comparison with other replicas. All replicas keep the fingerprints at
+// the same fixed indexes, so that two replicas can be compared however far one is behind. The newest fingerprints serve
+// quiet shards: this replica knows its own state at the index of another replica if it was at that index a moment ago.
 type checkpoints struct {
 	mu    sync.Mutex
 	fixed recent // at multiples of checkpointEvery

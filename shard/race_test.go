@@ -15,7 +15,8 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// TestCancelAgainstFire forces the race both ways. The log decides the outcome, and the caller's answer stays true.
+// TestCancelAgainstFire forces the race both ways. The log decides the outcome, and a repeated cancel gets the same
+// outcome.
 func TestCancelAgainstFire(t *testing.T) {
 	const (
 		cancelled = fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED

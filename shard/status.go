@@ -151,7 +151,7 @@ func isIdleFollower(s raftgroup.Stats) bool {
 		s.Committed > 0 && s.Taken >= s.Committed && s.Last == s.Committed
 }
 
-// isFresh reports whether the last appended entry is recent and every committed entry is applied.
+// isFresh reports whether the leader appended the last applied entry recently, and every committed entry is applied.
 func (s *Shard) isFresh(now raftgroup.Stats) bool {
 	return now.Leader != "" && !now.AppendedAt.IsZero() && time.Since(now.AppendedAt) < recently &&
 		s.applier.index.Load() >= now.Committed

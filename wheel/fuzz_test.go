@@ -6,7 +6,7 @@ import (
 )
 
 // FuzzAgainstModel reads the input as a script of three bytes a step: the operation, the distance in time (a mantissa
-// of three bits and an exponent of five), and the choice of a node.
+// of three bits and an exponent of five), and an argument: the choice of a node, a count or a limit.
 func FuzzAgainstModel(f *testing.F) {
 	f.Add(int64(0), false, []byte{0, 0x41, 9, 0, 0x52, 3, 4, 0x52, 9, 5, 0, 0})
 	f.Add(int64(-70), true, []byte{3, 0x63, 40, 0, 0x41, 1, 4, 0x60, 2, 1, 0x70, 3, 5, 0, 0, 6, 0, 0, 4, 0xff, 7})

@@ -7,7 +7,7 @@ import (
 
 const (
 	slotBits = 6
-	fanOut   = 1 << slotBits // slots a ring
+	fanOut   = 1 << slotBits // slots in a ring
 	levels   = 8
 	rings    = 2*levels - 1 // the top level needs no second ring: no level lies above it
 

@@ -5,7 +5,7 @@
 //
 // A node's groups have a log each, and each append to a log must be on the disk before it counts. A sync for each
 // append costs far more than the bytes: a disk does a few hundred or thousand syncs in a second, and each costs
-// processor time. So an append takes two ways:
+// processor time. So the journal works in this way:
 //
 //   - The write goes to its file, unsynced.
 //   - The write also goes into the journal, together with the writes of all other files that came during the last sync

@@ -15,8 +15,8 @@ type segment struct {
 }
 
 // openSegment opens a segment and fills it with zeros up to its size. A disk that fills up later then still has room
-// for it, and a sync writes only data. The first write to space that is only allocated makes a sync half as slow again
-// (230 µs against 150 µs, ext4).
+// for it, and a sync writes only data. A sync of the first write to space that is only allocated takes half as long
+// again (230 µs against 150 µs, ext4).
 func openSegment(path string, cfg Config) (*segment, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
