@@ -6,7 +6,7 @@ func TestContacts(t *testing.T) {
 	c := newContacts()
 	voters := []string{"a", "b", "c"}
 	if _, ok := c.majority("a", voters, 5); ok {
-		t.Error("a majority of nobody")
+		t.Error("a majority of no voters")
 	}
 	early, late := c.stamp(), c.stamp()
 	c.note("b", contact{stamp: late, term: 5, lastLog: 10})

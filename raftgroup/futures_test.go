@@ -18,10 +18,10 @@ func TestFutures(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := f.await(ctx, ask); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the caller who goes: %v", err)
+			t.Errorf("a caller whose context ended: %v", err)
 		}
 		if f.bar(time.Second) {
-			t.Error("what was asked has not been answered")
+			t.Error("bar reports that an unanswered call was answered")
 		}
 		if err := f.await(t.Context(), ask); !errors.Is(err, ErrRefused) {
 			t.Errorf("asked when it was barred: %v", err)

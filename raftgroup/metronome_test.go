@@ -22,18 +22,18 @@ func TestMetronome(t *testing.T) {
 		synctest.Wait()
 		m.rush()
 		if at := <-left; at != 3*time.Millisecond {
-			t.Errorf("with somebody in a hurry it left at %v", at)
+			t.Errorf("after rush the heartbeat left at %v", at)
 		}
 		m.rush()
 		m.relax()
 		m.await()
 		if offset() != 3*time.Millisecond {
-			t.Error("it waited although somebody is still in a hurry")
+			t.Error("the heartbeat waited although one rush is left")
 		}
 		m.relax()
 		m.await()
 		if offset() != 0 {
-			t.Error("it did not wait although nobody is in a hurry")
+			t.Error("the heartbeat did not wait although no rush is left")
 		}
 	})
 }

@@ -180,7 +180,7 @@ func TestAmbiguity(t *testing.T) {
 				gates[n.cfg.NodeID].stopEntries(false)
 				task, err := c.leader().Get(context.Background(), "", "b", false)
 				if task != nil || err != nil {
-					t.Errorf("what was not proposed is there: %v, %v", task, err)
+					t.Errorf("a task that was not proposed is there: %v, %v", task, err)
 				}
 			})
 		})
@@ -302,7 +302,7 @@ func TestNewerVersion(t *testing.T) {
 			t.Errorf("%d commands applied after the failure", after-commands)
 		}
 		if err := n.group.Snapshot(); err == nil {
-			t.Error("a snapshot of what is missing an entry")
+			t.Error("a snapshot of a state that lacks an entry")
 		}
 	})
 }

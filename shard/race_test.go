@@ -290,7 +290,7 @@ func TestClock(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		for _, n := range c.nodes {
 			if n.IsLeader() || n.machine.Position() != 0 {
-				t.Fatal("a leader opened although nobody agrees with its clock")
+				t.Fatal("a leader opened although no voter agrees with its clock")
 			}
 		}
 		agree.Store(true)

@@ -50,7 +50,7 @@ func testLack(t *testing.T, lack error) {
 			t.Errorf("cancel: %v", replies[1])
 		}
 		if replies[3].Err != nil || replies[3].Result.GetCode() != fsmpb.Code_CODE_NOT_FOUND {
-			t.Errorf("cancel of what was refused: %v", replies[3])
+			t.Errorf("cancel of the refused task: %v", replies[3])
 		}
 		for _, id := range c.others(n.cfg.NodeID) {
 			if err := c.nodes[id].Do(t.Context(), []*fsmpb.Command{schedule("c", due)})[0].Err; !isNotLeader(err) {

@@ -144,7 +144,7 @@ func TestCheckpoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := b.checkpoints.at(2000); ok {
-		t.Error("what was before the restore is still there")
+		t.Error("a checkpoint from before the restore is still there")
 	}
 	if got := b.checkpoints.newest(); got != (Checkpoint{100, commands, sum}) {
 		t.Errorf("after the restore: %v", got)

@@ -21,7 +21,7 @@ func TestLeadershipIsGivenAwayUnderLoad(t *testing.T) {
 				n.must(t, schedule(fmt.Sprint("task-", i), time.Now().Add(time.Hour)))
 			}
 			if to := n.bestPeer(n.group.Term()); to == "" {
-				t.Fatal("nobody is well enough to lead")
+				t.Fatal("no voter is well enough to lead")
 			}
 		}
 		left, began := n.cfg.NodeID, time.Now()

@@ -176,7 +176,7 @@ func TestLargeCallsTakeTurns(t *testing.T) {
 		}
 		w := q.tryTake()
 		if small.taken != 1 {
-			t.Errorf("%s: who came after it waits for the second entry", name)
+			t.Errorf("%s: the later call waits for the second entry", name)
 		}
 		if n := large.taken; n+1 < maxEntryCommands && w.bytes < maxEntryBytes/2 {
 			t.Errorf("%s: %d of its commands in an entry of %d bytes", name, n, w.bytes)

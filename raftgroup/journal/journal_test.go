@@ -156,7 +156,7 @@ func TestTornBegin(t *testing.T) {
 	w.losePower(rand.New(rand.NewPCG(1, 1)))
 	w.check()
 	if after, err := os.ReadFile(newer.file.Name()); err != nil || !bytes.Equal(after, before) {
-		t.Error("the start wrote over what it still needed: ", err)
+		t.Error("the start overwrote frames that it still needed: ", err)
 	}
 }
 

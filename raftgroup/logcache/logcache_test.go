@@ -139,10 +139,10 @@ func TestQuietLogKeepsTheNewest(t *testing.T) {
 		}
 		<-time.After(2)
 		if reads(3) != 1 || reads(4) != 0 {
-			t.Error("a quiet log keeps others than its newest entry, or not that")
+			t.Error("a quiet log keeps an older entry, or not its newest one")
 		}
 		if err := c.StoreLogs(entries(5, 5, 10, 'a')); err != nil || reads(4) != 0 || reads(5) != 0 {
-			t.Errorf("what is written next is not kept: %v", err)
+			t.Errorf("the next entry is not kept: %v", err)
 		}
 	})
 }

@@ -148,6 +148,6 @@ func TestWhatIsFoundIsSynced(t *testing.T) {
 
 	failing := testConfig(t, Config{Dir: dir, sync: func(*os.File) error { return errDisk }})
 	if _, err := Open(failing); !errors.Is(err, errDisk) {
-		t.Errorf("opened on what cannot be synced: %v", err)
+		t.Errorf("opened on files that cannot be synced: %v", err)
 	}
 }

@@ -56,7 +56,7 @@ func TestDeskModel(t *testing.T) {
 				p.total = uint64(len(p.got)) + rapid.Uint64Range(0, 6).Draw(t, "more")
 				p.demand.Set(p.total, uint64(len(p.got)), p.asked)
 				if p.demand.room() > before && !o.changed[p.lane] {
-					t.Fatalf("%s asks for more, and nobody was told", p.name)
+					t.Fatalf("%s asks for more, and Changed was not called", p.name)
 				}
 			},
 			"look": func(t *rapid.T) {
@@ -205,7 +205,7 @@ func TestSlowConsumerGetsNoMore(t *testing.T) {
 	o.desk.Granted(nil)
 	slow.demand.Set(100, 8, 0)
 	if !o.changed[red] {
-		t.Error("nobody was told that there is room again")
+		t.Error("Changed was not called when there was room again")
 	}
 	o.entry(red, 100)
 	o.start(8)
@@ -240,7 +240,7 @@ func TestCloseEndsEverybody(t *testing.T) {
 	p.demand.Set(5, 0, 0)
 	p.demand.Withdraw()
 	if o.desk.Waiting() != 0 || o.desk.Wishes(red) != nil {
-		t.Error("somebody waits")
+		t.Error("a demand is left")
 	}
 }
 

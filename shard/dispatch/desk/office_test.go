@@ -198,7 +198,7 @@ func (o *office) check(t *rapid.T, count int) {
 				d.coming, coming[tag], d.consumer.(*person).got)
 		}
 		if d.place != nil && d.look > d.looked && d.coming == 0 && !o.looking[d.line.lane] {
-			t.Fatalf("%s asks whether anything is there, and nobody will answer", d.consumer.(*person).name)
+			t.Fatalf("%s asks whether a task is there, and will get no answer", d.consumer.(*person).name)
 		}
 		if d.place == nil && d.coming == 0 {
 			t.Fatalf("%s has left and is remembered", d.consumer.(*person).name)
