@@ -15,7 +15,7 @@ import (
 // flawReadsStale reports whether the flaw of reads without proof of leadership is on.
 func flawReadsStale() bool { return flaw.StaleRead.On() }
 
-// flawBlinds, with the flaw on, keeps a shard from comparing clocks and from noticing that its own was set.
+// flawBlinds keeps a shard, if the flaw is on, from comparing clocks and from noticing that its own was set.
 func flawBlinds(c *Config) {
 	if flaw.BlindClock.On() {
 		c.ClockAgrees, c.Timing.ClockJump = nil, never

@@ -10,11 +10,12 @@
 //	the follower's log      Raft                                hashicorp/raft
 //	---------------------   ---------------------------------   --------------------------------------------
 //	has the last entry      keeps the entries behind it         restores the older state, empties the log
-//	contradicts it          discards the whole log              refuses every later entry; snapshots without end
+//	contradicts it          discards the whole log              keeps the log, refuses every later entry
 //
-// In the first case, hashicorp/raft also empties a monotonic log of entries that it has acknowledged, but remembers
-// where the log had ended. The leader's next entry fits behind that end and is written behind a gap. The process panics
-// when the entry is committed, and cannot start afterwards.
+// In the first case, hashicorp/raft empties a log only if it is monotonic, entries that it has acknowledged included.
+// It still remembers where that log had ended. The leader's next entry fits behind that end and is written behind a
+// gap. The process panics when the entry is committed, and cannot start afterwards. In the second case, the leader
+// sends the snapshot again without end.
 //
 // # The Gate
 //

@@ -1,8 +1,8 @@
 // Package logcache keeps the newest entries of a Raft log in memory, up to a number of bytes.
 //
-//	a leader     sends its followers the entry that it has just written
-//	a follower   applies the entry that it wrote a round trip ago
-//	a laggard    is served from the log's file, which the system most likely still holds in memory
+//	a leader                sends its followers the entry that it has just written
+//	a follower              applies the entry that it wrote a round trip ago
+//	a follower far behind   is served from the log's file, which the system most likely still holds in memory
 //
 // The first two read one of the last two entries, which the cache holds.
 //

@@ -6,7 +6,7 @@
 // A Planner is the leader's book of lanes. It is a pure data structure: no clock, no lock, no goroutine. The instant
 // comes with each call, and a plan is a function of the calls before it.
 //
-//	the leader says                                             the planner answers
+//	the leader tells                                            the planner answers
 //	--------------------------------------------------------    ------------------------------------------------
 //	Begin     the lanes' loads after the Takeover
 //	Policies  the queues' policies may have changed
@@ -18,14 +18,14 @@
 //	Applied   the entry's grants and the loads it changed       the grants to start and those to give back
 //	Next                                                        the instant at which the next plan may grant more
 //	Look      a consumer asks whether a task is there
-//	Empty     how far the wheel has come                        the lanes whose questions are answered with no
+//	Empty     how far the wheel has come                        the lanes whose consumers can be told that none is
 //
 // An entry is made between two calls of Applied. A lane's changes from Ended and Plan count until then. Applied
 // replaces them with the load that the machine reports.
 //
 // # Where a lane stands
 //
-// A lane that can begin nothing costs an entry nothing. Plan looks at woken lanes alone:
+// A lane without an attempt to begin costs an entry no work. Plan looks at woken lanes alone:
 //
 //	        an end, a load, a demand, a policy
 //	                        |
@@ -40,7 +40,7 @@
 //	       v                                 v
 //	the queue's line ------ permits ----> Grants
 //
-// What lets a lane begin something:
+// The conditions for a lane to begin attempts:
 //
 //   - A lane leaves all of these states when its queue is paused or its target is gone. A new policy wakes the lane.
 //   - A pushed lane begins as many attempts as its throttle has room for (package throttle). A pulled lane begins the

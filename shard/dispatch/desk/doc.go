@@ -8,7 +8,7 @@
 //	Start       the tasks are handed over with their payloads
 //	Set         the consumer raises the total as it is ready for more
 //
-// Properties of this way:
+// In detail:
 //
 //   - In an Advance, a demand is a credit. For tasks that wait already, it is part of a Grant. So the very entry that
 //     finds a task due leases it, a horizon before its instant.
@@ -21,8 +21,8 @@
 // it runs out with its lease because its leadership ended before.
 //
 //   - If the demand has gone or was lowered meanwhile, its tasks go to another demand of the same lane and terms.
-//   - Without such a demand, the tasks lie on a shelf for some milliseconds before they are given back. They stay
-//     shorter if they hold others up.
+//   - Without such a demand, the tasks lie on a shelf for some milliseconds before they are given back. The
+//     time is shorter if they hold other demands up.
 //   - The desk remembers a withdrawn demand until the last entry that names it has been applied and its last grant has
 //     been started.
 //   - The tasks on their way to one consumer are bounded in bytes. A consumer that reports no arrivals gets no more
