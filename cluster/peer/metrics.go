@@ -10,7 +10,7 @@ type metrics struct {
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{drops: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "belfry_peer_dropped_connections_total",
-		Help: "Connections to the peer port that were dropped before they were anybody's, by reason.",
+		Help: "Connections to the peer port that were dropped before a service of the node took them, by reason.",
 	}, []string{"reason"}), packets: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "belfry_peer_packets_total",
 		Help: "Gossip packets that arrived at the peer port, strangers' included.",

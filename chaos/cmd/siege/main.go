@@ -85,8 +85,9 @@ itself. Ctrl-C ends the round under way, which is still judged and reported.
 Faults that need root or what this kernel does not have are skipped, and the report says so.
 
 An invariant is held if nothing broke it and the cases that could have were observed; without those it is not exercised.
-From --for 10m on, with all faults, two of eight rounds are drills: faults that come alone, so that every invariant is
-exercised that can be on this machine. Shorter sieges say what they did not exercise.
+From --for 10m on, with all faults, two of eight rounds are drills (one of eight without the network of a laboratory).
+In a drill one fault comes alone, so that every invariant is exercised that can be on this machine. Shorter sieges
+report the invariants that they did not exercise.
 
 Exit status: 0 nothing was broken; 1 an invariant was broken; 2 the stand failed, so that nothing was shown; 3 nothing
 was broken, and a siege with drills did not exercise an invariant that it could have.`,
@@ -103,19 +104,19 @@ was broken, and a siege with drills did not exercise an invariant that it could 
 		},
 	}
 	f := cmd.Flags()
-	f.DurationVar(&cfg.For, "for", 0, "how long rounds are begun")
+	f.DurationVar(&cfg.For, "for", 0, "how long the siege begins new rounds")
 	f.IntVar(&cfg.Rounds, "rounds", 0, "how many rounds at most")
 	f.IntVar(&cfg.Round, "round", 0, "only this round")
 	f.StringSliceVar(&cfg.Faults, "faults", []string{"all"}, "groups or names of faults; all or none")
-	f.Uint64Var(&cfg.Seed, "seed", 1, "of all choices")
-	f.IntVar(&cfg.Nodes, "nodes", 3, "of the cluster")
-	f.IntVar(&cfg.Shards, "shards", 6, "of the cluster")
+	f.Uint64Var(&cfg.Seed, "seed", 1, "seed of all random choices")
+	f.IntVar(&cfg.Nodes, "nodes", 3, "number of nodes")
+	f.IntVar(&cfg.Shards, "shards", 6, "number of shards")
 	f.IntVar(&cfg.PerSecond, "rate", 200, "scripts of the load that are begun each second")
 	f.IntVar(&cfg.Bulk, "bulk", 1000, "plain tasks that are scheduled by batch each second")
 	f.IntVar(&cfg.Strikers, "strikers", 3, "faults at once")
 	f.DurationVar(&cfg.Strike, "strike", 40*time.Second, "how long faults strike in a round")
-	f.StringVar(&cfg.Dir, "dir", "", "for data, logs, records and the report (default: a new temporary one)")
-	f.StringVar(&cfg.Binary, "binary", "", "of belfry (default: built here)")
+	f.StringVar(&cfg.Dir, "dir", "", "folder for data, logs, records and the report (default: a new temporary one)")
+	f.StringVar(&cfg.Binary, "binary", "", "path of belfry (default: built here)")
 	f.BoolVar(&cfg.NoNetwork, "no-network", false, "leave the nodes on loopback, without faults of the network")
 	f.BoolVar(&cfg.NoDisks, "no-disks", false, "leave the nodes' data on this machine's disk, without faults of disks")
 	f.BoolVar(&cfg.NoClocks, "no-clocks", false, "leave the nodes' clocks alone")
@@ -123,9 +124,9 @@ was broken, and a siege with drills did not exercise an invariant that it could 
 	f.BoolVar(&cfg.NoMemory, "no-memory", false, "leave the nodes' memory alone")
 	f.BoolVar(&cfg.Soak, "soak", false,
 		"load alone, in long rounds; over half an hour or more memory, descriptors and disk must stay flat")
-	f.StringVar(&logStore, "log-store", "wal", "of the nodes: wal or boltdb")
+	f.StringVar(&logStore, "log-store", "wal", "log store of the nodes: wal or boltdb")
 	f.StringVar(&cfg.Snapshots, "snapshots", "",
-		"of the nodes: bytes of log after which one is taken, and entries kept (default 524288,32; of a soak 2097152,256)")
+		"bytes of log after which a node takes a snapshot, and entries kept (default 524288,32; of a soak 2097152,256)")
 	f.BoolVar(&race, "race", false, "build the nodes with the race detector")
 	f.StringVar(&page, "page", "", "also write the report to this file, as a page for readers")
 	f.BoolVar(&cfg.Keep, "keep", false, "keep the records of rounds that held, too")
