@@ -6,7 +6,7 @@ import (
 )
 
 // applyReplay makes a dead letter due again, as if no attempt had been made, behind all other tasks of its lane. The
-// occurrence stays the same: a receiver that accepted an earlier attempt recognizes the task by its webhook id.
+// occurrence stays the same: a receiver that accepted an earlier attempt recognises the task by its webhook id.
 func (m *Machine) applyReplay(r request) *fsmpb.Result {
 	if r.task.State() != fsmpb.State_STATE_DEAD {
 		return conflict(r.task)

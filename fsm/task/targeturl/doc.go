@@ -24,5 +24,5 @@
 //     a message is an order to delete a stream), and a task's author uses the credentials of the node.
 //   - Wildcards, which no message can be published to.
 //
-// Why not tls, NATS's own name, as the scheme of NATS over TLS? A reader does not recognize NATS by it; hence natss.
+// Why not tls, NATS's own name, as the scheme of NATS over TLS? A reader does not recognise NATS by it; hence natss.
 package targeturl

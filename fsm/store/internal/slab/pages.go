@@ -24,7 +24,7 @@ const (
 // Pages holds records of type T, which must be free of pointers, under handles. Records never move: growing adds a
 // chunk of at most 64 pages and copies nothing. Chunks are kept until the whole slab is dropped.
 //
-// A record that is not in use is T's zero value. A reader of a [Frozen] recognizes unused records by it, if the owner
+// A record that is not in use is T's zero value. A reader of a [Frozen] recognises unused records by it, if the owner
 // keeps a record in use from ever being all zero.
 type Pages[T any] struct {
 	chunks [][]T
