@@ -4,21 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/node"
+	"github.com/belfryhq/belfry/deploy/child"
 )
 
-// exampleNode is the node that the examples call, a cluster of its own. The first example starts it.
+// exampleNode is the node that the examples call, a cluster of its own in a process of its own. The first example builds
+// and starts the node. An import of package node would add its dependencies to the checksums of every program that
+// imports this package.
 var exampleNode struct {
-	once sync.Once
-	node *node.Node
-	dir  string
+	once    sync.Once
+	dir     string
+	process *child.Child
+	url     string
 }
 
 // nodeURL returns the base URL of the examples' node, which is ready.
@@ -28,23 +34,45 @@ func nodeURL() string {
 			panic(err)
 		}
 	})
-	return "http://" + exampleNode.node.HTTPAddr()
+	return exampleNode.url
 }
 
-func startExampleNode() error {
-	dir, err := os.MkdirTemp("", "belfry-example-")
+func startExampleNode() (err error) {
+	e := &exampleNode
+	if e.dir, err = os.MkdirTemp("", "belfry-example-"); err != nil {
+		return err
+	}
+	binary := filepath.Join(e.dir, "belfry")
+	if out, err := exec.Command("go", "build", "-o", binary, "../cmd/belfry").CombinedOutput(); err != nil {
+		return fmt.Errorf("building belfry: %w: %s", err, out)
+	}
+	addr, err := freeAddr()
 	if err != nil {
 		return err
 	}
-	cfg := node.DefaultConfig()
-	cfg.DataDir, cfg.HTTPAddr, cfg.PeerAddr = filepath.Join(dir, "data"), "127.0.0.1:0", "127.0.0.1:0"
-	cfg.Shards = 2
-	n, err := node.Start(context.Background(), cfg)
+	e.url = "http://" + addr
+	e.process, err = child.Start(child.Config{
+		Command: []string{binary, "serve", "--data", filepath.Join(e.dir, "data"), "--http", addr, "--peer", "127.0.0.1:0",
+			"--shards", "2"},
+		Log: filepath.Join(e.dir, "log"),
+	})
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(dir))
+		return err
 	}
-	exampleNode.node, exampleNode.dir = n, dir
-	c, err := client.New(client.Config{Addrs: []string{"http://" + n.HTTPAddr()}})
+	return awaitReady(e.url)
+}
+
+// freeAddr returns an address of loopback on which nothing listens.
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+func awaitReady(url string) error {
+	c, err := client.New(client.Config{Addrs: []string{url}})
 	if err != nil {
 		return err
 	}
@@ -54,11 +82,15 @@ func startExampleNode() error {
 	return c.Ready(ctx)
 }
 
+// stopExampleNode stops the node if an example has started it, and removes its folder.
 func stopExampleNode() error {
-	if exampleNode.node == nil {
-		return nil
+	e := &exampleNode
+	if e.process == nil {
+		return os.RemoveAll(e.dir)
 	}
-	return errors.Join(exampleNode.node.Close(), os.RemoveAll(exampleNode.dir))
+	err := e.process.Signal(syscall.SIGTERM)
+	<-e.process.Done()
+	return errors.Join(err, e.process.Err(), os.RemoveAll(e.dir))
 }
 
 func TestMain(m *testing.M) {
