@@ -183,8 +183,9 @@ func possible(c *history.Call) bool { return c.Outcome != history.Failed }
 // remembered is the number of calls whose idempotency keys a task remembers.
 const remembered = 2
 
-// finish sorts the operations, and marks those that may happen twice: a late try may arrive after the task forgot its
-// key. The revision in the answer of such an operation proves no order, because it may be that of the second time.
+// finish sorts the operations and marks the repeatable ones. An operation can happen twice if a late try arrives after
+// the task forgot its key. The revision in the answer of such an operation proves no order, because it may be that of
+// the second time.
 func (t *task) finish() {
 	slices.SortStableFunc(t.ops, func(a, b *op) int { return cmp.Compare(a.start, b.start) })
 	for _, o := range t.ops {

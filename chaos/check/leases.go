@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Leases checks invariant 12: a task has one live lease at most, and the answer to a settle says what the settle did.
+// Leases checks invariant 12: a task has one live lease at most, and a settle is answered truly.
 //
 //   - A lease is live from its grant until its end, or until a call that may have ended it. It lasts as long as its
 //     consumer asked.

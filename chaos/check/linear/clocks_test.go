@@ -24,7 +24,7 @@ func TestMovedClocksAreAllowedFor(t *testing.T) {
 	}
 }
 
-// The clock of a lone node explains what the node shows, by up to the clock's offset and only while it is set ahead.
+// A lone node may be early by up to the offset of its clock, and only while the clock is set ahead.
 func TestTheClockOfANodeAloneIsAllowedFor(t *testing.T) {
 	const hour = 3_600_000
 	early := func(skew time.Duration, struck, due, seen int64) string {

@@ -49,7 +49,7 @@
 // time exponential in their number. Here a task may perform them by itself as events. The set of possible states holds
 // states with and without each event. A state that used fewer events stands for all others that look the same.
 //
-// # What the model does not hold
+// # Not in the model
 //
 //   - Other checks look at lateness (invariant 6), arrivals without a fence or with that of another arrival (7), and
 //     the reads of single replicas (11).

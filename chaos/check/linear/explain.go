@@ -21,7 +21,7 @@ import (
 // explained is the number of failures that get an explanation. More explanations would add nothing.
 const explained = 10
 
-// failure is an id whose calls are not linearizable, or not decided in time.
+// failure describes an id with calls that are not linearizable, or not decided in time.
 type failure struct {
 	breach    check.Breach
 	partition *partition // the shortest prefix that fails; nil: the failure is not explained

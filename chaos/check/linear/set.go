@@ -35,7 +35,7 @@ func (t *set) equal(u *set) bool {
 	return true
 }
 
-// front holds states. Of the states with one core it holds only those that no other covers.
+// front holds states. A state is left out if another state of the same core covers it.
 type front struct {
 	cores  []state // in the order of their first states
 	states map[state][]state
