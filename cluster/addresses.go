@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/belfryhq/belfry/cluster/addressbook"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/internal/addressbook"
+	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/cluster/peer"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster"
-	"github.com/belfryhq/belfry/cluster/clustertest"
+	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 

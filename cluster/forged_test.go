@@ -14,9 +14,9 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/clustertest"
-	"github.com/belfryhq/belfry/cluster/gossip/gossiptest"
-	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/internal/clustertest"
+	"github.com/belfryhq/belfry/cluster/internal/gossip/gossiptest"
+	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/compare"
 	"github.com/belfryhq/belfry/cluster/disk"
-	"github.com/belfryhq/belfry/cluster/health"
+	"github.com/belfryhq/belfry/cluster/internal/compare"
+	"github.com/belfryhq/belfry/cluster/internal/health"
 	"github.com/belfryhq/belfry/cluster/memory"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/cluster/clustertest"
+	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
-	"github.com/belfryhq/belfry/cluster/clustertest"
+	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"

@@ -5,8 +5,8 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/gossip"
-	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/internal/gossip"
+	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 

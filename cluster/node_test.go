@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster"
-	"github.com/belfryhq/belfry/cluster/clustertest"
+	"github.com/belfryhq/belfry/cluster/internal/clustertest"
+	"github.com/belfryhq/belfry/cluster/internal/peertest"
 	"github.com/belfryhq/belfry/cluster/peer"
-	"github.com/belfryhq/belfry/cluster/peer/peertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/logstore"

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/forward"
+	"github.com/belfryhq/belfry/cluster/internal/forward"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )

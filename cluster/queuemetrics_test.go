@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/cluster/clustertest"
+	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 )
 
 // Three nodes hold every task. The sum of their metrics counts each task once, also after a leader has died.

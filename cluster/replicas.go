@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/cluster/replicas"
-	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/raftgroup/raftlog"
 	"github.com/belfryhq/belfry/shard"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"

@@ -12,9 +12,9 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/formation"
-	"github.com/belfryhq/belfry/cluster/forward"
-	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/internal/formation"
+	"github.com/belfryhq/belfry/cluster/internal/forward"
+	"github.com/belfryhq/belfry/cluster/internal/identity"
 )
 
 // service answers the gRPC calls of other nodes.

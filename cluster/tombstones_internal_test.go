@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/internal/identity"
 )
 
 // In a cluster of 24 shards, this node's eight replicas share its bytes for tombstones. The number of shards that its

@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/store"
+	"github.com/belfryhq/belfry/fsm/internal/store"
 )
 
 // The outcomes of a cancel are values of fsmpb.CancelOutcome.

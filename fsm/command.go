@@ -2,7 +2,7 @@ package fsm
 
 import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/store"
+	"github.com/belfryhq/belfry/fsm/internal/store"
 )
 
 // command describes how one kind of command is applied.

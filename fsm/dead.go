@@ -2,7 +2,7 @@ package fsm
 
 import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/store"
+	"github.com/belfryhq/belfry/fsm/internal/store"
 )
 
 // applyReplay makes a dead letter due again, as if no attempt had been made, behind all other tasks of its lane. The

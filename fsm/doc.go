@@ -3,7 +3,7 @@
 //	fsm/task    the vocabulary: limits, errors, attempts, lanes, the slot of an id
 //	fsm/fsmpb   the messages: commands, results, tasks
 //	fsm         the transitions: a table of commands, one applyX for each
-//	fsm/store   the tasks in memory, their wheel, lanes, queues, hash and snapshots
+//	fsm/internal/store   the tasks in memory, their wheel, lanes, queues, hash and snapshots
 //
 // A Machine applies an entry of the log under one lock. Each command goes through these steps:
 //

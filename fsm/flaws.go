@@ -2,7 +2,7 @@
 
 package fsm
 
-import "github.com/belfryhq/belfry/fsm/store"
+import "github.com/belfryhq/belfry/fsm/internal/store"
 
 // This build has no seeded flaws; see package flaw.
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/store"
+	"github.com/belfryhq/belfry/fsm/internal/store"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 

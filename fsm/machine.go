@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/store"
+	"github.com/belfryhq/belfry/fsm/internal/store"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 

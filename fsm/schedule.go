@@ -4,7 +4,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/store"
+	"github.com/belfryhq/belfry/fsm/internal/store"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 

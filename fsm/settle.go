@@ -2,7 +2,7 @@ package fsm
 
 import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/store"
+	"github.com/belfryhq/belfry/fsm/internal/store"
 )
 
 // applySettle ends an attempt. A pushed success counts under any fence of the current occurrence, because some attempt

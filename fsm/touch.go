@@ -2,7 +2,7 @@ package fsm
 
 import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/store"
+	"github.com/belfryhq/belfry/fsm/internal/store"
 )
 
 // applyTouch starts the task's delay again.

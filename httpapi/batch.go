@@ -13,7 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/httpapi/stream"
+	"github.com/belfryhq/belfry/httpapi/internal/stream"
 )
 
 // batch is one batch in progress.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/httpapi/stream"
+	"github.com/belfryhq/belfry/httpapi/internal/stream"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 

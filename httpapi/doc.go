@@ -1,6 +1,6 @@
 // Package httpapi turns HTTP requests into the commands and queries of a cluster, and their results into answers.
 //
-//	contract      the JSON of requests and answers    httpapi/stream   lines both ways on one connection
+//	contract      the JSON of requests and answers    httpapi/internal/stream   lines both ways on one connection
 //	routes.go     the calls and their middleware      httpapi/origin   web pages and hosts that may call
 //	middleware.go, admission.go, body.go              the shared part of calls
 //	tasks, queues, list, dead, lease, settle          handlers of single calls

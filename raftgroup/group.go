@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/raftgroup/install"
-	"github.com/belfryhq/belfry/raftgroup/logcache"
+	"github.com/belfryhq/belfry/raftgroup/internal/logcache"
 	"github.com/belfryhq/belfry/raftgroup/raftlog"
 )
 

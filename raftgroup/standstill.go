@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/belfryhq/belfry/raftgroup/awake"
+	"github.com/belfryhq/belfry/raftgroup/internal/awake"
 )
 
 // standstill measures the running time without an applied entry while a call waits for an entry. The wait alone proves

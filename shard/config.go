@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
-	"github.com/belfryhq/belfry/shard/dispatch/throttle"
+	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
 // Config names a shard and the parts that it uses.

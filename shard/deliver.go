@@ -10,7 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/shard/dispatch/throttle"
+	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
 // maxBatchBytes limits the payload of one request with several tasks.

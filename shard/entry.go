@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/shard/dispatch/throttle"
+	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
 // The limits of one entry. A single command above maxEntryBytes goes into an entry of its own.

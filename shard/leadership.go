@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
-	"github.com/belfryhq/belfry/shard/dispatch/lend"
+	"github.com/belfryhq/belfry/shard/internal/lend"
 )
 
 // clockCheckTimeout limits one comparison of clocks. The leadership is offered to another voter after each

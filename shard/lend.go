@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/shard/dispatch"
-	"github.com/belfryhq/belfry/shard/dispatch/lend"
+	"github.com/belfryhq/belfry/shard/internal/lend"
 )
 
 // Limits borrows permits to start attempts of limited queues. Shard.Lend is the owner's side.

@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch"
-	"github.com/belfryhq/belfry/shard/dispatch/lend"
+	"github.com/belfryhq/belfry/shard/internal/lend"
 )
 
 // proposer assembles entries from the waiting work, commits one at a time, and distributes their results.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
-	"github.com/belfryhq/belfry/chaos/sim/disk"
+	"github.com/belfryhq/belfry/chaos/sim/internal/disk"
 )
 
 // conductor makes the faults of a course strike, and mends everything after each episode.

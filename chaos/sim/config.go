@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/load"
-	"github.com/belfryhq/belfry/chaos/sim/disk"
-	"github.com/belfryhq/belfry/chaos/sim/wire"
+	"github.com/belfryhq/belfry/chaos/sim/internal/disk"
+	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 )
 
 // Config describes a simulated cluster and the faults and load of its run. Draw makes one from a seed.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
-	"github.com/belfryhq/belfry/chaos/sim/wire"
+	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 )
 
 // kind is a kind of fault. strike breaks something without waiting, and returns a description of the fault and the

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
-	"github.com/belfryhq/belfry/chaos/sim/disk"
+	"github.com/belfryhq/belfry/chaos/sim/internal/disk"
 )
 
 // disks puts all disks of the given nodes into a trouble. Mending gives them the calm trouble of the config.

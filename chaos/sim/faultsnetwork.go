@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
-	"github.com/belfryhq/belfry/chaos/sim/wire"
+	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 )
 
 // network changes ways of the network. Ways turn calm again only when the last network fault under way is mended.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
-	"github.com/belfryhq/belfry/chaos/sim/disk"
+	"github.com/belfryhq/belfry/chaos/sim/internal/disk"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard"

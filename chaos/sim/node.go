@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos/sim/disk"
-	"github.com/belfryhq/belfry/chaos/sim/wire"
+	"github.com/belfryhq/belfry/chaos/sim/internal/disk"
+	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clocks"
 	"github.com/belfryhq/belfry/cluster/clusterpb"

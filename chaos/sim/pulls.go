@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos/sim/wire"
+	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/consume"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
-	"github.com/belfryhq/belfry/chaos/sim/wire"
+	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 

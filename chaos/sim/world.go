@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
-	"github.com/belfryhq/belfry/chaos/sim/disk"
-	"github.com/belfryhq/belfry/chaos/sim/wire"
+	"github.com/belfryhq/belfry/chaos/sim/internal/disk"
+	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )

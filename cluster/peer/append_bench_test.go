@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/cluster/witness"
+	"github.com/belfryhq/belfry/cluster/internal/witness"
 )
 
 // cpuTime returns the processor time of this process, for both sides of every exchange.

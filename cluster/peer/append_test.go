@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/belfryhq/belfry/cluster/peer/wire"
+	"github.com/belfryhq/belfry/cluster/peer/internal/wire"
 )
 
 // acknowledge answers every heartbeat and every request with entries on a transport.

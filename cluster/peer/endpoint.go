@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belfryhq/belfry/cluster/peer/wire"
+	"github.com/belfryhq/belfry/cluster/peer/internal/wire"
 )
 
 // Endpoint is an open peer port.

@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/belfryhq/belfry/cluster/peer/wire"
+	"github.com/belfryhq/belfry/cluster/peer/internal/wire"
 )
 
 // The reasons for which a connection is dropped before it is delivered.

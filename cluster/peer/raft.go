@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/cluster/peer/wire"
+	"github.com/belfryhq/belfry/cluster/peer/internal/wire"
 )
 
 // RaftTransport is the transport of one Raft group over the port. Its addresses are node ids. Heartbeats and entries,

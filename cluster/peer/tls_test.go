@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/belfryhq/belfry/cluster/peer/peertest"
+	"github.com/belfryhq/belfry/cluster/internal/peertest"
 )
 
 // authority issues keys in this package's format.

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/belfryhq/belfry/cluster/identity"
-	"github.com/belfryhq/belfry/cluster/witness"
+	"github.com/belfryhq/belfry/cluster/internal/identity"
+	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/raftgroup/journal"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"

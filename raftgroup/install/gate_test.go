@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/raftgroup/logcache"
+	"github.com/belfryhq/belfry/raftgroup/internal/logcache"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/belfryhq/belfry/raftgroup/awake"
+	"github.com/belfryhq/belfry/raftgroup/internal/awake"
 )
 
 // guard stands before every write of a group. It admits one at a time, limits its time, and admits none after the first

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belfryhq/belfry/raftgroup/awake"
+	"github.com/belfryhq/belfry/raftgroup/internal/awake"
 )
 
 // removals deletes segments that the log no longer names, one after the other, beside the log's writes. raft-wal itself

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/belfryhq/belfry/raftgroup/logcache"
+	"github.com/belfryhq/belfry/raftgroup/internal/logcache"
 )
 
 func TestParseKind(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/shard/dispatch/throttle"
+	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
 var one = task.Lane{Namespace: "ns", Queue: "q", Destination: "receiver"}

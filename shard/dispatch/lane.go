@@ -6,7 +6,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
-	"github.com/belfryhq/belfry/shard/dispatch/throttle"
+	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
 // maxIdleLanes is the number of lanes without a task that the planner remembers for the sake of their throttles.

@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
-	"github.com/belfryhq/belfry/shard/dispatch/throttle"
+	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
 // Config connects a planner with its surroundings. Policy, Permits and Desk are inputs: a plan depends on their

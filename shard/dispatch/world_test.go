@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
-	"github.com/belfryhq/belfry/shard/dispatch/throttle"
+	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
 // world is all that surrounds a planner, deterministic and without a clock: the machine with its lanes, receivers,

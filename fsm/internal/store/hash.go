@@ -6,7 +6,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/store/internal/slab"
+	"github.com/belfryhq/belfry/fsm/internal/slab"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/hashicorp/go-msgpack/v2/codec"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/gossip/gossiptest"
+	"github.com/belfryhq/belfry/cluster/internal/gossip/gossiptest"
 )
 
 func forger(t *testing.T) *gossiptest.Forger {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/internal/identity"
 )
 
 // Record is the node's durable memory. *identity.Identity implements it.

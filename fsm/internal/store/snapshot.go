@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/store/internal/slab"
+	"github.com/belfryhq/belfry/fsm/internal/slab"
 )
 
 // Snapshot is a view of the store at one moment. Taking one costs microseconds. Pages that change afterwards keep

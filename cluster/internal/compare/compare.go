@@ -243,7 +243,7 @@ func (c *Comparer) judge(replicas map[uint32]Replica) {
 		}
 		if l.outvoted && !wasOut {
 			c.cfg.Logger.Error("this node's replica is outvoted by the others of its shard, and leads no more: "+
-				"copy the data folder, then restart the node; see the documentation of cluster/compare",
+				"copy the data folder, then restart the node; see the documentation of cluster/internal/compare",
 				"shard", id, "outvoted", c.cfg.Self)
 		}
 		c.metrics.outvoted(id, l.outvoted)

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/internal/identity"
 )
 
 // memory is a record without a disk, with the same rules as identity.Identity. It outlives its node's crashes.

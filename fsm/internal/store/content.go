@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/store/internal/slab"
+	"github.com/belfryhq/belfry/fsm/internal/slab"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 

@@ -2,7 +2,7 @@ package store
 
 import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/store/internal/slab"
+	"github.com/belfryhq/belfry/fsm/internal/slab"
 	"github.com/belfryhq/belfry/wheel"
 )
 

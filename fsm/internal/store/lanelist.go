@@ -1,6 +1,6 @@
 package store
 
-import "github.com/belfryhq/belfry/fsm/store/internal/slab"
+import "github.com/belfryhq/belfry/fsm/internal/slab"
 
 // list is a doubly linked list of tasks, linked through their progress records, in ascending order.
 type list struct {

@@ -3,7 +3,7 @@ package store
 import (
 	"math"
 
-	"github.com/belfryhq/belfry/fsm/store/internal/slab"
+	"github.com/belfryhq/belfry/fsm/internal/slab"
 )
 
 // dues counts tasks by due time, in short steps and in two longer ones. The tasks of a day are therefore summed up in

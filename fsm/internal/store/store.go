@@ -4,7 +4,7 @@ import (
 	"hash/maphash"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/store/internal/slab"
+	"github.com/belfryhq/belfry/fsm/internal/slab"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/wheel"
 )

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/store/internal/slab"
+	"github.com/belfryhq/belfry/fsm/internal/slab"
 )
 
 // caller makes keyed calls on one task, as the machine carries them out. Each call has a different key.
