@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 )
 
-// Storm schedules many tasks in one call, all due at the same instant, so that their deliveries wait for each other.
-func Storm(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// storm schedules many tasks in one call, all due at the same instant, so that their deliveries wait for each other.
+func storm(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.at(rng)
 	t.Hold = p.hold(rng)
 	ops := make([]Operation, 5+rng.IntN(60))
@@ -19,8 +19,8 @@ func Storm(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 
 const batchLines = 40
 
-// Batch sends operations of several kinds about new ids in one call. Some lines are about the ids of earlier lines.
-func Batch(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// batch sends operations of several kinds about new ids in one call. Some lines are about the ids of earlier lines.
+func batch(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	ops := make([]Operation, batchLines)
 	for i := range ops {
 		ops[i] = p.batchLine(rng, id, i)

@@ -4,6 +4,7 @@
 //	load.Player ── Operation ──▶ load.Driver ┬─ chaos/workload   real processes, through the Go client
 //	                                         └─ chaos/sim        simulated nodes, in memory
 //
+//	weights.go    the table of the scripts, and how often each is played
 //	scripts.go    scripts: the life of one id each, a few calls one after the other
 //	hot.go        ids that several callers use at once
 //	batch.go      scripts that send many operations in one call
@@ -14,7 +15,8 @@
 //
 //   - A Driver makes single tries and records them. The Player decides which operation is tried, and repeats it until
 //     the answer is final.
-//   - Draw sets how large the drawn delays are. Script.Weight sets how often a script is played.
+//   - Draw sets how large the drawn delays are. Config.Weights lists the scripts that a
+//     cluster plays more or less often than usual.
 //   - All choices come from the seed. Script i asks for the same operations in every run with a seed, whatever the
 //     timing. A consumer treats a task that is leased for the n-th time in the same way.
 //   - Most ids live a short script, so that their end is beyond doubt. A few hot ids get many calls at once, and only

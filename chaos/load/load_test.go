@@ -57,15 +57,12 @@ func (f *fake) Lease(ctx context.Context, _ *rand.Rand) ([]Lease, bool) {
 
 func newFake(seed uint64, failures int) (*fake, *Player) {
 	f := &fake{failures: failures, tried: map[int64]int{}}
-	var all []Script
-	for _, play := range []func(context.Context, *Player, *rand.Rand, string){
-		Plain, Retried, Dead, Cancelled, CancelledAtDue, Stopped, Replaced, ReplacedAndCancelled, ReplacedAtDue, Patched,
-		Touched, Heartbeats, Fired, Conditional, Expiring, Queued, Pulled, Storm, Batch,
-	} {
-		all = append(all, Script{Weight: 1, Play: play})
+	even := map[string]int{}
+	for _, s := range scripts {
+		even[s.name] = 1
 	}
 	return f, New(Config{
-		Driver: f, Recorder: history.NewRecorder(nil), Seed: seed, Prefix: "t-", Scripts: all, Hot: 2, HotEvery: 12,
+		Driver: f, Recorder: history.NewRecorder(nil), Seed: seed, Prefix: "t-", Weights: even, Hot: 2, HotEvery: 12,
 		HotQueue: "pull",
 		RetryFor: time.Minute, MaxPause: time.Second, Queues: []string{"q"}, Pulled: "pull",
 		Draw: Draw{
@@ -102,6 +99,27 @@ func TestSeedDecides(t *testing.T) {
 	if slices.Equal(one, plan(2, 0)) {
 		t.Error("two seeds ask for the same")
 	}
+}
+
+// TestWeigh checks that a weight replaces the usual one of its script alone, and that a wrong name panics.
+func TestWeigh(t *testing.T) {
+	changes := map[string]int{"plain": 7, "pulled": 0}
+	usual, changed := weigh(nil), weigh(changes)
+	for i, s := range scripts {
+		want, ok := changes[s.name]
+		if !ok {
+			want = s.weight
+		}
+		if usual[i].weight != s.weight || changed[i].weight != want {
+			t.Errorf("%s: usual %d, changed %d, want %d and %d", s.name, usual[i].weight, changed[i].weight, s.weight, want)
+		}
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a script that does not exist got a weight")
+		}
+	}()
+	weigh(map[string]int{"palin": 7})
 }
 
 // TestPerform checks that an operation is tried until the answer is final or its time is up.

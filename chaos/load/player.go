@@ -36,14 +36,14 @@ type Draw struct {
 	NackFor  time.Duration                  // longest delay that a nack asks for
 }
 
-// Config describes a load. Driver, Recorder, Scripts, Draw.After and Draw.LeaseFor are required.
+// Config describes a load. Driver, Recorder, Draw.After and Draw.LeaseFor are required.
 type Config struct {
 	Driver   Driver
 	Recorder *history.Recorder
 	Seed     uint64
 	Prefix   string // of all ids
-	Scripts  []Script
 	Draw     Draw
+	Weights  map[string]int // weights of scripts, by name, that differ from the usual ones; 0: never played
 
 	Hot      int    // ids that several callers use at once; 0: none
 	HotEvery int    // one script in HotEvery calls a hot id; used if Hot is not 0
@@ -52,20 +52,23 @@ type Config struct {
 	RetryFor time.Duration // how long an operation is repeated
 	MaxPause time.Duration // longest pause between two tries
 
-	Queues []string // queues from which Queued draws, each with a target of its own
-	Pulled string   // queue of the tasks that Pulled leaves to consumers
+	Queues []string // queues with a target each, from which the script "queued" draws
+	Pulled string   // queue of the tasks that the script "pulled" leaves to consumers
 
 	Away func(*rand.Rand) time.Duration // how long a consumer is away after a lease call; nil: never
 }
 
 // Player plays scripts and consumers. Its methods are safe for concurrent use.
 type Player struct {
-	cfg    Config
-	sights sights
+	cfg     Config
+	scripts []choice[script]
+	sights  sights
 }
 
-// New makes a player.
-func New(cfg Config) *Player { return &Player{cfg: cfg, sights: sights{seen: map[string]uint64{}}} }
+// New makes a player. It panics if cfg.Weights names a script that does not exist.
+func New(cfg Config) *Player {
+	return &Player{cfg: cfg, scripts: weigh(cfg.Weights), sights: sights{seen: map[string]uint64{}}}
+}
 
 const minPause = 10 * time.Millisecond
 
@@ -113,24 +116,3 @@ func Wait(ctx context.Context, d time.Duration) bool {
 
 // branch returns a new source of choices, seeded with one number from rng.
 func branch(rng *rand.Rand) *rand.Rand { return rand.New(rand.NewPCG(rng.Uint64(), 0)) }
-
-// choice is one of several values, with its weight.
-type choice[T any] struct {
-	weight int
-	value  T
-}
-
-func pick[T any](rng *rand.Rand, from []choice[T]) T {
-	total := 0
-	for _, c := range from {
-		total += c.weight
-	}
-	n := rng.IntN(total)
-	for _, c := range from {
-		if n < c.weight {
-			return c.value
-		}
-		n -= c.weight
-	}
-	panic("weights do not add up")
-}

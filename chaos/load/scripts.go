@@ -9,12 +9,6 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Script is the life of one id, with the weight by which it is chosen.
-type Script struct {
-	Weight int
-	Play   func(ctx context.Context, p *Player, rng *rand.Rand, id string)
-}
-
 // Play plays script i. The seed and i decide the script and its operations.
 func (p *Player) Play(ctx context.Context, i int) {
 	rng := rand.New(rand.NewPCG(p.cfg.Seed, uint64(i)))
@@ -22,11 +16,7 @@ func (p *Player) Play(ctx context.Context, i int) {
 		p.playHot(ctx, rng, i/p.cfg.HotEvery)
 		return
 	}
-	scripts := make([]choice[Script], len(p.cfg.Scripts))
-	for n, s := range p.cfg.Scripts {
-		scripts[n] = choice[Script]{s.Weight, s}
-	}
-	pick(rng, scripts).Play(ctx, p, rng, p.cfg.Prefix+strconv.Itoa(i))
+	pick(rng, p.scripts)(ctx, p, rng, p.cfg.Prefix+strconv.Itoa(i))
 }
 
 // due draws the instant at which a task is due. The record holds the instant as the service rounds it (Ceil).
@@ -77,8 +67,8 @@ func upTo(rng *rand.Rand, most time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(int64(most)))
 }
 
-// Plain schedules a task, reads it in some cases, and leaves it alone.
-func Plain(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// plain schedules a task, reads it in some cases, and leaves it alone.
+func plain(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.some(rng)
 	if rng.IntN(2) == 0 {
 		t.Hold = p.hold(rng)
@@ -92,15 +82,15 @@ func Plain(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
-// Retried schedules a task that the receiver fails some times.
-func Retried(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// retried schedules a task that the receiver fails some times.
+func retried(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.some(rng)
 	t.Fail = 1 + rng.IntN(p.cfg.Draw.Fail)
 	p.New(ctx, rng, id, t)
 }
 
-// Dead schedules a task that dies: its attempts are used up, or the receiver refuses any more.
-func Dead(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// dead schedules a task that dies: its attempts are used up, or the receiver refuses any more.
+func dead(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.at(rng)
 	t.MaxAttempts = 1 + rng.IntN(p.cfg.Draw.Attempts)
 	if t.Gone = p.cfg.Draw.Gone && rng.IntN(2) == 0; !t.Gone {
@@ -109,15 +99,15 @@ func Dead(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	p.New(ctx, rng, id, t)
 }
 
-// Cancelled schedules a task and cancels it, mostly before it is due.
-func Cancelled(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// cancelled schedules a task and cancels it, mostly before it is due.
+func cancelled(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	p.New(ctx, rng, id, p.some(rng))
 	p.pause(ctx, rng)
 	p.Perform(ctx, rng, p.Cancel(id))
 }
 
-// CancelledAtDue cancels a task twice, within 70 ms of its due time. Both cancels must get the same answer.
-func CancelledAtDue(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// cancelledAtDue cancels a task twice, within 70 ms of its due time. Both cancels must get the same answer.
+func cancelledAtDue(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.at(rng)
 	t.Fail, t.Hold = rng.IntN(2), time.Duration(rng.IntN(100))*time.Millisecond
 	p.New(ctx, rng, id, t)
@@ -132,9 +122,9 @@ func CancelledAtDue(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 // minBackoff is about the shortest pause before a retry.
 const minBackoff = 200 * time.Millisecond
 
-// Stopped cancels a task while its first attempt is under way or soon after. That attempt fails, and no other may
+// stopped cancels a task while its first attempt is under way or soon after. That attempt fails, and no other may
 // follow.
-func Stopped(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+func stopped(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.at(rng)
 	t.Fail, t.MaxAttempts, t.Hold = Forever, 4, p.cfg.Draw.Hold/4+upTo(rng, p.cfg.Draw.Hold/2)
 	p.New(ctx, rng, id, t)
@@ -143,22 +133,22 @@ func Stopped(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
-// Replaced schedules a task, and then another one with the same id.
-func Replaced(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// replaced schedules a task, and then another one with the same id.
+func replaced(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	p.New(ctx, rng, id, p.some(rng))
 	p.pause(ctx, rng)
 	p.New(ctx, rng, id, p.some(rng))
 }
 
-// ReplacedAndCancelled schedules a task twice, and then cancels it.
-func ReplacedAndCancelled(ctx context.Context, p *Player, rng *rand.Rand, id string) {
-	Replaced(ctx, p, rng, id)
+// replacedAndCancelled schedules a task twice, and then cancels it.
+func replacedAndCancelled(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+	replaced(ctx, p, rng, id)
 	p.Perform(ctx, rng, p.Cancel(id))
 }
 
-// ReplacedAtDue schedules a task again from 200 ms before its due time to 100 ms after, so that some are being
+// replacedAtDue schedules a task again from 200 ms before its due time to 100 ms after, so that some are being
 // attempted.
-func ReplacedAtDue(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+func replacedAtDue(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.at(rng)
 	t.Fail, t.Hold = rng.IntN(3), time.Duration(rng.IntN(200))*time.Millisecond
 	p.New(ctx, rng, id, t)
@@ -167,14 +157,14 @@ func ReplacedAtDue(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
-// Patched moves a task, and replaces its payload in some cases.
-func Patched(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// patched moves a task, and replaces its payload in some cases.
+func patched(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	p.New(ctx, rng, id, p.some(rng))
 	p.Perform(ctx, rng, p.Patch(id, p.delay(rng), rng.IntN(2) == 0))
 }
 
-// Touched starts the delay of a task again, several times.
-func Touched(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// touched starts the delay of a task again, several times.
+func touched(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	p.New(ctx, rng, id, p.later(rng))
 	for range 1 + rng.IntN(4) {
 		if !p.pause(ctx, rng) {
@@ -194,8 +184,8 @@ const (
 	heartbeatDelay = 400 * time.Millisecond
 )
 
-// Heartbeats touches a task many times, as a caller does that wants an alarm when the touches stop.
-func Heartbeats(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// heartbeats touches a task many times, as a caller does that wants an alarm when the touches stop.
+func heartbeats(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := Task{Delay: heartbeatDelay, Queue: p.queue(rng)}
 	for range 5 + rng.IntN(20) {
 		p.Perform(ctx, rng, p.Touch(id, t.Delay, &t))
@@ -205,8 +195,8 @@ func Heartbeats(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
-// Fired makes a task due by a call.
-func Fired(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// fired makes a task due by a call.
+func fired(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.at(rng)
 	t.Fail = rng.IntN(2)
 	p.New(ctx, rng, id, t)
@@ -214,9 +204,9 @@ func Fired(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	p.Perform(ctx, rng, p.Fire(id))
 }
 
-// Conditional schedules a task with a condition that holds. Two schedules follow whose conditions cannot hold after
+// conditional schedules a task with a condition that holds. Two schedules follow whose conditions cannot hold after
 // the first has succeeded.
-func Conditional(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+func conditional(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.at(rng)
 	t.IfAbsent = true
 	answer, ok := p.New(ctx, rng, id, t)
@@ -228,15 +218,15 @@ func Conditional(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
-// Expiring schedules a task with so little time until it expires that a fault may use it up.
-func Expiring(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// expiring schedules a task with so little time until it expires that a fault may use it up.
+func expiring(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.some(rng)
 	t.Expires, t.Fail = Between(rng, time.Millisecond, p.cfg.Draw.Expires), rng.IntN(3)
 	p.New(ctx, rng, id, t)
 }
 
-// Queued schedules a task that leaves its target and retries to its queue.
-func Queued(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// queued schedules a task that leaves its target and retries to its queue.
+func queued(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.some(rng)
 	t.Queue, t.Fail = p.cfg.Queues[rng.IntN(len(p.cfg.Queues))], rng.IntN(3)
 	t.Hold = time.Duration(rng.IntN(500)) * time.Millisecond
@@ -246,8 +236,8 @@ func Queued(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
-// Pulled schedules a task for consumers. Some callers cancel it or schedule it again.
-func Pulled(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+// pulled schedules a task for consumers. Some callers cancel it or schedule it again.
+func pulled(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.some(rng)
 	t.Queue, t.Fail, t.Hold = p.cfg.Pulled, rng.IntN(2), Between(rng, 0, p.cfg.Draw.Hold)
 	p.New(ctx, rng, id, t)

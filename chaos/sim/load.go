@@ -31,7 +31,8 @@ func newLoad(w *World, c *course) *driver {
 	l := &driver{world: w, course: c, probes: map[uint32]string{}, is: map[string]bool{}}
 	pace := w.cfg.pace
 	l.player = load.New(load.Config{
-		Driver: l, Recorder: w.rec, Seed: w.cfg.Seed, Prefix: "t-", Scripts: scripts, Hot: 3, HotEvery: 9,
+		Driver: l, Recorder: w.rec, Seed: w.cfg.Seed, Prefix: "t-", Hot: 3, HotEvery: 9,
+		Weights:  map[string]int{"batch": 0, "stopped": 0, "heartbeats": 0},
 		RetryFor: pace.retryFor(), MaxPause: max(250*time.Millisecond, pace.heartbeat/2),
 		Queues: pushedQueues, Pulled: pulledQueue, Away: l.away,
 		Draw: load.Draw{

@@ -35,7 +35,7 @@ func New(cfg Config) (*Load, error) {
 // plan returns the config of the player. Everything in it happens within seconds.
 func (l *Load) plan() load.Config {
 	cfg := load.Config{
-		Driver: driver{l}, Recorder: l.cfg.Recorder, Seed: l.cfg.Seed, Prefix: l.cfg.Prefix, Scripts: scripts,
+		Driver: driver{l}, Recorder: l.cfg.Recorder, Seed: l.cfg.Seed, Prefix: l.cfg.Prefix, Weights: weights,
 		Hot: max(l.cfg.Hot, 0), HotEvery: 12, RetryFor: l.cfg.RetryFor, MaxPause: maxPause,
 		Draw: load.Draw{
 			After: l.after, Queue: l.queue, Hold: maxHold, Fail: 2, Attempts: 2, HotDelay: hotMaxDelay,
@@ -46,6 +46,12 @@ func (l *Load) plan() load.Config {
 		cfg.HotQueue = l.cfg.Queue
 	}
 	return cfg
+}
+
+// weights are the weights that differ from the usual ones. The scripts "queued" and "pulled" need queues that a load of
+// real processes does not have: queue draws the queue of each task.
+var weights = map[string]int{
+	"plain": 40, "dead": 2, "storm": 0, "replaced at due": 0, "expiring": 0, "queued": 0, "pulled": 0,
 }
 
 const (
