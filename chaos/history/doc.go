@@ -1,4 +1,4 @@
-// Package history records a fault run, and reads the record back for the checks.
+// Package history records a fault run, in memory for the checks and in a file for people.
 //
 //	record    one for each                              instants
 //	Call      request, or line of a batch request       start, end
@@ -10,8 +10,8 @@
 // Rules of the record:
 //   - A run only records. The checks judge it afterwards, from the record alone. So a record holds observations and no
 //     conclusions: a call without an answer has an unknown outcome, and keeps it whatever a later read shows.
-//   - A file holds one JSON line for each event, with the start and the end of a call apart, so that a run can be
-//     judged again. The recorder buffers the lines, and flushes them when a fault strikes and at Close. If the harness
+//   - A file holds one JSON line for each event, with the start and the end of a call apart. The lines hold the whole
+//     record. The recorder buffers the lines, and flushes them when a fault strikes and at Close. If the harness
 //     dies, the file holds the run up to the last flush at least. In memory a call is one record.
 //   - All instants are readings of one clock, the harness's own: the machine's clock at the start of the run, plus the
 //     monotonic time since. Setting the machine's clock cannot disturb the order of events, and instants can still be

@@ -26,6 +26,19 @@ type Recorder struct {
 	names  map[string]string // interned strings, since many repeat
 }
 
+// line is one event of a recorded file. Exactly one of its pointers, or Stage, is set.
+type line struct {
+	At      Instant  `json:"at"`
+	N       int      `json:"n,omitempty"` // number of the call or the fault
+	Call    *Call    `json:"call,omitempty"`
+	End     *Ending  `json:"end,omitempty"`
+	Arrival *Arrival `json:"arrival,omitempty"`
+	Fault   *Fault   `json:"fault,omitempty"`
+	Stage   string   `json:"stage,omitempty"` // of fault N: "mending" or "mended"
+	Term    *Term    `json:"term,omitempty"`
+	Replica *Replica `json:"replica,omitempty"`
+}
+
 const fileBuffer = 256 << 10
 
 // NewRecorder returns a recorder that writes to w, or only records in memory if w is nil. The caller keeps ownership of
