@@ -79,7 +79,7 @@ func patience(b bug) time.Duration {
 func playFake(ctx context.Context, b bug, pace int) (*verdict.Verdict, error) {
 	stretch := time.Duration(pace)
 	rec := history.NewRecorder(nil)
-	receiver, err := workload.Listen(ctx, rec, workload.Loopback)
+	receiver, err := workload.Listen(ctx, rec, "127.0.0.1")
 	if err != nil {
 		return nil, err
 	}

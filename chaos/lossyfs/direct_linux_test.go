@@ -38,7 +38,7 @@ func errorOf(s fuse.Status) error {
 }
 
 func (d *direct) id(p string) (uint64, error) {
-	at := uint64(rootID)
+	at := uint64(fuse.FUSE_ROOT_ID)
 	for name := range strings.SplitSeq(p, "/") {
 		if name == "." {
 			continue

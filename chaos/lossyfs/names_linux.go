@@ -11,9 +11,6 @@ import (
 	"time"
 )
 
-// rootID is the number that FUSE requires for the top folder.
-const rootID = 1
-
 // inode is a file or a folder. Its number is never used again in one mount.
 type inode struct {
 	id      uint64
@@ -62,7 +59,7 @@ func (t *names) load() error {
 		return err
 	}
 	t.byID, t.last, t.journal = map[uint64]*inode{}, 0, journal{}
-	t.root = t.add(info)
+	t.root = t.add(info) // the first inode, so its number is fuse.FUSE_ROOT_ID
 	return t.loadFolder(t.root)
 }
 

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Stats counts the frames of one direction by their fate.
-type Stats struct {
+// tally counts the frames of one direction by their fate.
+type tally struct {
 	Forwarded  int64 // written at the other end, with copies
 	Lost       int64 // cut off, lost by chance, or dropped because the queue was full
 	Duplicated int64
@@ -37,7 +37,7 @@ type line struct {
 	last    time.Time // largest due time of the frames that keep their order; it never decreases, except at a cut
 	count   uint64    // number of frames queued so far
 	timer   *time.Timer
-	stats   Stats
+	stats   tally
 }
 
 func newLine(to io.Writer, rng *rand.Rand) *line {
@@ -84,7 +84,7 @@ func (l *line) now() Quality {
 	return l.quality
 }
 
-func (l *line) counts() Stats {
+func (l *line) counts() tally {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stats

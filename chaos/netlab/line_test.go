@@ -71,7 +71,7 @@ func TestSoundLinePassesAtOnce(t *testing.T) {
 		if came, after := f.got(); !slices.Equal(came, count(100)) || slices.Max(after) > 0 {
 			t.Errorf("%v after %v", came, after)
 		}
-		if stats := l.counts(); stats != (Stats{Forwarded: 100}) {
+		if stats := l.counts(); stats != (tally{Forwarded: 100}) {
 			t.Errorf("%+v", stats)
 		}
 	})
@@ -129,14 +129,14 @@ func TestShares(t *testing.T) {
 	const frames = 10000
 	tests := map[string]struct {
 		quality Quality
-		count   func(Stats) int64
+		count   func(tally) int64
 		share   float64
 		come    int
 	}{
-		"loss":      {Quality{Loss: 0.1}, func(s Stats) int64 { return s.Lost }, 0.1, -1},
-		"duplicate": {Quality{Duplicate: 0.3}, func(s Stats) int64 { return s.Duplicated }, 0.3, +1},
-		"reorder":   {Quality{Reorder: 0.2}, func(s Stats) int64 { return s.Reordered }, 0.2, 0},
-		"all lost":  {Quality{Loss: 1}, func(s Stats) int64 { return s.Lost }, 1, -1},
+		"loss":      {Quality{Loss: 0.1}, func(s tally) int64 { return s.Lost }, 0.1, -1},
+		"duplicate": {Quality{Duplicate: 0.3}, func(s tally) int64 { return s.Duplicated }, 0.3, +1},
+		"reorder":   {Quality{Reorder: 0.2}, func(s tally) int64 { return s.Reordered }, 0.2, 0},
+		"all lost":  {Quality{Loss: 1}, func(s tally) int64 { return s.Lost }, 1, -1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestCutLosesWhatIsUnderWay(t *testing.T) {
 		if came, _ := f.got(); !slices.Equal(came, count(2)) {
 			t.Errorf("frames %v came", came)
 		}
-		if stats := l.counts(); stats != (Stats{Forwarded: 2, Lost: 20}) {
+		if stats := l.counts(); stats != (tally{Forwarded: 2, Lost: 20}) {
 			t.Errorf("%+v", stats)
 		}
 	})
@@ -284,7 +284,7 @@ func TestQueueIsBounded(t *testing.T) {
 			l.forward(frame)
 		}
 		<-time.After(time.Minute)
-		if stats := l.counts(); stats != (Stats{Forwarded: frames / 2, Lost: frames / 2}) {
+		if stats := l.counts(); stats != (tally{Forwarded: frames / 2, Lost: frames / 2}) {
 			t.Errorf("%+v", stats)
 		}
 		send(l, 1, 0)
@@ -299,7 +299,7 @@ func TestRefusedFrameIsLost(t *testing.T) {
 	l, f := testLine(1)
 	f.err = errors.New("down")
 	send(l, 3, 0)
-	if stats := l.counts(); stats != (Stats{Lost: 3}) {
+	if stats := l.counts(); stats != (tally{Lost: 3}) {
 		t.Errorf("%+v", stats)
 	}
 }

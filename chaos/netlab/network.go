@@ -80,9 +80,6 @@ func (n *Network) Impair(from, to string, q Quality) (lift func()) { return n.li
 // Quality returns the current quality of the direction between two hosts.
 func (n *Network) Quality(from, to string) Quality { return n.line(from, to).now() }
 
-// Stats returns the counts of the frames from one host to another since the network was made.
-func (n *Network) Stats(from, to string) Stats { return n.line(from, to).counts() }
-
 func (n *Network) line(from, to string) *line {
 	l := n.fabric.lines[n.index(from)][n.index(to)]
 	if l == nil {

@@ -131,8 +131,8 @@ func TestOneWay(t *testing.T) {
 	expect("cut, b to a", b, a, true)
 	expect("cut, a to c", a, c, true)
 	expect("cut, c to b", c, b, true)
-	if lost := n.Stats("a", "b").Lost; lost == 0 {
-		t.Error("Stats counts no lost frame")
+	if lost := n.line("a", "b").counts().Lost; lost == 0 {
+		t.Error("the line counts no lost frame")
 	}
 	lift()
 	expect("lifted, a to b", a, b, true)
@@ -170,7 +170,7 @@ func TestStreamSurvivesBadNetwork(t *testing.T) {
 	if err != nil || !bytes.Equal(got, sent) {
 		t.Errorf("%d bytes of %d came back: %v", len(got), len(sent), err)
 	}
-	if s := n.Stats("a", "b"); s.Lost == 0 || s.Duplicated == 0 || s.Reordered == 0 {
+	if s := n.line("a", "b").counts(); s.Lost == 0 || s.Duplicated == 0 || s.Reordered == 0 {
 		t.Errorf("the network was not as bad as it should be: %+v", s)
 	}
 }

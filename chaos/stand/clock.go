@@ -15,9 +15,6 @@ type Clock struct{ *shared } // nanoseconds
 // Set puts the node's clock ahead of this machine's by offset. A negative offset puts it behind.
 func (c *Clock) Set(offset time.Duration) { c.number.Store(int64(offset)) }
 
-// Offset returns how far the clock is ahead.
-func (c *Clock) Offset() time.Duration { return time.Duration(c.number.Load()) }
-
 // openClocks gives every node a clock.
 func openClocks(cfg Config, places []local.Place) (map[string]*Clock, error) {
 	clocks := make(map[string]*Clock, len(places))

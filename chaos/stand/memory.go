@@ -18,12 +18,10 @@ import (
 
 // Memory is a control group of the kernel, of version 1 or 2. Each process of one node runs in it.
 type Memory struct {
-	dir      string
-	limit    string // file with the bound
-	stat     string // line of memory.stat that counts memory that cannot be reclaimed
-	no       string // value without a bound
-	killFile string // file with the number of kills for lack of memory
-	kills    string // line with that number
+	dir   string
+	limit string // file with the bound
+	stat  string // line of memory.stat that counts memory that cannot be reclaimed
+	no    string // value without a bound
 }
 
 // The folders of the memory controller in the two versions of control groups.
@@ -53,12 +51,9 @@ func newMemory(dir string) (*Memory, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("bounding a node's memory needs root, for a control group")
 	}
-	m := &Memory{
-		dir: dir, limit: "memory.limit_in_bytes", stat: "total_rss ", no: "-1",
-		killFile: "memory.oom_control", kills: "oom_kill ",
-	}
+	m := &Memory{dir: dir, limit: "memory.limit_in_bytes", stat: "total_rss ", no: "-1"}
 	if memoryRoot() == cgroupV2 {
-		m = &Memory{dir: dir, limit: "memory.max", stat: "anon ", no: "max", killFile: "memory.events", kills: "oom_kill "}
+		m = &Memory{dir: dir, limit: "memory.max", stat: "anon ", no: "max"}
 		if err := write(filepath.Join(cgroupV2, "cgroup.subtree_control"), "+memory"); err != nil {
 			return nil, fmt.Errorf("this system's control groups do not bound memory: %w", err)
 		}
@@ -100,9 +95,6 @@ const (
 
 // Release removes the bound.
 func (m *Memory) Release() error { return m.bound(m.no) }
-
-// Kills returns how often the kernel has killed the node for lack of memory.
-func (m *Memory) Kills() (int64, error) { return m.count(m.killFile, m.kills) }
 
 func (m *Memory) bound(value string) error { return write(filepath.Join(m.dir, m.limit), value) }
 

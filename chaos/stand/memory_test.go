@@ -37,7 +37,11 @@ func TestMemory(t *testing.T) {
 	if err := hungry(); !errors.As(err, &exit) {
 		t.Errorf("with room for 16 MiB: %v", err)
 	}
-	if n, err := m.Kills(); err != nil || n == 0 {
+	events := "memory.oom_control"
+	if memoryRoot() == cgroupV2 {
+		events = "memory.events"
+	}
+	if n, err := m.count(events, "oom_kill "); err != nil || n == 0 {
 		t.Errorf("%d kills, %v", n, err)
 	}
 	if err := m.Release(); err != nil {

@@ -34,7 +34,7 @@ func deliver(t *testing.T, r *Receiver, id string) (*http.Response, int, error) 
 
 func listen(t *testing.T, rec *history.Recorder) *Receiver {
 	t.Helper()
-	r, err := Listen(t.Context(), rec, Loopback)
+	r, err := Listen(t.Context(), rec, "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,9 +35,6 @@ type ledger struct {
 	prefix string
 }
 
-// Loopback is the host of a receiver for nodes that share this machine's network.
-const Loopback = "127.0.0.1"
-
 // Listen starts a receiver on a free port of host, an address of this machine.
 func Listen(ctx context.Context, rec *history.Recorder, host string) (*Receiver, error) {
 	var lc net.ListenConfig

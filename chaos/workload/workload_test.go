@@ -232,7 +232,7 @@ func TestWorthReading(t *testing.T) {
 
 func TestReceiver(t *testing.T) {
 	rec := history.NewRecorder(nil)
-	r, err := Listen(t.Context(), rec, Loopback)
+	r, err := Listen(t.Context(), rec, "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
