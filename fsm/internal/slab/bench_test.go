@@ -192,7 +192,7 @@ func BenchmarkIndexProbe(b *testing.B) {
 					b.Fatal("a handle is lost")
 				}
 			}
-			b.ReportMetric(float64(x.Bytes())/float64(x.Len()), "B/entry")
+			b.ReportMetric(float64(x.Bytes())/float64(handleCount(x)), "B/entry")
 		})
 	}
 }

@@ -1,7 +1,5 @@
 package slab
 
-import "unsafe"
-
 // A Counter has one table up to counterOneTable keys and counterTables tables from then on, so that no table takes
 // long to grow.
 const (
@@ -54,15 +52,6 @@ func (c *Counter) Count(key uint32) uint32 {
 
 // Len returns the number of keys whose count is not 0.
 func (c *Counter) Len() int { return c.live }
-
-// Bytes returns the bytes that the counter holds, without the Counter itself.
-func (c *Counter) Bytes() int64 {
-	bytes := int64(cap(c.tables)) * int64(unsafe.Sizeof(table{}))
-	for i := range c.tables {
-		bytes += int64(len(c.tables[i].cells)) * int64(unsafe.Sizeof(cell(0)))
-	}
-	return bytes
-}
 
 // tableOf returns the table that a key belongs to. The low bits of the fragment choose the table; the high ones place
 // the key in it.

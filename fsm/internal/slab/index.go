@@ -17,8 +17,7 @@ const slots = 4096
 type Index struct {
 	tables [slots]*table // nil: never used
 	used   int           // tables that are not nil
-	live   int
-	cells  int // of all tables
+	cells  int           // of all tables
 }
 
 // NewIndex returns an empty index.
@@ -57,7 +56,6 @@ func (x *Index) Insert(slot uint32, hash uint64, h uint32) {
 	}
 	before := len(t.cells)
 	t.insert(newCell(fragmentOf(hash), h))
-	x.live++
 	x.cells += len(t.cells) - before
 }
 
@@ -69,12 +67,8 @@ func (x *Index) Delete(slot uint32, hash uint64, h uint32) {
 	}
 	before := len(t.cells)
 	t.remove(newCell(fragmentOf(hash), h))
-	x.live--
 	x.cells += len(t.cells) - before
 }
-
-// Len returns the number of handles.
-func (x *Index) Len() int { return x.live }
 
 // SlotLen returns the number of handles of one slot.
 func (x *Index) SlotLen(slot uint32) int {
