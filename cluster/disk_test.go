@@ -42,8 +42,12 @@ func (d *disks) of(i int) func() (disk.Space, error) {
 func TestDisksFill(t *testing.T) {
 	t.Parallel()
 	d := &disks{free: [3]uint64{5000, 5000, 5000}}
+	reserve, err := disk.Parse("1000")
+	if err != nil {
+		t.Fatal(err)
+	}
 	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
-		cfg.MinFreeDisk, cfg.DiskSpace, cfg.Shards = disk.Bytes(1000), d.of(i), 3
+		cfg.MinFreeDisk, cfg.DiskSpace, cfg.Shards = reserve, d.of(i), 3
 	})
 	home := func() error { return atHome(c.Node(0).View(t.Context())) }
 	c.Until("leaderships are where they belong", home)

@@ -91,13 +91,22 @@ func (d *fakeDisk) space() (Space, error) {
 	return Space{Free: d.free, Total: 1000}, d.err
 }
 
+func reserve(t *testing.T, text string) Reserve {
+	t.Helper()
+	r, err := Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // The disk is low from less than the reserve on, until a quarter more than the reserve is free.
 func TestWatch(t *testing.T) {
 	d := &fakeDisk{free: 500}
 	var out strings.Builder
 	registry := prometheus.NewRegistry()
 	w := New(Config{
-		Space: d.space, Reserve: Bytes(100),
+		Space: d.space, Reserve: reserve(t, "100"),
 		Logger: slog.New(slog.NewTextHandler(&out, nil)), Registerer: registry,
 	})
 	for i, step := range []struct {
@@ -136,7 +145,7 @@ func TestRun(t *testing.T) {
 		d, changes := &fakeDisk{free: 500}, make(chan bool, 10)
 		var w *Watch
 		w = New(Config{
-			Space: d.space, Reserve: Bytes(100), Changed: func() { changes <- w.Low() },
+			Space: d.space, Reserve: reserve(t, "100"), Changed: func() { changes <- w.Low() },
 			Logger: slog.New(slog.DiscardHandler),
 		})
 		go w.Run(ctx)

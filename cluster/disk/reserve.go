@@ -28,9 +28,6 @@ const (
 // None returns a Reserve that keeps nothing free: a disk is never low.
 func None() Reserve { return Reserve{given: true} }
 
-// Bytes returns a Reserve that keeps n bytes free.
-func Bytes(n uint64) Reserve { return Reserve{amount: size.Bytes(n), given: true} }
-
 // Parse reads a reserve: "5%", "256MiB", "1.5GB", "0" for none, "" for the default.
 func Parse(text string) (Reserve, error) {
 	if text == "" {

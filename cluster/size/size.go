@@ -23,9 +23,6 @@ var units = []struct {
 	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
 }
 
-// Bytes returns n bytes as an Amount.
-func Bytes(n uint64) Amount { return Amount{bytes: n} }
-
 // Parse reads a percentage below 100 ("5%") or a number of bytes ("256MiB", "1.5GB", "4096").
 func Parse(text string) (Amount, error) {
 	wrong := fmt.Errorf("%q is neither a percentage (5%%) nor a number of bytes (256MiB)", text)
@@ -45,7 +42,7 @@ func Parse(text string) (Amount, error) {
 		if err != nil || !(n >= 0) || n*unit.bytes >= math.MaxInt64 {
 			return Amount{}, wrong
 		}
-		return Bytes(uint64(n * unit.bytes)), nil
+		return Amount{bytes: uint64(n * unit.bytes)}, nil
 	}
 	return Amount{}, wrong
 }

@@ -180,12 +180,6 @@ func (p Plan) Fits() bool { return fits(p.Needs) }
 
 func fits(sorted []Need) bool { return sorted[0].Share() <= 1 }
 
-// Check computes the plan's load anew, for its numbers of nodes and shards.
-func (p Plan) Check(c Costs) (Plan, error) {
-	return evaluate(p.Workload, p.Machine, c,
-		shape{nodes: p.Nodes, replication: p.Workload.Replication, perNode: p.Shards / p.Nodes})
-}
-
 // evaluate returns the plan of one shape, with the most used resource first.
 func evaluate(w Workload, m Machine, c Costs, s shape) (Plan, error) {
 	lost := s.lost(w.Zones)

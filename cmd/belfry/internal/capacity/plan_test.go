@@ -55,7 +55,7 @@ func TestPlansFitAndAreSmallest(t *testing.T) {
 			}
 			return
 		}
-		again, err := p.Check(c)
+		again, err := evaluate(w, m, c, shape{nodes: p.Nodes, replication: w.Replication, perNode: p.Shards / p.Nodes})
 		if err != nil || !again.Fits() {
 			t.Fatalf("its own check finds %+v, %v", again.Needs[0], err)
 		}
