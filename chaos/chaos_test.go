@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos"
 	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/siege"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
@@ -26,10 +26,11 @@ func TestScenarios(t *testing.T) {
 		t.Skip("builds, runs and kills real nodes")
 	}
 	binary := localtest.Build(t)
-	play := func(name string, cfg chaos.Config, s chaos.Scenario) {
+	play := func(name string, cfg siege.Config, plan siege.Plan) {
 		t.Run(name, func(t *testing.T) {
 			cfg.Binary, cfg.Dir, cfg.Limits, cfg.Seed = binary, folder(t, name), limits(), seed(t)
-			report, err := chaos.Play(t.Context(), cfg, s)
+			cfg.Round, cfg.Plan, cfg.Keep = 1, &plan, true
+			report, err := siege.Run(t.Context(), cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,16 +41,16 @@ func TestScenarios(t *testing.T) {
 		})
 	}
 	if os.Getenv(lengthVar) == long {
-		all := chaos.Config{Shards: 12, PerSecond: 300, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute}
-		play("kill", all, chaos.KillLeaders())
-		play("pause", all, chaos.PauseLeaders(0))
-		play("all", all, chaos.KillEverything(5))
-		play("burst", all, chaos.KillEverythingAfter(100_000, 30*time.Second))
+		all := siege.Config{Shards: 12, PerSecond: 300, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute}
+		play("kill", all, killLeaders())
+		play("pause", all, pauseLeaders(0))
+		play("all", all, killEverything(5))
+		play("burst", all, killEverythingAfter(100_000, 30*time.Second))
 		return
 	}
-	short := chaos.Config{Sample: 500, MaxDelay: 2 * time.Second}
-	play("under load", short, chaos.InTurn(chaos.KillLeaders(), chaos.PauseLeaders(1), chaos.KillEverything(1)))
-	play("burst", short, chaos.KillEverythingAfter(5_000, 2*time.Second))
+	short := siege.Config{Sample: 500, MaxDelay: 2 * time.Second}
+	play("under load", short, inTurn(killLeaders(), pauseLeaders(1), killEverything(1)))
+	play("burst", short, killEverythingAfter(5_000, 2*time.Second))
 }
 
 // limits returns the promised limits in a long run, which has the machine for itself, and stretched ones otherwise.

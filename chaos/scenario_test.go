@@ -1,4 +1,4 @@
-package chaos
+package chaos_test
 
 import (
 	"context"
@@ -12,31 +12,28 @@ import (
 	"github.com/belfryhq/belfry/chaos/siege"
 )
 
-// Scenario is the plan of a run: its faults and their order.
-type Scenario siege.Plan
-
 const (
 	deadFor  = 1200 * time.Millisecond // longer than a failover
 	between  = 800 * time.Millisecond  // pause between the mending of a fault and the next fault
 	pauseFor = 2500 * time.Millisecond // longer than a failover, so that the old leader wakes up to a new one
 )
 
-// KillLeaders kills the leader of each shard in turn, under load.
-func KillLeaders() Scenario {
-	return Scenario{Name: "kill -9 of the leader of each shard in turn", Play: eachShard(0, history.KillLeader, deadFor)}
+// killLeaders kills the leader of each shard in turn, under load.
+func killLeaders() siege.Plan {
+	return siege.Plan{Name: "kill -9 of the leader of each shard in turn", Play: eachShard(0, history.KillLeader, deadFor)}
 }
 
-// PauseLeaders suspends the leaders of the first n shards with SIGSTOP, one after the other, under load. Each pause
+// pauseLeaders suspends the leaders of the first n shards with SIGSTOP, one after the other, under load. Each pause
 // lasts longer than an election. It pauses the leaders of all shards if n < 1.
-func PauseLeaders(n int) Scenario {
-	return Scenario{Name: "SIGSTOP and SIGCONT of leaders", Play: eachShard(n, history.PauseLeader, pauseFor)}
+func pauseLeaders(n int) siege.Plan {
+	return siege.Plan{Name: "SIGSTOP and SIGCONT of leaders", Play: eachShard(n, history.PauseLeader, pauseFor)}
 }
 
-// KillEverything kills all nodes at once under load and starts them again. It does so the given number of times.
-func KillEverything(times int) Scenario {
-	return Scenario{Name: "kill -9 of all nodes", Play: func(ctx context.Context, r *siege.Round) error {
+// killEverything kills all nodes at once under load and starts them again. It does so the given number of times.
+func killEverything(times int) siege.Plan {
+	return siege.Plan{Name: "kill -9 of all nodes", Play: func(ctx context.Context, r *siege.Round) error {
 		for range times {
-			if err := blow(ctx, r, history.KillAll, deadFor, 0); err != nil {
+			if err := strike(ctx, r, history.KillAll, deadFor, 0); err != nil {
 				return err
 			}
 		}
@@ -44,15 +41,15 @@ func KillEverything(times int) Scenario {
 	}}
 }
 
-// InTurn plays scenarios one after the other in one run.
-func InTurn(scenarios ...Scenario) Scenario {
+// inTurn plays scenarios one after the other in one run.
+func inTurn(scenarios ...siege.Plan) siege.Plan {
 	var names []string
 	quiet := true
 	for _, s := range scenarios {
 		names = append(names, s.Name)
 		quiet = quiet && s.Quiet
 	}
-	return Scenario{Name: strings.Join(names, ", "), Quiet: quiet, Play: func(ctx context.Context, r *siege.Round) error {
+	return siege.Plan{Name: strings.Join(names, ", "), Quiet: quiet, Play: func(ctx context.Context, r *siege.Round) error {
 		for _, s := range scenarios {
 			if err := s.Play(ctx, r); err != nil {
 				return fmt.Errorf("%s: %w", s.Name, err)
@@ -62,10 +59,10 @@ func InTurn(scenarios ...Scenario) Scenario {
 	}}
 }
 
-// KillEverythingAfter schedules n tasks by batch, all due at one instant. It kills all nodes with the last
+// killEverythingAfter schedules n tasks by batch, all due at one instant. It kills all nodes with the last
 // acknowledgement, and starts them again a second after that instant. The time from now to that instant is ahead.
-func KillEverythingAfter(n int, ahead time.Duration) Scenario {
-	return Scenario{
+func killEverythingAfter(n int, ahead time.Duration) siege.Plan {
+	return siege.Plan{
 		Name: "kill -9 of all nodes after the last acknowledgement", Quiet: true,
 		Play: func(ctx context.Context, r *siege.Round) error {
 			due := time.Now().Add(ahead)
@@ -89,7 +86,7 @@ func eachShard(n int, kind string, hold time.Duration) func(ctx context.Context,
 			shards = shards[:min(n, len(shards))]
 		}
 		for _, shard := range shards {
-			if err := blow(ctx, r, kind, hold, shard); err != nil {
+			if err := strike(ctx, r, kind, hold, shard); err != nil {
 				return err
 			}
 		}
@@ -97,8 +94,8 @@ func eachShard(n int, kind string, hold time.Duration) func(ctx context.Context,
 	}
 }
 
-// blow strikes one fault and then gives the cluster the pause between to recover.
-func blow(ctx context.Context, r *siege.Round, kind string, hold time.Duration, shard uint32) error {
+// strike strikes one fault, and then gives the cluster the pause between to recover.
+func strike(ctx context.Context, r *siege.Round, kind string, hold time.Duration, shard uint32) error {
 	if err := r.Strike(ctx, kind, hold, shard); err != nil {
 		return err
 	}
