@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/raftgroup/raftlog"
 	"github.com/belfryhq/belfry/shard"
-	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // newReplicas returns the set of replicas on this node. None is open yet.
@@ -50,11 +48,8 @@ func (n *Node) openReplica(
 		ID: id, NodeID: n.ID(), FirstSlot: state.Slots[at].First, EndSlot: state.Slots[at].End,
 		Storage: disk, Existing: n.identity.Opened(id), Applied: n.seen.Kept(id).Index,
 		Replicas: voters(placed), Preferred: placed.Preferred, Transport: transport, Deliver: n.cfg.Deliver,
-		Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees,
-		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals {
-			return n.consumers.Arrived(ctx, id, fences)
-		},
-		MayLead: func(node string) bool { return n.health.MayLead(id, node) }, Policies: policiesHere{n}, Limits: n.router,
+		Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees, Arrived: n.consumers.Arrived, MayLead: n.health.MayLead,
+		Policies: policiesHere{n}, Limits: n.router,
 		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.policyOf(state),
 		SnapshotGate: snapshots, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 		SnapshotLog: n.cfg.Snapshots.Log, SnapshotPart: n.cfg.Snapshots.Part, SnapshotTail: n.cfg.Snapshots.Tail,

@@ -23,7 +23,7 @@ func (c *replicas) compare(cfg *Config) {
 		}
 		return nil
 	}
-	cfg.MayLead = right
+	cfg.MayLead = func(_ uint32, node string) bool { return right(node) }
 }
 
 // TestLeaderClockIsSet checks that a leader with a wrong clock gives the leadership to a node with a right one, and

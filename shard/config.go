@@ -43,12 +43,12 @@ type Config struct {
 	// the first nil from it. After a jump of its clock, the leader moves the wheel only after another nil. Nil: the
 	// clock is trusted.
 	ClockAgrees func(ctx context.Context, voters []string) error
-	// Arrived asks all nodes which of these leases reached them, and leaves out the nodes that do not answer soon. A
-	// new leader gives back the leases that did not arrive. Nil: the leader asks no node.
-	Arrived func(ctx context.Context, fences []uint64) []desk.Arrivals
-	// MayLead reports whether a node seems up, with a right clock and a replica of this shard that is fit to lead. It
-	// is a hint for giving the leadership away. Nil: recent contact alone decides.
-	MayLead func(nodeID string) bool
+	// Arrived asks all nodes which of these leases of the shard reached them, and leaves out the nodes that do not
+	// answer soon. A new leader gives back the leases that did not arrive. Nil: the leader asks no node.
+	Arrived func(ctx context.Context, shard uint32, fences []uint64) []desk.Arrivals
+	// MayLead reports whether a node seems up, with a right clock and a replica of the shard that is fit to lead. It is
+	// a hint for giving the leadership away. Nil: recent contact alone decides.
+	MayLead func(shard uint32, nodeID string) bool
 	// OnLeader receives each change of leader that this replica notices. It must not block.
 	OnLeader func(Change)
 	// Fatal is called when the group cannot go on: a failed disk, a command of a newer version, a wedged leader. In

@@ -20,7 +20,7 @@ type holders struct {
 	answers func(try int) []desk.Arrivals
 }
 
-func (h *holders) arrived(_ context.Context, fences []uint64) []desk.Arrivals {
+func (h *holders) arrived(_ context.Context, _ uint32, fences []uint64) []desk.Arrivals {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked = append(h.asked, slices.Clone(fences))

@@ -20,7 +20,7 @@ func (c *replicas) willingOnly() *replicas {
 		if tune != nil {
 			tune(cfg)
 		}
-		cfg.MayLead = func(node string) bool {
+		cfg.MayLead = func(_ uint32, node string) bool {
 			n := c.nodes[node]
 			return n.Shard != nil && n.Standing() == Willing
 		}

@@ -160,7 +160,7 @@ func (s *Shard) isWell(node string, term uint64) bool {
 
 // isThere reports whether a voter answers and is fit to lead as far as this node knows.
 func (s *Shard) isThere(node string, term uint64) bool {
-	if s.cfg.MayLead != nil && !s.cfg.MayLead(node) {
+	if s.cfg.MayLead != nil && !s.cfg.MayLead(s.cfg.ID, node) {
 		return false
 	}
 	contact := s.group.Peer(node, term).Contact

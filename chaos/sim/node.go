@@ -17,7 +17,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard"
-	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // Node is a machine on which one process runs after the other. Its clock and disks outlive the processes.
@@ -115,15 +114,12 @@ func (p *process) open(placed *clusterpb.Shard) {
 		ID: placed.Id, NodeID: n.name, FirstSlot: slots.First, EndSlot: slots.End, Existing: !d.Empty(),
 		Preferred: placed.Preferred, Transport: p.host.Transport(placed.Id, w.cfg.pace.rpcTimeout()),
 		Storage: stores, Deliver: deliverer{p}, Policies: p.policies, Limits: p.router, Clock: n.clock.now,
-		ClockAgrees: p.clocks.Agrees,
-		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals {
-			return p.consumers.Arrived(ctx, placed.Id, fences)
-		},
+		ClockAgrees: p.clocks.Agrees, Arrived: p.consumers.Arrived,
 		OnLeader: p.onLeader, Fatal: p.fatal, Timing: w.cfg.pace.timing(), Policy: policy(),
 		SnapshotLog: w.cfg.SnapshotLog, SnapshotPart: w.cfg.SnapshotPart, SnapshotTail: w.cfg.SnapshotTail,
 	}
 	if w.cfg.Alive {
-		cfg.MayLead = p.alive
+		cfg.MayLead = func(_ uint32, node string) bool { return p.alive(node) }
 	}
 	if w.cfg.Logger != nil {
 		cfg.Logger = w.cfg.Logger.With("node", n.name)
