@@ -1,9 +1,11 @@
 // Package fsm is the state machine of one shard: it turns committed commands into the same state on every replica.
 //
-//	fsm/task    the vocabulary: limits, errors, attempts, lanes, the slot of an id
-//	fsm/fsmpb   the messages: commands, results, tasks
-//	fsm         the transitions: a table of commands, one applyX for each
+//	fsm/task             the vocabulary: limits, errors, attempts, lanes, the slot of an id
+//	fsm/fsmpb            the messages: commands, results, tasks
+//	fsm                  the transitions: a table of commands, one applyX for each
 //	fsm/internal/store   the tasks in memory, their wheel, lanes, queues, hash and snapshots
+//	fsm/internal/slab    the memory under the store, which the garbage collector does not scan
+//	fsm/flaw             mistakes that test builds can be given
 //
 // A Machine applies an entry of the log under one lock. Each command goes through these steps:
 //

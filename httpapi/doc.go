@@ -1,12 +1,15 @@
 // Package httpapi turns HTTP requests into the commands and queries of a cluster, and their results into answers.
 //
-//	contract      the JSON of requests and answers    httpapi/internal/stream   lines both ways on one connection
-//	routes.go     the calls and their middleware      httpapi/origin   web pages and hosts that may call
+//	internal/contract                                 the JSON of requests and answers
+//	httpapi/internal/stream                           lines both ways on one connection
+//	httpapi/origin                                    the web pages and hosts that may call
+//
+//	server.go, routes.go                              the HTTP server, the calls and their middleware
 //	middleware.go, admission.go, body.go              the shared part of calls
-//	tasks, queues, list, dead, lease, settle          handlers of single calls
+//	tasks, queues, list, dead, lease, settle, node    handlers of single calls
 //	batch, consume                                    handlers of lines
 //	parse*, order, key, condition, secret             requests → commands
-//	answer, problem                                   results → answers
+//	answer, problem, refuse                           results → answers
 //
 // The package owns the public contract: routes, JSON in and out, limits, problem+json, conditions and idempotency keys,
 // the batch stream, and openapi.yaml, which a test compares with the routes. The implementation of Backend finds a

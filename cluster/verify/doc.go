@@ -16,10 +16,10 @@
 //   - The last entries of a log may not have been committed, and are applied all the same: the state shown is that
 //     after the last entry.
 //   - Verify does not notice that the whole folder is an old copy. Only other nodes can tell, and do when the node
-//     starts (package witness).
+//     starts (package cluster/internal/witness).
 //   - Verify finds a log that ends before the entry that its node had noted as applied, also where segments and journal
 //     lost the same part. It may miss that the very last write is missing.
 //   - Verify does not know whether the state is right. Other replicas do: their hash at the same index must be the same
-//     (package compare).
+//     (package cluster/internal/compare).
 //   - A bolt log has no checksums of its entries.
 package verify

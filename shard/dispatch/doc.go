@@ -68,11 +68,11 @@
 //   - No rest comes while users do not call. Consumers' settles are no users' calls.
 //   - A lane where no task waits gets newly due tasks as ever. Lanes with a backlog have their bursts in turn.
 //
-// # Sub-packages
+// # Parts of a plan
 //
-//	throttle  how many attempts one receiver may have under way: an adaptive window and a circuit breaker
-//	lend      a queue's limits over all shards: its owner lends permits to the leaders
-//	desk      the demands of consumers, and the tasks that are leased for them
+//	shard/internal/throttle  how many attempts one receiver may have under way: an adaptive window and a circuit breaker
+//	shard/internal/lend      a queue's limits over all shards: its owner lends permits to the leaders
+//	shard/dispatch/desk      the demands of consumers, and the tasks that are leased for them
 //
 // # Why not otherwise
 //
