@@ -316,11 +316,11 @@ func (p *parser) orSchedule(r *contract.Reader) (*plan, error) {
 // within puts a prefix before the field that an error names.
 func within(prefix string, err error) error {
 	var field *task.FieldError
-	var shape *contract.FieldError
+	var member *contract.MemberError
 	var refusal *problem
 	switch {
-	case errors.As(err, &shape):
-		return &contract.FieldError{Field: prefix + shape.Field, Detail: shape.Detail, Limit: shape.Limit}
+	case errors.As(err, &member):
+		return &contract.MemberError{Name: prefix + member.Name, Detail: member.Detail, Limit: member.Limit}
 	case errors.As(err, &field):
 		return &task.FieldError{Field: prefix + field.Field, Detail: field.Detail, Limit: field.Limit}
 	case errors.As(err, &refusal) && refusal.field != "":

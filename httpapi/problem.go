@@ -98,7 +98,7 @@ var plainWords = strings.NewReplacer(
 func problemOf(err error) *problem {
 	var p *problem
 	var field *task.FieldError
-	var shape *contract.FieldError
+	var member *contract.MemberError
 	var syntax *contract.SyntaxError
 	var memory *task.MemoryError
 	var full *task.QueuesFullError
@@ -107,8 +107,8 @@ func problemOf(err error) *problem {
 		return p
 	case errors.As(err, &field):
 		return fieldProblem(field.Field, field.Detail, field.Limit)
-	case errors.As(err, &shape):
-		return fieldProblem(shape.Field, shape.Detail, shape.Limit)
+	case errors.As(err, &member):
+		return fieldProblem(member.Name, member.Detail, member.Limit)
 	case errors.As(err, &syntax):
 		return &problem{kind: malformedJSON, detail: syntax.Error()}
 	case errors.Is(err, task.ErrOverloaded):

@@ -62,7 +62,8 @@ func (e *NotLeaderError) Error() string {
 // Is reports whether target is ErrNotProposed: the call was not proposed, and may be made again elsewhere.
 func (e *NotLeaderError) Is(target error) bool { return target == ErrNotProposed }
 
-// FieldError reports a value that breaks a rule of the contract.
+// FieldError reports a field whose value breaks a rule of the contract: a limit, or a condition between fields. JSON of
+// the wrong form is a MemberError of package internal/contract.
 type FieldError struct {
 	Field  string // as the caller wrote it, dotted: "target.url"
 	Detail string // a description of the fault

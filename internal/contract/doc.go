@@ -1,11 +1,11 @@
 // Package contract reads and writes the JSON of the public API. The service, its Go client and its deliveries share it,
 // so that they cannot differ. It imports the standard library only.
 //
-//	Field, Set, Object        the members of the API's objects, and the members that each call takes
-//	Reader                    reads requests and answers, strictly
-//	Append…, Close            write requests and answers
-//	ParseDuration, …Instant   durations and instants as texts
-//	SyntaxError, FieldError   the reason why a text or a member is refused
+//	Field, Set, Object         the members of the API's objects, and the members that each call takes
+//	Reader                     reads requests and answers, strictly
+//	Append…, Close             write requests and answers
+//	ParseDuration, …Instant    durations and instants as texts
+//	SyntaxError, MemberError   the reason why a text or a member is refused
 //
 // # Reading
 //

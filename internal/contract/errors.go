@@ -18,22 +18,23 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s at character %d", e.Detail, e.Offset+1)
 }
 
-// FieldError reports that the value of one member is refused.
-type FieldError struct {
-	Field  string // as the caller wrote it, with the enclosing objects: "target.url"
-	Detail string // continues a sentence that begins with the field: "must be a string"
-	Limit  string // the limit that the value breaks; empty: none
+// MemberError reports a member of the wrong form: it is unknown, is given twice, or has a value of another type or
+// range. A well-formed value that breaks a rule of tasks or queues is a FieldError of package fsm/task.
+type MemberError struct {
+	Name   string // as the caller wrote it, with the enclosing objects: "target.url"
+	Detail string // continues a sentence that begins with the name: "must be a string"
+	Limit  string // the range that the value is outside of; empty: none
 }
 
-func (e *FieldError) Error() string {
+func (e *MemberError) Error() string {
 	if e.Limit != "" {
-		return fmt.Sprintf("%s %s (limit %s)", e.Field, e.Detail, e.Limit)
+		return fmt.Sprintf("%s %s (limit %s)", e.Name, e.Detail, e.Limit)
 	}
-	return e.Field + " " + e.Detail
+	return e.Name + " " + e.Detail
 }
 
 // Twice returns the error for a member that its object has twice.
-func Twice(field string) error { return &FieldError{Field: field, Detail: "is given twice"} }
+func Twice(name string) error { return &MemberError{Name: name, Detail: "is given twice"} }
 
 // Clip shortens a quotation of a caller's text to about 128 bytes. It cuts no character in two.
 func Clip(text string) string {

@@ -76,13 +76,13 @@ func (o *Object) refusal(f Field, name []byte) error {
 	case o.Takes.Has(f):
 		return Twice(full)
 	case o.Answered.Has(f):
-		return &FieldError{Field: full, Detail: "is set by the service and cannot be sent"}
+		return &MemberError{Name: full, Detail: "is set by the service and cannot be sent"}
 	case o.Unpatched.Has(f):
-		return &FieldError{Field: full, Detail: "cannot be patched; PUT the task anew"}
+		return &MemberError{Name: full, Detail: "cannot be patched; PUT the task anew"}
 	case o.Elsewhere.Has(f) && f == ID:
-		return &FieldError{Field: full, Detail: "is not sent here: it stands in the path, or POST /v1/tasks makes one"}
+		return &MemberError{Name: full, Detail: "is not sent here: it stands in the path, or POST /v1/tasks makes one"}
 	case o.Elsewhere.Has(f):
-		return &FieldError{Field: full, Detail: "is not a field of this call"}
+		return &MemberError{Name: full, Detail: "is not a field of this call"}
 	}
-	return &FieldError{Field: full, Detail: "is not a field that is known"}
+	return &MemberError{Name: full, Detail: "is not a field that is known"}
 }

@@ -7,7 +7,7 @@ const MaxDepth = 1000
 
 // Reader reads one JSON text from its beginning to its end. It never recurses, and every byte that it has passed is
 // well-formed UTF-8 JSON. Results alias the text unless the method's comment states otherwise. Errors are a
-// *SyntaxError, a *FieldError, or an error of a function that the caller passed.
+// *SyntaxError, a *MemberError, or an error of a function that the caller passed.
 type Reader struct {
 	data []byte
 	pos  int // 0 <= pos <= len(data)

@@ -57,7 +57,7 @@ func (r *Reader) Whole(name string, least, most int64) (int64, error) {
 	case err == nil && least <= n && n <= most:
 		return n, nil
 	case strings.Trim(strings.TrimPrefix(string(raw), "-"), "0123456789") != "":
-		return 0, &FieldError{Field: name, Detail: "must be a whole number"}
+		return 0, &MemberError{Name: name, Detail: "must be a whole number"}
 	}
 	return 0, outside(name, raw, fmt.Sprintf("%d to %d", least, most))
 }
@@ -98,7 +98,7 @@ func (r *Reader) number(name, want string) ([]byte, error) {
 }
 
 func outside(name string, raw []byte, limit string) error {
-	return &FieldError{Field: name, Detail: "is " + Clip(string(raw)), Limit: limit}
+	return &MemberError{Name: name, Detail: "is " + Clip(string(raw)), Limit: limit}
 }
 
 // Duration reads a duration in the forms of ParseDuration.
@@ -109,7 +109,7 @@ func (r *Reader) Duration(name string) (time.Duration, error) {
 	}
 	d, err := ParseDuration(text)
 	if err != nil {
-		return 0, &FieldError{Field: name, Detail: err.Error()}
+		return 0, &MemberError{Name: name, Detail: err.Error()}
 	}
 	return d, nil
 }
@@ -122,7 +122,7 @@ func (r *Reader) Instant(name string) (int64, error) {
 	}
 	ms, err := ParseInstant(text)
 	if err != nil {
-		return 0, &FieldError{Field: name, Detail: err.Error()}
+		return 0, &MemberError{Name: name, Detail: err.Error()}
 	}
 	return ms, nil
 }
@@ -132,7 +132,7 @@ func (r *Reader) WrongType(name, want string) error {
 	if err := r.Skip(); err != nil {
 		return err
 	}
-	return &FieldError{Field: name, Detail: "must be " + want}
+	return &MemberError{Name: name, Detail: "must be " + want}
 }
 
 // Valid returns nil if the text is one JSON value that a Reader accepts.
