@@ -19,18 +19,19 @@ const (
 // reads eight bytes at a time, since most of a payload is one string.
 //
 // A subtraction sets the high bit of the first byte that borrows, and perhaps, wrongly, of later bytes. So the lowest
-// bit that is set is right (Warren, Hacker's Delight, section 6-1).
+// bit that is set is right (Warren, Hacker's Delight, section 6-1). A byte that is not ASCII has its high bit set
+// before, and is plain.
 func plain(b []byte) (n int, ascii bool) {
 	var seen uint64
-	for ; n+8 <= len(b); n += 8 {
-		w := binary.LittleEndian.Uint64(b[n:])
-		quote, backslash := w^quotes, w^backslashes
-		found := ((w-spaces)&^w | (quote-ones)&^quote | (backslash-ones)&^backslash) & highBits
+	for rest := b; len(rest) >= 8; rest = rest[8:] {
+		w := binary.LittleEndian.Uint64(rest)
+		found := ((w - spaces) | ((w ^ quotes) - ones) | ((w ^ backslashes) - ones)) &^ w & highBits
 		if found != 0 {
-			before := bits.TrailingZeros64(found) &^ 7
-			return n + before/8, (seen|w&(1<<before-1))&highBits == 0
+			before := found&-found - 1 // a mask of the bits below the lowest one
+			return n + bits.TrailingZeros64(found)/8, (seen|w&before)&highBits == 0
 		}
 		seen |= w
+		n += 8
 	}
 	return n, seen&highBits == 0
 }

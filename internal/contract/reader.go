@@ -23,15 +23,28 @@ func (r *Reader) failAt(pos int, detail string) error {
 }
 
 // Peek skips white space and returns the first byte of the next token, or 0 at the end.
-func (r *Reader) Peek() byte {
-	for ; r.pos < len(r.data); r.pos++ {
-		switch c := r.data[r.pos]; c {
+func (r *Reader) Peek() (c byte) {
+	c, r.pos = r.token(r.pos)
+	return c
+}
+
+// token returns the first byte from i on that is no white space, and its index. The byte is 0 at the end.
+func (r *Reader) token(i int) (c byte, at int) {
+	if i < len(r.data) && r.data[i] > ' ' {
+		return r.data[i], i
+	}
+	return r.afterSpace(i)
+}
+
+func (r *Reader) afterSpace(i int) (c byte, at int) {
+	for ; i < len(r.data); i++ {
+		switch c := r.data[i]; c {
 		case ' ', '\t', '\n', '\r':
 		default:
-			return c
+			return c, i
 		}
 	}
-	return 0
+	return 0, i
 }
 
 // AtEnd reports whether only white space is left.
@@ -136,32 +149,28 @@ func (r *Reader) Known(name string, member func(Field) error) error {
 // next passes the opening brace or the comma before a member, and reads the member's name with the colon. more is false
 // at the end of the object.
 func (r *Reader) next(first bool) (name []byte, more bool, err error) {
-	c := r.Peek()
+	c, i := r.token(r.pos)
 	switch {
-	case first:
-		r.pos++
-		if r.Peek() == '}' {
-			r.pos++
-			return nil, false, nil
-		}
-	case c == '}':
-		r.pos++
+	case c == '}' && !first:
+		r.pos = i + 1
 		return nil, false, nil
-	case c == ',':
-		r.pos++
-	default:
-		return nil, false, r.fail("a comma or the closing brace is missing")
+	case c != ',' && !first:
+		return nil, false, r.failAt(i, "a comma or the closing brace is missing")
 	}
-	if r.Peek() != '"' {
-		return nil, false, r.fail("a member's name must be a string")
+	if c, i = r.token(i + 1); c == '}' && first {
+		r.pos = i + 1
+		return nil, false, nil
 	}
-	if name, err = r.unquoted(); err != nil {
+	if c != '"' {
+		return nil, false, r.failAt(i, "a member's name must be a string")
+	}
+	if name, i, err = r.unquoted(i); err != nil {
 		return nil, false, err
 	}
-	if r.Peek() != ':' {
-		return nil, false, r.fail("a colon is missing")
+	if c, i = r.token(i); c != ':' {
+		return nil, false, r.failAt(i, "a colon is missing")
 	}
-	r.pos++
+	r.pos = i + 1
 	return name, true, nil
 }
 

@@ -67,7 +67,7 @@ func TestStringsAreWrittenAsTheyWere(t *testing.T) {
 			t.Fatalf("%q became %s became %q (%v)", text, out, back, err)
 		}
 		s := NewReader(out)
-		if own, err := s.unquoted(); err != nil || string(own) != text {
+		if own, err := s.Text("text"); err != nil || own != text {
 			t.Fatalf("%q became %s became %q (%v)", text, out, own, err)
 		}
 	})

@@ -32,141 +32,147 @@ func (n *nesting) inObject() bool {
 
 // Skip passes one value. Its stack has one bit for each level, so that depth costs neither goroutine stack nor memory.
 func (r *Reader) Skip() error {
-	if c := r.Peek(); c != '{' && c != '[' {
-		return r.skipScalar(c)
+	end, err := r.skipValue(r.pos)
+	if err == nil {
+		r.pos = end
+	}
+	return err
+}
+
+// Each method below passes a piece of the text that begins at index i, and returns the index after the piece. The index
+// travels in parameters and results, and not in r.pos, since the store and the load of each token would slow Skip by a
+// fifth.
+
+func (r *Reader) skipValue(i int) (end int, err error) {
+	c, i := r.token(i)
+	if c != '{' && c != '[' {
+		return r.skipScalar(c, i)
 	}
 	var open nesting
 	for {
-		opened, err := r.skipToken(&open)
-		if err != nil {
-			return err
-		}
+		opened := c == '{' || c == '['
 		if opened {
-			continue
+			i, opened, err = r.skipOpening(c, i, &open)
+		} else {
+			i, err = r.skipScalar(c, i)
 		}
-		done, err := r.closeAll(&open)
-		if done || err != nil {
-			return err
+		if !opened && err == nil {
+			i, err = r.closeAll(i, &open)
 		}
+		if err != nil || open.depth == 0 {
+			return i, err
+		}
+		c, i = r.token(i)
 	}
 }
 
-// skipToken passes a scalar or an opening bracket, and in an object the first member's name too. opened reports whether
-// a value must follow.
-func (r *Reader) skipToken(open *nesting) (opened bool, err error) {
-	c := r.Peek()
-	switch c {
-	case '{', '[':
-		if open.depth == MaxDepth {
-			return false, r.fail("it is nested more than 1000 deep")
-		}
-		open.push(c == '{')
-		r.pos++
-		next := r.Peek()
-		if next == ']' && c == '[' || next == '}' && c == '{' {
-			return false, nil // closeAll passes the bracket
-		}
-		if c == '{' {
-			return true, r.skipName()
-		}
-		return true, nil
+// skipOpening passes the opening bracket c, and in an object the first member's name too. opened is false if the closing
+// bracket follows, which closeAll passes.
+func (r *Reader) skipOpening(c byte, i int, open *nesting) (end int, opened bool, err error) {
+	if open.depth == MaxDepth {
+		return i, false, r.failAt(i, "it is nested more than 1000 deep")
 	}
-	return false, r.skipScalar(c)
+	open.push(c == '{')
+	next, i := r.token(i + 1)
+	switch {
+	case next == c+2: // each closing bracket is two after its opening one
+		return i, false, nil
+	case c == '{':
+		i, err = r.skipName(next, i)
+	}
+	return i, true, err
 }
 
 // skipScalar passes a value that begins with c and is neither an array nor an object.
-func (r *Reader) skipScalar(c byte) error {
+func (r *Reader) skipScalar(c byte, i int) (end int, err error) {
 	switch c {
 	case '"':
-		_, err := r.skipString()
-		return err
+		end, _, err = r.skipString(i)
+		return end, err
 	case 't':
-		return r.skipWord("true")
+		return r.skipWord(i, "true")
 	case 'f':
-		return r.skipWord("false")
+		return r.skipWord(i, "false")
 	case 'n':
-		return r.skipWord("null")
+		return r.skipWord(i, "null")
 	}
-	return r.skipNumber()
+	return r.skipNumber(i)
 }
 
-// closeAll passes the closing brackets after a value, then a comma if another value must follow.
-func (r *Reader) closeAll(open *nesting) (done bool, err error) {
+// closeAll passes the closing brackets after a value. If another value must follow, it passes the comma too, and in an
+// object that value's name.
+func (r *Reader) closeAll(i int, open *nesting) (end int, err error) {
 	for open.depth > 0 {
 		object := open.inObject()
-		switch c := r.Peek(); {
+		c, at := r.token(i)
+		i = at + 1
+		switch {
 		case c == '}' && object, c == ']' && !object:
-			r.pos++
 			open.depth--
 		case c == ',' && object:
-			r.pos++
-			return false, r.skipName()
+			return r.skipName(r.token(i))
 		case c == ',':
-			r.pos++
-			return false, nil
+			return i, nil
 		default:
-			return false, r.fail("a comma or a closing bracket is missing")
+			return at, r.failAt(at, "a comma or a closing bracket is missing")
 		}
 	}
-	return true, nil
+	return i, nil
 }
 
-func (r *Reader) skipName() error {
-	if r.Peek() != '"' {
-		return r.fail("a member's name must be a string")
+// skipName passes a member's name, which begins with c, and the colon.
+func (r *Reader) skipName(c byte, i int) (end int, err error) {
+	if c != '"' {
+		return i, r.failAt(i, "a member's name must be a string")
 	}
-	if _, err := r.skipString(); err != nil {
-		return err
+	if i, _, err = r.skipString(i); err != nil {
+		return i, err
 	}
-	if r.Peek() != ':' {
-		return r.fail("a colon is missing")
+	if c, i = r.token(i); c != ':' {
+		return i, r.failAt(i, "a colon is missing")
 	}
-	r.pos++
-	return nil
+	return i + 1, nil
 }
 
-func (r *Reader) skipWord(word string) error {
-	if len(r.data)-r.pos < len(word) || string(r.data[r.pos:r.pos+len(word)]) != word {
-		return r.fail("a value is missing or misspelt")
+func (r *Reader) skipWord(i int, word string) (end int, err error) {
+	if len(r.data)-i < len(word) || string(r.data[i:i+len(word)]) != word {
+		return i, r.failAt(i, "a value is missing or misspelt")
 	}
-	r.pos += len(word)
-	return nil
+	return i + len(word), nil
 }
 
 // skipNumber passes -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
-func (r *Reader) skipNumber() error {
-	if r.at('-') {
-		r.pos++
+func (r *Reader) skipNumber(i int) (end int, err error) {
+	if r.at(i, '-') {
+		i++
 	}
-	if r.at('0') {
-		r.pos++
-	} else if !r.skipDigits() {
-		return r.fail("a value is missing or misspelt")
+	if end = r.skipDigits(i); end == i {
+		return i, r.failAt(i, "a value is missing or misspelt")
 	}
-	if r.at('.') {
-		r.pos++
-		if !r.skipDigits() {
-			return r.fail("a number has no digits after its point")
+	if r.data[i] == '0' {
+		end = i + 1 // a digit after it is an error of the caller's next token
+	}
+	if i = end; r.at(i, '.') {
+		if end = r.skipDigits(i + 1); end == i+1 {
+			return end, r.failAt(end, "a number has no digits after its point")
 		}
 	}
-	if r.at('e') || r.at('E') {
-		r.pos++
-		if r.at('+') || r.at('-') {
-			r.pos++
+	if i = end; r.at(i, 'e') || r.at(i, 'E') {
+		if i++; r.at(i, '+') || r.at(i, '-') {
+			i++
 		}
-		if !r.skipDigits() {
-			return r.fail("a number has no digits in its exponent")
+		if end = r.skipDigits(i); end == i {
+			return i, r.failAt(i, "a number has no digits in its exponent")
 		}
 	}
-	return nil
+	return end, nil
 }
 
-func (r *Reader) at(c byte) bool { return r.pos < len(r.data) && r.data[r.pos] == c }
+func (r *Reader) at(i int, c byte) bool { return i < len(r.data) && r.data[i] == c }
 
-func (r *Reader) skipDigits() bool {
-	begin := r.pos
-	for r.pos < len(r.data) && '0' <= r.data[r.pos] && r.data[r.pos] <= '9' {
-		r.pos++
+func (r *Reader) skipDigits(i int) (end int) {
+	for i < len(r.data) && '0' <= r.data[i] && r.data[i] <= '9' {
+		i++
 	}
-	return r.pos > begin
+	return i
 }

@@ -7,29 +7,36 @@ import (
 	"unicode/utf8"
 )
 
-// unquoted reads a string and returns its content, which aliases the text if there are no escapes. It refuses a lone
-// surrogate, which has no UTF-8 form: a replacement would change the caller's text.
-func (r *Reader) unquoted() ([]byte, error) {
-	begin := r.pos + 1
-	escaped, err := r.skipString()
+// unquoted reads the string at i and returns its content, which aliases the text if there are no escapes. It refuses a
+// lone surrogate, which has no UTF-8 form: a replacement would change the caller's text.
+func (r *Reader) unquoted(i int) (content []byte, end int, err error) {
+	end, escaped, err := r.skipString(i)
 	if err != nil {
-		return nil, err
+		return nil, i, err
 	}
-	raw := r.data[begin : r.pos-1]
+	content = r.data[i+1 : end-1]
 	if !escaped {
-		return raw, nil
+		return content, end, nil
 	}
-	text, ok := unescape(raw)
+	content, ok := unescape(content)
 	if !ok {
-		return nil, r.failAt(begin, "half of a surrogate pair in a string")
+		return nil, i, r.failAt(i+1, "half of a surrogate pair in a string")
 	}
-	return text, nil
+	return content, end, nil
 }
 
-// skipString passes a string and reports whether it has escapes.
-func (r *Reader) skipString() (escaped bool, err error) {
-	begin := r.pos + 1
-	ascii := true
+// skipString passes the string at i, and reports whether it has escapes.
+func (r *Reader) skipString(i int) (end int, escaped bool, err error) {
+	n, ascii := plain(r.data[i+1:])
+	if end = i + 1 + n; ascii && r.at(end, '"') {
+		return end + 1, false, nil
+	}
+	return r.skipAnyString(i)
+}
+
+// skipAnyString is skipString for the strings that have more than one run of plain ASCII.
+func (r *Reader) skipAnyString(i int) (end int, escaped bool, err error) {
+	begin, ascii := i+1, true
 	for i := begin; i < len(r.data); i++ {
 		n, only := plain(r.data[i:])
 		ascii = ascii && only
@@ -38,29 +45,24 @@ func (r *Reader) skipString() (escaped bool, err error) {
 		}
 		switch c := r.data[i]; {
 		case c == '"':
-			r.pos = i + 1
 			if !ascii && !utf8.Valid(r.data[begin:i]) {
-				r.pos = begin
-				return false, r.fail("a string is not UTF-8")
+				return i, false, r.failAt(begin, "a string is not UTF-8")
 			}
-			return escaped, nil
+			return i + 1, escaped, nil
 		case c == '\\':
 			escaped = true
 			n := escapeLength(r.data[i:])
 			if n == 0 {
-				r.pos = i
-				return false, r.fail("a bad escape in a string")
+				return i, false, r.failAt(i, "a bad escape in a string")
 			}
 			i += n - 1
 		case c < 0x20:
-			r.pos = i
-			return false, r.fail("a control character in a string")
+			return i, false, r.failAt(i, "a control character in a string")
 		case c >= utf8.RuneSelf:
 			ascii = false
 		}
 	}
-	r.pos = len(r.data)
-	return false, r.fail("a string does not end")
+	return len(r.data), false, r.failAt(len(r.data), "a string does not end")
 }
 
 // escapeLength returns the length of the escape at the beginning of b, or 0 if there is none.

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +22,9 @@ func (r *Reader) TextBytes(name, want string) ([]byte, error) {
 	if r.Peek() != '"' {
 		return nil, r.WrongType(name, want)
 	}
-	return r.unquoted()
+	text, end, err := r.unquoted(r.pos)
+	r.pos = end
+	return text, err
 }
 
 // Null passes a null, and reports whether it found one.
@@ -29,12 +32,9 @@ func (r *Reader) Null() bool {
 	if r.Peek() != 'n' {
 		return false
 	}
-	begin := r.pos
-	if r.skipWord("null") != nil {
-		r.pos = begin
-		return false
-	}
-	return true
+	end, err := r.skipWord(r.pos, "null")
+	r.pos = end
+	return err == nil
 }
 
 // Bool reads true or false.
@@ -48,6 +48,9 @@ func (r *Reader) Bool(name string) (bool, error) {
 
 // Whole reads a whole number from least to most.
 func (r *Reader) Whole(name string, least, most int64) (int64, error) {
+	if n, ok := r.short(least, most); ok {
+		return n, nil
+	}
 	raw, err := r.number(name, "a whole number")
 	if err != nil {
 		return 0, err
@@ -64,6 +67,9 @@ func (r *Reader) Whole(name string, least, most int64) (int64, error) {
 
 // Uint reads a whole number from 0 to most.
 func (r *Reader) Uint(name string, most uint64) (uint64, error) {
+	if n, ok := r.short(0, int64(min(most, math.MaxInt64))); ok {
+		return uint64(n), nil
+	}
 	raw, err := r.number(name, "a whole number")
 	if err != nil {
 		return 0, err
@@ -88,13 +94,31 @@ func (r *Reader) Number(name string, least, most float64) (float64, error) {
 	return n, nil
 }
 
+// short reads a whole number from least to most in one pass, if the number has 1 to 18 digits, no sign, and does not
+// begin with 0. It leaves any other value unread.
+func (r *Reader) short(least, most int64) (n int64, ok bool) {
+	if c := r.Peek(); c < '1' || c > '9' {
+		return 0, false
+	}
+	i := r.pos
+	for ; i < len(r.data) && r.data[i]-'0' <= 9; i++ {
+		n = n*10 + int64(r.data[i]-'0')
+	}
+	if i-r.pos > 18 || n < least || n > most || i < len(r.data) && (r.data[i] == '.' || r.data[i]|0x20 == 'e') {
+		return 0, false
+	}
+	r.pos = i
+	return n, true
+}
+
 func (r *Reader) number(name, want string) ([]byte, error) {
 	if c := r.Peek(); c != '-' && (c < '0' || c > '9') {
 		return nil, r.WrongType(name, want)
 	}
 	begin := r.pos
-	err := r.skipNumber()
-	return r.data[begin:r.pos], err
+	end, err := r.skipNumber(begin)
+	r.pos = end
+	return r.data[begin:end], err
 }
 
 func outside(name string, raw []byte, limit string) error {
