@@ -43,20 +43,30 @@ func (g *Group) lastMajority(term uint64) (stamp, bool) {
 	return g.contacts.majority(g.cfg.NodeID, g.Voters(), term)
 }
 
-// CatchUp waits until a voter's log is as long as this leader's. It hurries heartbeats meanwhile.
+// CatchUp waits until a voter's log is as long as this leader's. It hurries heartbeats meanwhile, and appends barriers
+// while the voter makes no progress: Raft sends the voter at most MaxAppend entries for each entry appended or commit
+// timeout, however many entries it lacks.
 func (g *Group) CatchUp(ctx context.Context, nodeID string) error {
 	g.metronome.rush()
 	defer g.metronome.relax()
-	for g.Peer(nodeID, g.Term()).Lag > 0 {
-		if err := g.verifyLeader(ctx); err != nil {
+	before := ^uint64(0)
+	for lag := g.lag(nodeID); lag > 0; lag = g.lag(nodeID) {
+		ask := g.verifyLeader
+		if lag >= before {
+			ask = g.Barrier
+		}
+		if err := ask(ctx); err != nil {
 			return err
 		}
 		if !sleep(ctx, time.Millisecond) {
 			return fmt.Errorf("it is behind: %w", context.Cause(ctx))
 		}
+		before = lag
 	}
 	return nil
 }
+
+func (g *Group) lag(nodeID string) uint64 { return g.Peer(nodeID, g.Term()).Lag }
 
 // Transfer makes Raft elect another voter in this leader's place; an empty node id leaves the choice to Raft. The
 // caller must propose nothing meanwhile: a transfer during which entries must still be replicated can leave Raft

@@ -1,0 +1,99 @@
+package raftgroup
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// gates holds a channel of capacity one for each node. While it is full, pipelines to the node are held, and entries
+// that are appended meanwhile share one trigger of Raft.
+type gates map[raft.ServerID]chan struct{}
+
+// gated is a transport whose pipelines wait at the gates.
+type gated struct {
+	*raft.InmemTransport
+	gates gates
+}
+
+func (g gated) AppendEntriesPipeline(id raft.ServerID, addr raft.ServerAddress) (raft.AppendPipeline, error) {
+	p, err := g.InmemTransport.AppendEntriesPipeline(id, addr)
+	return gatedPipeline{p, g.gates[id]}, err
+}
+
+type gatedPipeline struct {
+	raft.AppendPipeline
+	gate chan struct{}
+}
+
+func (p gatedPipeline) AppendEntries(
+	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
+	p.gate <- struct{}{}
+	defer func() { <-p.gate }()
+	return p.AppendPipeline.AppendEntries(req, resp)
+}
+
+// openThree opens a group of three replicas in memory, and returns its leader.
+func openThree(t *testing.T, through gates) *Group {
+	t.Helper()
+	wires := map[raft.ServerID]*raft.InmemTransport{}
+	var voters []string
+	for id := range through {
+		_, wires[id] = raft.NewInmemTransport(raft.ServerAddress(id))
+		voters = append(voters, string(id))
+	}
+	leaders := make(chan *Group, len(through))
+	for id := range through {
+		for peer := range through {
+			wires[id].Connect(raft.ServerAddress(peer), wires[peer])
+		}
+		g, err := Open(Config{
+			Name: "group 7", NodeID: string(id), Machine: &journalist{}, Storage: newMemory(), Voters: voters,
+			Transport: gated{wires[id], through}, MaxAppend: 8, Fatal: func(err error) { t.Error(err) },
+			Timing: Timing{
+				Heartbeat: 10 * time.Second, Election: 10 * time.Second, Lease: 10 * time.Second, Commit: time.Minute,
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { closed(t, g) })
+		g.Lead(func(ctx context.Context) {
+			leaders <- g
+			<-ctx.Done()
+		})
+	}
+	return <-leaders
+}
+
+// TestCatchUpOfManyEntries checks that a voter that lacks many more entries than one request holds catches up in some
+// round trips. It needs one commit timeout after another if the leader only waits.
+func TestCatchUpOfManyEntries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		through := gates{}
+		for _, id := range []raft.ServerID{"a", "b", "c"} {
+			through[id] = make(chan struct{}, 1)
+		}
+		g := openThree(t, through)
+		behind := g.Voters()[0]
+		if behind == g.cfg.NodeID {
+			behind = g.Voters()[1]
+		}
+		<-time.After(3 * g.cfg.Timing.Commit) // Raft pipelines its requests from here on
+		through[raft.ServerID(behind)] <- struct{}{}
+		for range 100 {
+			if _, err := g.Propose(t.Context(), []byte("line")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-through[raft.ServerID(behind)]
+		ctx, cancel := context.WithTimeout(t.Context(), g.cfg.Timing.Commit/2)
+		defer cancel()
+		if err := g.CatchUp(ctx, behind); err != nil {
+			t.Error(err)
+		}
+	})
+}
