@@ -1,29 +1,49 @@
 // Package cluster is one node of a cluster. It knows the members and the placement of the shards, and brings each call
 // to its shard's leader.
 //
+// The data folder:
+//
 //	identity    the lasting facts of a data folder: node id, promise, cluster id, groups
-//	peer        the one port between nodes: Raft groups, gossip, gRPC; TLS
+//	raftdisks   the open disks of the Raft groups, before the groups run
+//	addressbook the last known addresses of nodes
 //	witness     other nodes' records of a node, which expose an old copy of its folder
+//	disk        the room left for the data
+//	verify      checks of a stopped node's data folder
+//
+// The other nodes:
+//
+//	peer        the one port between nodes: Raft groups, gossip, gRPC; TLS
 //	gossip      hints: live nodes, their addresses, the shards' leaders
-//	addressbook the last known addresses of nodes, on disk
-//	formation   how a node without a cluster gets into one
-//	control     Raft group 0: nodes, slots, placement, the queues' policies; readable on every node
-//	placement   which nodes hold which shard: a pure function
-//	clocks      the offsets of other nodes' clocks from this one's
+//	directory   the nodes of the cluster, and the addresses where each may be
 //	calls       the calls between nodes: one interface for shards here and elsewhere
 //	forward     the stream on which calls go to another node
-//	replicas    the replicas that are placed here, and their answers to calls
+//	clocks      the offsets of other nodes' clocks from this one's
+//
+// The place in the cluster:
+//
+//	membership  the way of this node into its cluster and back into it after a restart, and its entry there
+//	formation   the one time in the life of a folder when the node gets into a cluster
+//	control     Raft group 0: nodes, slots, placement, the queues' policies; readable on every node
+//	placement   which nodes hold which shard: a pure function
+//
+// The shards:
+//
+//	replicas    the replicas that are placed here, and their answers to calls; opens those that the state adds
 //	leaders     this node's beliefs about the leader of each shard
 //	router      id → slot → shard → leader, and repeated tries
 //	consume     due tasks, from all leaders to the consumers that wait here
-//	disk        the room left for the data
-//	memory      the room left for tasks
-//	size        amounts of disk and memory, parsed and formatted
-//	verify      checks of a stopped node's data folder
+//	policies    changes of the queues' policies, and the present ones for the shards here
 //	compare     steady comparison of this node's replicas with those elsewhere
 //	health      live nodes and their room; whether the replicas here may lead and grow
+//	memory      the room left for tasks
+//	size        amounts of disk and memory, parsed and formatted
 //
-// Node puts these parts together.
+// Node opens these parts, gives each the others that it needs, and closes them in the reverse order. Three small types
+// stand beside it in this package: peers (the connections to other nodes), server (the calls from them) and viewer (the
+// cluster as this node sees it).
+//
+// The shape of the cluster has three places: the leader of the control group decides on it, step by step (control);
+// membership brings nodes in; replicas opens the replicas that are placed here.
 //
 // # Hints and decisions
 //
@@ -52,9 +72,8 @@
 // # Queues
 //
 //   - A queue's policy is in the control group, so every leader looks it up in its own node's memory, at each attempt.
-//   - To change a policy, a node asks the control group's leader. Then it asks every node that seems alive to answer
-//     when the new version is in force there: known to the node, and to the rules of the shards that it leads. No node
-//     polls. The wait for a node ends after a second, because that node will read the same log.
+//   - To change a policy, a node asks the control group's leader, and waits until the live nodes obey the new version:
+//     see package policies.
 //   - A node that has just started may hold an old copy of the policies. It reports that to its shards until its
 //     registration for this start has come back through the log, together with all earlier decisions. Leaders undo no
 //     rule meanwhile, so a paused queue stays paused.

@@ -22,12 +22,12 @@ const (
 
 // outgoing adds the ids of the destination and the cluster to each call.
 type outgoing struct {
-	n  *Node
-	to string
+	to      string
+	cluster func() string // returns the id of this node's cluster
 }
 
 func (o outgoing) label(ctx context.Context) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, toKey, o.to, clusterKey, o.n.ClusterID())
+	return metadata.AppendToOutgoingContext(ctx, toKey, o.to, clusterKey, o.cluster())
 }
 
 func (o outgoing) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
@@ -65,7 +65,7 @@ func (i incoming) check(ctx context.Context, method string) error {
 	if to := first(md, toKey); to != i.n.ID() {
 		return status.Errorf(codes.FailedPrecondition, "this is node %s, and the call is for node %q", i.n.ID(), to)
 	}
-	if i.n.refusal.Load() != nil && method != clusterpb.Peer_Witness_FullMethodName {
+	if i.n.admission.Refused() && method != clusterpb.Peer_Witness_FullMethodName {
 		return status.Error(codes.FailedPrecondition, "this node takes no part in the cluster: its data folder was refused")
 	}
 	if method == clusterpb.Peer_Promise_FullMethodName || method == clusterpb.Peer_Register_FullMethodName {
@@ -75,7 +75,7 @@ func (i incoming) check(ctx context.Context, method string) error {
 		return status.Errorf(codes.FailedPrecondition,
 			"this node is in cluster %q, and the caller in %q", i.n.ClusterID(), id)
 	}
-	if name := callerName(ctx); name != "" && !i.n.isMember(name) {
+	if name := callerName(ctx); name != "" && !i.n.directory.IsMember(name) {
 		return status.Errorf(codes.FailedPrecondition, "node %q is not in the cluster", name)
 	}
 	return nil

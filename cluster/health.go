@@ -41,7 +41,7 @@ func (n *Node) newComparer() *compare.Comparer {
 func (n *Node) askCompare(
 	ctx context.Context, node string, r *clusterpb.CompareRequest,
 ) (*clusterpb.CompareReply, error) {
-	reply, err := n.peers.get(node).rpc.Compare(ctx, r)
+	reply, err := n.peers.rpc(node).Compare(ctx, r)
 	if err == nil {
 		n.health.Hear(node, reply.GetHealth())
 	}

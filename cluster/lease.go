@@ -42,17 +42,17 @@ func checkLease(req task.LeaseRequest) error {
 
 func (n *Node) newConsumers() *consume.Consumers {
 	return consume.New(consume.Config{
-		Self: n.ID(), State: n.state, Leaders: n.leaders, Alive: n.health.Alive, Do: n.router.Do,
+		Self: n.ID(), State: n.control.State, Leaders: n.leaders, Alive: n.health.Alive, Do: n.router.Do,
 		Local: n.replicas.Lease,
 		Open: func(ctx context.Context, node string) (consume.Stream, error) {
-			return openSoon(ctx, func(ctx context.Context) (consume.Stream, error) { return n.peers.get(node).rpc.Pull(ctx) })
+			return openSoon(ctx, func(ctx context.Context) (consume.Stream, error) { return n.peers.rpc(node).Pull(ctx) })
 		},
 		Arrived: n.askArrived, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 }
 
 func (n *Node) askArrived(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error) {
-	reply, err := n.peers.get(node).rpc.Arrived(ctx, &clusterpb.ArrivedRequest{Shard: shard, Fences: fences})
+	reply, err := n.peers.rpc(node).Arrived(ctx, &clusterpb.ArrivedRequest{Shard: shard, Fences: fences})
 	return desk.Arrivals{Holder: reply.GetHolder(), Fences: reply.GetFences()}, err
 }
 

@@ -21,22 +21,17 @@ func (n *Node) startGossip() error {
 		Self: &clusterpb.GossipMeta{
 			Id: n.ID(), Boot: n.identity.Boot(), ClusterId: n.identity.ClusterID(), Name: n.cfg.Name,
 			PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr, BootstrapExpect: uint32(n.cfg.BootstrapExpect),
-			Nonce: n.runHere.Nonce, TakesPart: n.present.Load(),
+			Nonce: n.runHere.Nonce, TakesPart: n.admission.TakesPart(),
 		},
-		Transport: n.endpoint.Gossip(), Key: key, Join: n.joinAddrs, Member: n.isKnown, Logger: n.cfg.Logger,
+		Transport: n.endpoint.Gossip(), Key: key, Join: n.directory.JoinAddrs, Member: n.directory.IsKnown, Logger: n.cfg.Logger,
 		Hints: n.leaders.All, OnHint: n.takeHint, Muted: n.cfg.GossipMuted,
 	})
 	return err
 }
 
-// isKnown reports whether a node is a member of this cluster. sure is set if this node knows all members.
-func (n *Node) isKnown(id string) (member, sure bool) {
-	return slices.Contains(n.mapNodes(), id), n.ClusterID() != "" && n.isCurrent(n.state())
-}
-
 // takeHint accepts gossip's hint about a shard's leader if the hint may be true, and reports whether it was news.
 func (n *Node) takeHint(h *clusterpb.LeaderHint) bool {
-	state := n.state()
+	state := n.control.State()
 	possible := h.Shard > 0 && h.Shard <= task.Slots && len(h.Leader) == identity.IDBytes
 	if len(state.Shards) > 0 {
 		possible = slices.Contains(control.Shard(state, h.Shard).GetReplicas(), h.Leader)

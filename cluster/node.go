@@ -6,22 +6,21 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
-	"time"
-
-	"google.golang.org/grpc"
 
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clocks"
-	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/consume"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/internal/addressbook"
 	"github.com/belfryhq/belfry/cluster/internal/compare"
+	"github.com/belfryhq/belfry/cluster/internal/directory"
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
 	"github.com/belfryhq/belfry/cluster/internal/health"
 	"github.com/belfryhq/belfry/cluster/internal/identity"
+	"github.com/belfryhq/belfry/cluster/internal/membership"
+	"github.com/belfryhq/belfry/cluster/internal/policies"
+	"github.com/belfryhq/belfry/cluster/internal/raftdisks"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/logs"
@@ -32,50 +31,52 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/journal"
-	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
 // Node is this process as a node of the cluster. Its methods are safe for concurrent use.
 type Node struct {
-	cfg       Config
-	asked     *slog.Logger // for messages about requests of other nodes, which may be strangers
-	identity  *identity.Identity
-	book      *addressbook.Book
+	cfg     Config
+	strange *slog.Logger // for messages about requests of other nodes, which may be strangers
+
+	// the data folder
+	identity *identity.Identity
+	book     *addressbook.Book
+	records  *witness.Table
+	journal  *journal.Journal
+	disks    *raftdisks.Set
+	disk     *disk.Watch
+
+	// the other nodes
+	runHere   witness.Run
 	endpoint  *peer.Endpoint
-	server    *grpc.Server
+	server    *server
 	gossip    *gossip.Gossip
-	clocks    *clocks.Clocks
 	peers     *peers
+	clocks    *clocks.Clocks
+	directory *directory.Directory
+
+	// the place in the cluster
+	control   *control.Replica
+	admission *membership.Admission
+	registrar *membership.Registrar
+	member    *membership.Member
+
+	// the shards
 	leaders   *leaders.Beliefs
 	replicas  *replicas.Set
+	health    *health.Nodes
+	comparer  *compare.Comparer
+	memory    *memory.Watch
 	router    *router.Router
 	consumers *consume.Consumers
-	journal   *journal.Journal
-	seen      *witness.Table
-	disk      *disk.Watch
-	memory    *memory.Watch
-	comparer  *compare.Comparer
-	health    *health.Nodes
+	policies  *policies.Policies
+	viewer    *viewer
 
-	runHere witness.Run
-	folder  folder
-	check   atomic.Pointer[witness.Check]   // nil: the check has not begun
-	present atomic.Bool                     // the node takes part, or has no data yet that could be old
-	refusal atomic.Pointer[witness.Refusal] // the reason why the node will never take part
-
-	mapped atomic.Pointer[mapped]
-
-	ctx      context.Context // of the background goroutines
-	cancel   context.CancelCauseFunc
-	workers  sync.WaitGroup
-	serving  sync.WaitGroup // goes on until the replicas have ended, because other nodes still ask
-	draining chan struct{}  // closed when other nodes may ask no more
-	close    sync.Once
-	closed   error
-
-	mu      sync.Mutex
-	control *control.Group // nil: the node is in no cluster yet
-	noRoom  error          // the full disk that last kept the node from entering a cluster; nil: none
+	ctx     context.Context // of the background goroutines
+	cancel  context.CancelCauseFunc
+	workers sync.WaitGroup
+	close   sync.Once
+	closed  error
 }
 
 // Open starts the node from its data folder, or as a new one. It does not wait for other nodes; see Ready.
@@ -84,7 +85,7 @@ func Open(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	n := &Node{cfg: cfg, asked: logs.Limited(cfg.Logger), leaders: leaders.NewBeliefs(), draining: make(chan struct{})}
+	n := &Node{cfg: cfg, strange: logs.Limited(cfg.Logger), leaders: leaders.NewBeliefs()}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	if err := n.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cluster: %w", err), n.Close(context.Background()))
@@ -92,13 +93,44 @@ func Open(cfg Config) (*Node, error) {
 	return n, nil
 }
 
+// open opens the parts in their order: the data folder, the port, and the parts that use both.
 func (n *Node) open() error {
+	if err := n.openFolder(); err != nil {
+		return err
+	}
+	n.control = control.NewReplica(n.ID(), n.identity.Boot())
+	n.admission = membership.NewAdmission(n.ClusterID())
+	n.directory = n.newDirectory()
+	if err := n.openPort(); err != nil {
+		return err
+	}
+	n.runHere = witness.NewRun(n.identity.Boot(), n.endpoint.Addr())
+	n.peers = newPeers(peersConfig{
+		self: n.ID(), cluster: n.ClusterID, endpoint: n.endpoint, registerer: n.cfg.Registerer,
+	})
+	n.openShards()
+	if err := n.startGossip(); err != nil {
+		return err
+	}
+	n.registrar = n.newRegistrar()
+	n.member = n.newMember()
+	n.server = n.serve()
+	n.clocks = n.startClocks()
+	n.registerQueues()
+	for _, run := range []func(context.Context){n.follow, n.book.Run, n.comparer.Run, n.disk.Run, n.memory.Run} {
+		n.workers.Go(func() { run(n.ctx) })
+	}
+	return nil
+}
+
+// openFolder opens the files of the data folder except those of the shards.
+func (n *Node) openFolder() error {
 	var err error
 	if n.identity, err = identity.Open(n.cfg.DataDir); err != nil {
 		return err
 	}
 	n.book = addressbook.Open(n.cfg.DataDir, n.cfg.Logger)
-	if n.seen, err = witness.Open(witness.Config{
+	if n.records, err = witness.Open(witness.Config{
 		Dir: n.cfg.DataDir, Node: n.ID(), New: len(n.identity.Groups()) == 0, Fatal: n.cfg.Fatal,
 	}); err != nil {
 		return err
@@ -108,43 +140,14 @@ func (n *Node) open() error {
 	}); err != nil {
 		return err
 	}
-	n.folder.disks, n.folder.unread = make(map[uint32]*raftdisk.Disk), make(map[uint32]error)
-	n.present.Store(n.ClusterID() == "")
-	if n.ClusterID() != "" {
-		if err := n.openControlDisk(); err != nil {
-			return err
-		}
-	}
-	if err := n.openPort(); err != nil {
-		return err
-	}
-	n.runHere = newRun(n.identity.Boot(), n.endpoint.Addr())
-	n.health = n.newHealth()
-	n.replicas = n.newReplicas()
-	n.peers = newPeers(n)
-	n.router = router.New(router.Config{
-		Self: n.ID(), State: n.state, Local: n.replicas,
-		Remote:  func(id string) calls.Shards { return n.peers.get(id).calls },
-		Leaders: n.leaders, Alive: n.health.Alive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+	n.disks = raftdisks.New(raftdisks.Config{
+		Identity: n.identity, Records: n.records, Journal: n.journal, Kind: n.cfg.LogStore,
+		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer, Fatal: n.cfg.Fatal,
 	})
-	n.consumers = n.newConsumers()
-	n.disk, n.memory = n.watchDisk(), n.watchMemory()
-	n.comparer = n.newComparer()
-	if err := n.startGossip(); err != nil {
-		return err
+	if n.ClusterID() == "" {
+		return nil
 	}
-	n.serve()
-	n.clocks = clocks.Start(clocks.Config{
-		Self: n.ID(), Clock: n.cfg.Clock, Peers: n.mapNodes, Alone: n.isAlone, Ask: n.askTime,
-		MaxOffset: n.cfg.MaxClockOffset, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
-	})
-	n.registerQueues()
-	n.workers.Go(n.run)
-	n.workers.Go(func() { n.book.Run(n.ctx) })
-	n.workers.Go(func() { n.comparer.Run(n.ctx) })
-	n.workers.Go(func() { n.disk.Run(n.ctx) })
-	n.workers.Go(func() { n.memory.Run(n.ctx) })
-	return nil
+	return n.disks.OpenControl()
 }
 
 // openPort opens the port for other nodes. The node hears and answers them only after serve.
@@ -152,10 +155,27 @@ func (n *Node) openPort() error {
 	var err error
 	n.endpoint, err = peer.Listen(peer.Config{
 		NodeID: n.ID(), NodeName: n.cfg.Name, BindAddr: n.cfg.BindAddr, AdvertiseAddr: n.cfg.AdvertiseAddr,
-		Lookup: n.lookup, Reached: n.reached, Member: n.isMember, TakesPart: n.present.Load, Seen: n.seen.Saw,
+		Lookup: n.directory.Lookup, Reached: n.directory.Reached, Member: n.directory.IsMember,
+		TakesPart: n.admission.TakesPart, Seen: n.records.Saw,
 		Keys: n.cfg.Keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	return err
+}
+
+// openShards makes the parts around the shards. No shard is open yet.
+func (n *Node) openShards() {
+	n.health = n.newHealth()
+	n.replicas = n.newReplicas()
+	n.router = router.New(router.Config{
+		Self: n.ID(), State: n.control.State, Local: n.replicas,
+		Remote:  func(id string) calls.Shards { return n.peers.calls(id) },
+		Leaders: n.leaders, Alive: n.health.Alive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+	})
+	n.consumers = n.newConsumers()
+	n.policies = n.newPolicies()
+	n.disk, n.memory = n.watchDisk(), n.watchMemory()
+	n.comparer = n.newComparer()
+	n.viewer = n.newViewer()
 }
 
 // ID returns the node's id, which belongs to the data folder and never changes.
@@ -189,12 +209,10 @@ func (n *Node) Ready() error {
 	if reason := n.Barred(); reason != "" {
 		return errors.New(reason)
 	}
-	state := n.state()
+	state := n.control.State()
 	if len(state.Shards) == 0 {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		if n.noRoom != nil {
-			return n.noRoom
+		if err := n.member.NoRoom(); err != nil {
+			return err
 		}
 		return errors.New("this node does not know the shards yet: it is forming or joining a cluster, or has not caught up")
 	}
@@ -210,29 +228,6 @@ func (n *Node) Ready() error {
 		return errors.New("this node's clock has not been compared with the others': too few answer, or they are at odds")
 	}
 	return nil
-}
-
-// state returns the control group's state, which is empty before the node is in a cluster. The caller must not change
-// it.
-func (n *Node) state() *clusterpb.ControlState {
-	if g := n.controlGroup(); g != nil {
-		return g.State()
-	}
-	return &clusterpb.ControlState{}
-}
-
-// watchState returns the control group's state, and a channel that is closed at the next change.
-func (n *Node) watchState() (*clusterpb.ControlState, <-chan struct{}) {
-	if g := n.controlGroup(); g != nil {
-		return g.Watch()
-	}
-	return &clusterpb.ControlState{}, nil
-}
-
-func (n *Node) controlGroup() *control.Group {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.control
 }
 
 var errClosed = errors.New("the node is being closed")
@@ -255,12 +250,14 @@ func (n *Node) shutdown(ctx context.Context) error {
 	if n.replicas != nil {
 		errs = append(errs, n.replicas.Close(ctx))
 	}
-	if g := n.controlGroup(); g != nil {
-		errs = append(errs, g.Close())
+	if n.control != nil {
+		errs = append(errs, n.control.Close())
 	}
-	errs = append(errs, n.closeDisks())
+	if n.disks != nil {
+		errs = append(errs, n.disks.CloseAll())
+	}
 	if n.server != nil {
-		n.stopServing()
+		n.server.stop()
 	}
 	if n.clocks != nil {
 		n.clocks.Close()
@@ -276,8 +273,8 @@ func (n *Node) shutdown(ctx context.Context) error {
 	if n.endpoint != nil {
 		errs = append(errs, n.endpoint.Close())
 	}
-	if n.seen != nil {
-		errs = append(errs, n.seen.Close())
+	if n.records != nil {
+		errs = append(errs, n.records.Close())
 	}
 	if n.journal != nil {
 		errs = append(errs, n.journal.Close())
@@ -286,16 +283,4 @@ func (n *Node) shutdown(ctx context.Context) error {
 		errs = append(errs, n.identity.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// sleep waits, and reports whether the node goes on.
-func (n *Node) sleep(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-n.ctx.Done():
-		return false
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -14,8 +15,10 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/forward"
+	"github.com/belfryhq/belfry/cluster/peer"
 )
 
 const (
@@ -23,9 +26,17 @@ const (
 	openStream      = time.Second
 )
 
+// peersConfig describes this node to its connections.
+type peersConfig struct {
+	self       string        // node id
+	cluster    func() string // returns the id of this node's cluster
+	endpoint   *peer.Endpoint
+	registerer prometheus.Registerer // nil: none
+}
+
 // peers holds one gRPC connection and one stream of calls for each node that this node has ever called.
 type peers struct {
-	node    *Node
+	cfg     peersConfig
 	metrics *forward.Metrics
 
 	mu     sync.Mutex
@@ -40,9 +51,15 @@ type remote struct {
 	calls *forward.Client
 }
 
-func newPeers(n *Node) *peers {
-	return &peers{node: n, metrics: forward.NewMetrics(n.cfg.Registerer), remote: make(map[string]*remote)}
+func newPeers(cfg peersConfig) *peers {
+	return &peers{cfg: cfg, metrics: forward.NewMetrics(cfg.registerer), remote: make(map[string]*remote)}
 }
+
+// rpc returns the client by which another node is asked.
+func (p *peers) rpc(id string) clusterpb.PeerClient { return p.get(id).rpc }
+
+// calls returns the stream of calls to another node.
+func (p *peers) calls(id string) calls.Node { return p.get(id).calls }
 
 // get returns the connection to a node. It never fails: each call to an unreachable node returns the error.
 func (p *peers) get(id string) *remote {
@@ -61,11 +78,10 @@ func (p *peers) get(id string) *remote {
 
 // connect prepares a connection that dials, by the node's present address, when it is first needed.
 func (p *peers) connect(id string) *remote {
-	n := p.node
-	to := outgoing{n: n, to: id}
+	to := outgoing{to: id, cluster: p.cfg.cluster}
 	conn, err := grpc.NewClient("passthrough:///"+id,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // the peer port does TLS by itself
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return n.endpoint.DialNode(ctx, id) }),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.cfg.endpoint.DialNode(ctx, id) }),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 20 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: 500 * time.Millisecond,
@@ -116,6 +132,25 @@ func openSoon[S any](ctx context.Context, open func(context.Context) (S, error))
 
 // isRefused reports whether the other node turned a stream away before it read any of the calls: see incoming.
 func isRefused(err error) bool { return status.Code(err) == codes.FailedPrecondition }
+
+// witness asks the process that listens at an address, if the process claims to be this very node.
+func (p *peers) witness(ctx context.Context, addr string, req *clusterpb.WitnessRequest) (
+	_ *clusterpb.WitnessReply, err error) {
+	conn, err := grpc.NewClient("passthrough:///"+addr,
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // the peer port does TLS by itself
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return p.cfg.endpoint.DialAddr(ctx, addr)
+		}),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{})),
+		grpc.WithUnaryInterceptor(outgoing{to: p.cfg.self, cluster: p.cfg.cluster}.unary),
+		grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	return clusterpb.NewPeerClient(conn).Witness(ctx, req)
+}
 
 func (p *peers) close() error {
 	p.mu.Lock()

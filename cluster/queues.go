@@ -10,11 +10,41 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/internal/policies"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
 	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
+
+func (n *Node) newPolicies() *policies.Policies {
+	return policies.New(policies.Config{
+		Self: n.ID(), Control: n.control, Shards: n.replicas.All, Alive: n.health.Alive,
+		Node: n.peers.calls, Peer: n.peers.rpc, Logger: n.cfg.Logger,
+	})
+}
+
+// PutQueue sets the policy of a queue. A caller may use any node. PutQueue returns once the policy is committed and in
+// force on every reachable node, or a second after the commit. Errors are *task.FieldError, *task.QueuesFullError,
+// task.ErrNotProposed and task.ErrUnknown. A context without a deadline gives the call ten seconds. No error and no
+// log contains a secret of the policy.
+func (n *Node) PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error) {
+	return n.policies.Put(ctx, policy)
+}
+
+// UpdateQueue sets the policy of a queue to the result of change, and returns it. change receives the present policy,
+// nil for none, and must not write to it. UpdateQueue calls change again if another change came between, so that no
+// change is lost. An error of change ends the call; see PutQueue for the others.
+func (n *Node) UpdateQueue(
+	ctx context.Context, namespace, queue string, change func(*fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error),
+) (*fsmpb.QueuePolicy, error) {
+	return n.policies.Update(ctx, namespace, queue, change)
+}
+
+// DeleteQueue resets a queue to the defaults; see PutQueue. Its tasks stay.
+func (n *Node) DeleteQueue(ctx context.Context, namespace, queue string) (existed bool, err error) {
+	return n.policies.Delete(ctx, namespace, queue)
+}
 
 // Queue returns a queue's policy, nil if it has none, and its counts over all shards. Each shard's part is
 // linearizable by itself. The policy contains its secrets.
@@ -27,7 +57,7 @@ func (n *Node) Queue(ctx context.Context, namespace, queue string) (*fsmpb.Queue
 	if len(sums) > 0 {
 		counts = sums[0]
 	}
-	return proto.CloneOf(control.Queue(n.state(), namespace, queue)), counts, nil
+	return proto.CloneOf(control.Queue(n.control.State(), namespace, queue)), counts, nil
 }
 
 // Queues returns the queues of a namespace that have a policy or a task, tombstones included, sorted by name, with
@@ -37,7 +67,7 @@ func (n *Node) Queues(ctx context.Context, namespace string) ([]task.Queue, erro
 	if err != nil {
 		return nil, err
 	}
-	return join(control.Queues(n.state(), namespace), sums), nil
+	return join(control.Queues(n.control.State(), namespace), sums), nil
 }
 
 // join merges two sorted lists into one.
@@ -82,7 +112,7 @@ func (n *Node) registerQueues() {
 	}
 	n.cfg.Registerer.MustRegister(queuemetrics.New(queuemetrics.Config{
 		Bound:    n.cfg.QueueMetrics,
-		Policies: func() []*fsmpb.QueuePolicy { return n.state().Queues },
+		Policies: func() []*fsmpb.QueuePolicy { return n.control.State().Queues },
 		Sizes:    n.queueSizes,
 		Now: func() time.Time {
 			now, _ := n.Now()

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/raftgroup/raftlog"
 	"github.com/belfryhq/belfry/shard"
@@ -19,7 +17,7 @@ import (
 func (n *Node) newReplicas() *replicas.Set {
 	snapshots := semaphore.NewWeighted(1) // taken one at a time
 	return replicas.New(replicas.Config{
-		Self: n.ID(), Watch: n.watchState, Leader: n.leaders.Leader, Changed: n.health.Judge, Logger: n.cfg.Logger,
+		Self: n.ID(), Watch: n.control.Watch, Leader: n.leaders.Leader, Changed: n.health.Judge, Logger: n.cfg.Logger,
 		Open: func(state *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error) {
 			return n.openReplica(state, placed, snapshots)
 		},
@@ -32,7 +30,7 @@ func (n *Node) openReplica(
 	state *clusterpb.ControlState, placed *clusterpb.Shard, snapshots *semaphore.Weighted,
 ) (*shard.Shard, error) {
 	id := placed.Id
-	disk, err := n.diskOf(id)
+	disk, err := n.disks.Get(id)
 	if err != nil {
 		return nil, err
 	}
@@ -46,43 +44,39 @@ func (n *Node) openReplica(
 	}
 	opened, err := shard.Open(shard.Config{
 		ID: id, NodeID: n.ID(), FirstSlot: state.Slots[at].First, EndSlot: state.Slots[at].End,
-		Storage: disk, Existing: n.identity.Opened(id), Applied: n.seen.Kept(id).Index,
+		Storage: disk, Existing: n.identity.Opened(id), Applied: n.records.Kept(id).Index,
 		Replicas: voters(placed), Preferred: placed.Preferred, Transport: transport, Deliver: n.cfg.Deliver,
 		Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees, Arrived: n.consumers.Arrived, MayLead: n.health.MayLead,
-		Policies: policiesHere{n}, Limits: n.router,
-		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.policyOf(state),
+		Policies: n.policies, Limits: n.router,
+		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: policyOf(n.cfg, n.ID(), state),
 		SnapshotGate: snapshots, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 		SnapshotLog: n.cfg.Snapshots.Log, SnapshotPart: n.cfg.Snapshots.Part, SnapshotTail: n.cfg.Snapshots.Tail,
 		MaxPending: n.cfg.MaxPending,
 	})
 	if err != nil {
-		return nil, errors.Join(err, transport.Close(), n.closeDisk(id))
+		return nil, errors.Join(err, transport.Close(), n.disks.Close(id))
 	}
 	return opened, nil
 }
 
 // replicaOpened makes the node's own record of a replica follow it, and records its group in the data folder.
 func (n *Node) replicaOpened(s *shard.Shard) error {
-	n.seen.Follow(s.ID(), func() witness.Position { return position(s.Position()) })
+	n.records.Follow(s.ID(), s.Position)
 	return n.identity.RecordOpened(s.ID())
 }
 
-func position(term, applied uint64) witness.Position {
-	return witness.Position{Term: term, Index: applied}
-}
-
-// policyOf returns the policy of the replicas here. The bytes for tombstones on this node are shared among the
+// policyOf returns the policy of the replicas on a node. The bytes for tombstones on this node are shared among the
 // replicas. The number of replicas here may differ from the configured number of shards, which is that of a new
 // cluster.
-func (n *Node) policyOf(state *clusterpb.ControlState) shard.Policy {
+func policyOf(cfg Config, node string, state *clusterpb.ControlState) shard.Policy {
 	here := 0
 	for _, s := range state.Shards {
-		if slices.Contains(s.Replicas, n.ID()) {
+		if slices.Contains(s.Replicas, node) {
 			here++
 		}
 	}
-	policy := n.cfg.Policy
-	policy.TombstoneBytes = n.cfg.TombstoneBytes / int64(max(here, 1))
+	policy := cfg.Policy
+	policy.TombstoneBytes = cfg.TombstoneBytes / int64(max(here, 1))
 	return policy
 }
 
@@ -92,14 +86,6 @@ func voters(s *clusterpb.Shard) []shard.Replica {
 		all = append(all, shard.Replica{NodeID: id})
 	}
 	return all
-}
-
-// groupRegisterer labels the metrics of one Raft group, to keep them apart from those of others.
-func groupRegisterer(r prometheus.Registerer, group uint32) prometheus.Registerer {
-	if r == nil {
-		return nil
-	}
-	return prometheus.WrapRegistererWith(prometheus.Labels{"shard": fmt.Sprint(group)}, r)
 }
 
 // onLeader records the leader that a replica here sees, and announces it by gossip if it is this node.

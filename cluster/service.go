@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -15,18 +16,28 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/formation"
 	"github.com/belfryhq/belfry/cluster/internal/forward"
 	"github.com/belfryhq/belfry/cluster/internal/identity"
+	"github.com/belfryhq/belfry/cluster/internal/policies"
 )
 
 // service answers the gRPC calls of other nodes.
 type service struct {
 	clusterpb.UnimplementedPeerServer
-	n *Node
+	n        *Node
+	draining <-chan struct{} // closed when other nodes may ask no more
+}
+
+// server is the gRPC server for other nodes.
+type server struct {
+	grpc     *grpc.Server
+	serving  sync.WaitGroup
+	draining chan struct{} // closed when other nodes may ask no more
 }
 
 // serve starts the gRPC server.
-func (n *Node) serve() {
+func (n *Node) serve() *server {
 	check := incoming{n}
-	n.server = grpc.NewServer(
+	s := &server{draining: make(chan struct{})}
+	s.grpc = grpc.NewServer(
 		grpc.ConnectionTimeout(5*time.Second), // for the HTTP/2 handshake: a preface and then silence
 		grpc.MaxConcurrentStreams(1024), grpc.ForceServerCodecV2(codec{}),
 		grpc.MaxRecvMsgSize(maxMessageBytes), grpc.MaxSendMsgSize(maxMessageBytes),
@@ -34,21 +45,23 @@ func (n *Node) serve() {
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
 		grpc.UnaryInterceptor(check.unary), grpc.StreamInterceptor(check.stream),
 	)
-	clusterpb.RegisterPeerServer(n.server, service{n: n})
-	n.serving.Go(func() {
-		if err := n.server.Serve(n.endpoint.GRPC()); err != nil && n.ctx.Err() == nil {
+	clusterpb.RegisterPeerServer(s.grpc, service{n: n, draining: s.draining})
+	s.serving.Go(func() {
+		if err := s.grpc.Serve(n.endpoint.GRPC()); err != nil && n.ctx.Err() == nil {
 			n.cfg.Logger.Error("other nodes are no longer answered", "err", err)
 		}
 	})
+	return s
 }
 
-// stopServing lets the calls of other nodes end in order, and cuts them off after a second.
-func (n *Node) stopServing() {
-	close(n.draining)
-	late := time.AfterFunc(time.Second, n.server.Stop)
+// stop lets the calls of other nodes end in order, and cuts them off after a second. The node stops its server after
+// its replicas, because other nodes still ask while these end.
+func (s *server) stop() {
+	close(s.draining)
+	late := time.AfterFunc(time.Second, s.grpc.Stop)
 	defer late.Stop()
-	n.server.GracefulStop()
-	n.serving.Wait()
+	s.grpc.GracefulStop()
+	s.serving.Wait()
 }
 
 func (s service) Promise(_ context.Context, req *clusterpb.PromiseRequest) (*clusterpb.PromiseReply, error) {
@@ -57,7 +70,7 @@ func (s service) Promise(_ context.Context, req *clusterpb.PromiseRequest) (*clu
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	s.n.asked.Info("asked for a promise", "cluster", req.ClusterId, "nodes", req.Nodes, "promised", reply.Promised)
+	s.n.strange.Info("asked for a promise", "cluster", req.ClusterId, "nodes", req.Nodes, "promised", reply.Promised)
 	return reply, nil
 }
 
@@ -69,36 +82,41 @@ func (s service) Register(ctx context.Context, req *clusterpb.RegisterRequest) (
 	if name := callerName(ctx); name != "" && !req.Relayed && !strings.EqualFold(name, node.Name) {
 		return nil, status.Errorf(codes.PermissionDenied, "node %q registers as %q", name, node.Name)
 	}
-	if err := s.n.register(ctx, req); err != nil {
+	if err := s.n.registrar.Register(ctx, req); err != nil {
 		return nil, status.Error(codes.Unavailable, err.Error())
 	}
 	return &clusterpb.RegisterReply{ClusterId: s.n.ClusterID()}, nil
 }
 
+// Witness answers another node, or a copy of this one, with this node's record of it.
+func (s service) Witness(_ context.Context, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error) {
+	return s.n.records.Answer(req, s.n.runHere)
+}
+
 func (s service) Forward(stream grpc.BidiStreamingServer[clusterpb.ForwardRequest, clusterpb.ForwardReply]) error {
-	return forward.Serve(stream, answering{s.n.replicas, s.n}, s.n.draining)
+	return forward.Serve(stream, answering{s.n.replicas, s.n.policies}, s.draining)
 }
 
 func (s service) Pull(stream grpc.BidiStreamingServer[clusterpb.PullRequest, clusterpb.PullReply]) error {
-	return s.n.consumers.Serve(stream, s.n.draining)
+	return s.n.consumers.Serve(stream, s.draining)
 }
 
 // answering answers calls of other nodes from the replicas on this node, and from its replica of the control group.
 type answering struct {
 	calls.Shards
-	n *Node
+	policies *policies.Policies
 }
 
 // ChangeQueue commits a change through this node's replica of the control group.
 func (a answering) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
-	return a.n.changeHere(ctx, change)
+	return a.policies.ChangeHere(ctx, change)
 }
 
 func (s service) AwaitQueues(ctx context.Context,
 	r *clusterpb.AwaitQueuesRequest) (*clusterpb.AwaitQueuesReply, error) {
-	ctx, cancel := context.WithTimeout(ctx, inForcePatience)
+	ctx, cancel := context.WithTimeout(ctx, policies.Patience)
 	defer cancel()
-	if err := s.n.inForce(ctx, r.Version); err != nil {
+	if err := s.n.policies.InForce(ctx, r.Version); err != nil {
 		return nil, status.Error(codes.DeadlineExceeded, err.Error())
 	}
 	return &clusterpb.AwaitQueuesReply{}, nil
@@ -110,24 +128,5 @@ func (s service) Ping(context.Context, *clusterpb.PingRequest) (*clusterpb.PingR
 }
 
 func (s service) Status(context.Context, *clusterpb.StatusRequest) (*clusterpb.StatusReply, error) {
-	return s.n.status(), nil
-}
-
-// status returns the state of the replicas here, the control group's first.
-func (n *Node) status() *clusterpb.StatusReply {
-	reply := &clusterpb.StatusReply{Health: n.health.Report()}
-	if g := n.controlGroup(); g != nil {
-		st := g.Stats()
-		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
-			Leader: st.Leader, Term: st.Term, Applied: st.Taken, State: st.Role})
-	}
-	for _, s := range n.replicas.All() {
-		st := s.Status()
-		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
-			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,
-			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash,
-			Diverged: n.comparer.Diverged(st.ID, n.ID()),
-		})
-	}
-	return reply
+	return s.n.viewer.status(), nil
 }

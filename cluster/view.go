@@ -3,12 +3,19 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/internal/compare"
+	"github.com/belfryhq/belfry/cluster/internal/health"
+	"github.com/belfryhq/belfry/cluster/leaders"
+	"github.com/belfryhq/belfry/cluster/replicas"
 )
 
 // View is the cluster as this node sees it.
@@ -54,20 +61,46 @@ type ReplicaView struct {
 // viewPatience is the time that other nodes have for their answers.
 const viewPatience = 500 * time.Millisecond
 
+// viewer makes the views of a node.
+type viewer struct {
+	self     string        // node id
+	cluster  func() string // returns the id of the cluster
+	control  *control.Replica
+	replicas *replicas.Set
+	leaders  *leaders.Beliefs
+	health   *health.Nodes
+	comparer *compare.Comparer
+	offset   func(node string) (offset, bound time.Duration, known bool) // returns the lead of a node's clock
+	peer     func(node string) clusterpb.PeerClient                      // asks another node
+	log      *slog.Logger
+
+	mapped atomic.Pointer[mapped] // nil: not computed yet
+}
+
+func (n *Node) newViewer() *viewer {
+	return &viewer{
+		self: n.ID(), cluster: n.ClusterID, control: n.control, replicas: n.replicas, leaders: n.leaders,
+		health: n.health, comparer: n.comparer, peer: n.peers.rpc, log: n.cfg.Logger,
+		offset: func(node string) (offset, bound time.Duration, known bool) { return n.clocks.Offset(node) },
+	}
+}
+
 // View asks every node about its replicas. A node that does not answer in time is shown without its reports.
-func (n *Node) View(ctx context.Context) View {
-	state := n.state()
-	told := n.askAll(ctx, state)
-	v := View{ClusterID: n.ClusterID(), Map: n.MapVersion()}
+func (n *Node) View(ctx context.Context) View { return n.viewer.view(ctx) }
+
+func (w *viewer) view(ctx context.Context) View {
+	state := w.control.State()
+	accounts := w.askAll(ctx, state)
+	v := View{ClusterID: w.cluster(), Map: w.mapVersion()}
 	for _, node := range state.Nodes {
-		v.Nodes = append(v.Nodes, n.viewNode(node, told[node.Id]))
+		v.Nodes = append(v.Nodes, w.viewNode(node, accounts[node.Id]))
 	}
 	slots := make(map[uint32]*clusterpb.SlotRange)
 	for _, r := range state.Slots {
 		slots[r.Shard] = r
 	}
 	for _, s := range state.Shards {
-		v.Shards = append(v.Shards, n.viewShard(s, slots[s.Id], told))
+		v.Shards = append(v.Shards, w.viewShard(s, slots[s.Id], accounts))
 	}
 	return v
 }
@@ -91,41 +124,60 @@ func newAccount(reply *clusterpb.StatusReply) *account {
 }
 
 // askAll returns the accounts of the nodes that answered, by node id.
-func (n *Node) askAll(ctx context.Context, state *clusterpb.ControlState) map[string]*account {
+func (w *viewer) askAll(ctx context.Context, state *clusterpb.ControlState) map[string]*account {
 	ctx, cancel := context.WithTimeout(ctx, viewPatience)
 	defer cancel()
-	told := make(map[string]*account)
+	accounts := make(map[string]*account)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, node := range state.Nodes {
 		wg.Go(func() {
-			reply, err := n.askStatus(ctx, node.Id)
+			reply, err := w.askStatus(ctx, node.Id)
 			if err != nil {
-				n.cfg.Logger.Debug("a node does not tell its status", "node", node.Id, "err", err)
+				w.log.Debug("a node does not report its status", "node", node.Id, "err", err)
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			told[node.Id] = newAccount(reply)
+			accounts[node.Id] = newAccount(reply)
 		})
 	}
 	wg.Wait()
-	return told
+	return accounts
 }
 
-func (n *Node) askStatus(ctx context.Context, node string) (*clusterpb.StatusReply, error) {
-	if node == n.ID() {
-		return n.status(), nil
+func (w *viewer) askStatus(ctx context.Context, node string) (*clusterpb.StatusReply, error) {
+	if node == w.self {
+		return w.status(), nil
 	}
-	return n.peers.get(node).rpc.Status(ctx, &clusterpb.StatusRequest{})
+	return w.peer(node).Status(ctx, &clusterpb.StatusRequest{})
 }
 
-func (n *Node) viewNode(node *clusterpb.Node, told *account) NodeView {
+// status returns the state of the replicas here, the control group's first.
+func (w *viewer) status() *clusterpb.StatusReply {
+	reply := &clusterpb.StatusReply{Health: w.health.Report()}
+	if g := w.control.Group(); g != nil {
+		st := g.Stats()
+		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
+			Leader: st.Leader, Term: st.Term, Applied: st.Taken, State: st.Role})
+	}
+	for _, s := range w.replicas.All() {
+		st := s.Status()
+		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
+			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,
+			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash,
+			Diverged: w.comparer.Diverged(st.ID, w.self),
+		})
+	}
+	return reply
+}
+
+func (w *viewer) viewNode(node *clusterpb.Node, report *account) NodeView {
 	v := NodeView{ID: node.Id, Name: node.Name, HTTPAddr: node.HttpAddr, PeerAddr: node.PeerAddr}
-	v.Alive = told != nil || n.health.Alive(node.Id)
-	v.DiskLow = told != nil && told.diskLow
-	v.MemoryFull = told != nil && told.memoryFull
-	if offset, bound, known := n.clocks.Offset(node.Id); known {
+	v.Alive = report != nil || w.health.Alive(node.Id)
+	v.DiskLow = report != nil && report.diskLow
+	v.MemoryFull = report != nil && report.memoryFull
+	if offset, bound, known := w.offset(node.Id); known {
 		v.ClockOffset, v.ClockBound = offset, bound
 	}
 	return v
@@ -133,18 +185,20 @@ func (n *Node) viewNode(node *clusterpb.Node, told *account) NodeView {
 
 // viewShard takes the leader from the report with the highest term, and the tasks from the replica that has applied
 // most.
-func (n *Node) viewShard(s *clusterpb.Shard, slots *clusterpb.SlotRange, told map[string]*account) ShardView {
+func (w *viewer) viewShard(
+	s *clusterpb.Shard, slots *clusterpb.SlotRange, accounts map[string]*account,
+) ShardView {
 	v := ShardView{ID: s.Id, FirstSlot: slots.GetFirst(), EndSlot: slots.GetEnd(), Preferred: s.Preferred}
 	most := uint64(0)
 	for _, node := range s.Replicas {
 		var r *clusterpb.ReplicaStatus
-		if told[node] != nil {
-			r = told[node].replicas[s.Id]
+		if accounts[node] != nil {
+			r = accounts[node].replicas[s.Id]
 		}
 		switch {
-		case told[node] == nil:
+		case accounts[node] == nil:
 			v.Replicas = append(v.Replicas, ReplicaView{
-				Node: node, State: "unknown", Diverged: n.comparer.Diverged(s.Id, node)})
+				Node: node, State: "unknown", Diverged: w.comparer.Diverged(s.Id, node)})
 			continue
 		case r == nil:
 			v.Replicas = append(v.Replicas, ReplicaView{Node: node, State: "absent"})
@@ -152,7 +206,7 @@ func (n *Node) viewShard(s *clusterpb.Shard, slots *clusterpb.SlotRange, told ma
 		}
 		v.Replicas = append(v.Replicas, ReplicaView{
 			Node: node, State: r.State, Applied: r.Applied, Commands: r.Commands, Hash: r.Hash,
-			Diverged: r.Diverged || n.comparer.Diverged(s.Id, node)})
+			Diverged: r.Diverged || w.comparer.Diverged(s.Id, node)})
 		if r.Term > v.Term || r.Term == v.Term && v.Leader == "" {
 			v.Term, v.Leader = r.Term, r.Leader
 		}
@@ -173,21 +227,23 @@ type mapped struct {
 // MapVersion returns a digest of this node's beliefs about the slots of each shard, the shards' leaders, and the nodes'
 // addresses for callers. Equal beliefs have equal versions on all nodes. The call costs next to nothing while the
 // beliefs stay the same.
-func (n *Node) MapVersion() string {
-	state, news := n.state(), n.leaders.News()
-	if m := n.mapped.Load(); m != nil && m.state == state && m.news == news {
+func (n *Node) MapVersion() string { return n.viewer.mapVersion() }
+
+func (w *viewer) mapVersion() string {
+	state, news := w.control.State(), w.leaders.News()
+	if m := w.mapped.Load(); m != nil && m.state == state && m.news == news {
 		return m.version
 	}
-	m := &mapped{state: state, news: news, version: n.computeMapVersion(state)}
-	n.mapped.Store(m)
+	m := &mapped{state: state, news: news, version: computeMapVersion(state, w.leaders)}
+	w.mapped.Store(m)
 	return m.version
 }
 
-func (n *Node) computeMapVersion(state *clusterpb.ControlState) string {
+func computeMapVersion(state *clusterpb.ControlState, beliefs *leaders.Beliefs) string {
 	h := xxhash.New()
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(h, format, args...) } // a Digest's writes never fail
 	for _, r := range state.Slots {
-		leader := n.leaders.Leader(r.Shard)
+		leader := beliefs.Leader(r.Shard)
 		say("%d %d %d %q\n", r.First, r.End, r.Shard, leader)
 	}
 	for _, node := range state.Nodes {

@@ -9,7 +9,7 @@ import (
 
 // The version changes with each fact that a client must learn, and with no other.
 func TestMapVersion(t *testing.T) {
-	n := &Node{leaders: leaders.NewBeliefs()}
+	beliefs := leaders.NewBeliefs()
 	state := func() *clusterpb.ControlState {
 		return &clusterpb.ControlState{
 			Slots: []*clusterpb.SlotRange{{First: 0, End: 2048, Shard: 1}, {First: 2048, End: 4096, Shard: 2}},
@@ -19,7 +19,7 @@ func TestMapVersion(t *testing.T) {
 	seen := map[string]string{}
 	expect := func(why string, s *clusterpb.ControlState, same string) {
 		t.Helper()
-		version := n.computeMapVersion(s)
+		version := computeMapVersion(s, beliefs)
 		if before, known := seen[version]; known != (same != "") || before != same {
 			t.Errorf("%s: as %q, want as %q", why, before, same)
 		}
@@ -33,10 +33,10 @@ func TestMapVersion(t *testing.T) {
 	expect("no address", down, "before")
 	expect("an address", moved, "")
 	expect("slots", split, "")
-	n.leaders.Note(1, 5, "a")
+	beliefs.Note(1, 5, "a")
 	expect("a leader", state(), "")
-	n.leaders.Note(1, 6, "a")
+	beliefs.Note(1, 6, "a")
 	expect("a term", state(), "a leader")
-	n.leaders.Note(1, 7, "b")
+	beliefs.Note(1, 7, "b")
 	expect("another leader", state(), "")
 }

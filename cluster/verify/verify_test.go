@@ -69,10 +69,7 @@ func used(t *testing.T, kind logstore.Kind) (dir string, last shard.Status) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	table.Follow(1, func() witness.Position {
-		term, applied := s.Position()
-		return witness.Position{Term: term, Index: applied}
-	})
+	table.Follow(1, s.Position)
 	if err := table.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package witness
 
 import (
+	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 
 	"github.com/belfryhq/belfry/raftgroup/logstore"
@@ -36,6 +38,15 @@ type Run struct {
 	Boot  uint64 // number of starts of the node's folder, this start included; 0: no run
 	Nonce uint64 // drawn at the start; never 0
 	Addr  string // host:port at which other nodes dial it
+}
+
+// NewRun returns the run of a node that starts now, with a nonce that identifies it.
+func NewRun(boot uint64, addr string) Run {
+	var nonce [8]byte
+	for binary.BigEndian.Uint64(nonce[:]) == 0 {
+		_, _ = rand.Read(nonce[:]) // never fails
+	}
+	return Run{Boot: boot, Nonce: binary.BigEndian.Uint64(nonce[:]), Addr: addr}
 }
 
 // outdates reports whether r shows that other is not the newest run of its node.

@@ -40,9 +40,9 @@ type Table struct {
 	changed atomic.Bool                  // a row has risen since the file was written
 
 	mu   sync.Mutex
-	runs map[string]Run             // newest run that each node claimed
-	own  map[uint32]func() Position // positions of replicas that run here
-	kept map[uint32]Position        // positions of replicas here, as far as the file may say
+	runs map[string]Run                         // newest run that each node claimed
+	own  map[uint32]func() (term, index uint64) // positions of replicas that run here
+	kept map[uint32]Position                    // positions of replicas here, as far as the file may say
 
 	writing sync.Mutex // held while the file is replaced
 	failed  error      // guarded by writing; after an error the file is not written any more
@@ -66,7 +66,7 @@ type row struct {
 func Open(cfg Config) (*Table, error) {
 	t := &Table{
 		cfg: cfg, path: filepath.Join(cfg.Dir, FileName),
-		runs: make(map[string]Run), own: make(map[uint32]func() Position), kept: make(map[uint32]Position),
+		runs: make(map[string]Run), own: make(map[uint32]func() (term, index uint64)), kept: make(map[uint32]Position),
 		stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	nodes, found, err := read(t.path, cfg.Node)
@@ -195,7 +195,7 @@ func (t *Table) Kept(group uint32) Position {
 }
 
 // Follow makes the table record a replica on this node: at returns its term and the last entry that it has applied.
-func (t *Table) Follow(group uint32, at func() Position) {
+func (t *Table) Follow(group uint32, at func() (term, index uint64)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.own[group] = at
@@ -226,8 +226,9 @@ func (t *Table) askOwn() bool {
 	defer t.mu.Unlock()
 	rises := false
 	for group, at := range t.own {
-		was, is := t.kept[group], at()
-		next := Position{Term: max(was.Term, is.Term), Index: max(was.Index, is.Index)}
+		was := t.kept[group]
+		term, index := at()
+		next := Position{Term: max(was.Term, term), Index: max(was.Index, index)}
 		rises = rises || next != was
 		t.kept[group] = next
 	}

@@ -95,7 +95,7 @@ func TestOwnPositions(t *testing.T) {
 		table := openTable(t, dir, true)
 		at := Position{3, 70, 0}
 		var mu sync.Mutex
-		table.Follow(4, func() Position { mu.Lock(); defer mu.Unlock(); return at })
+		table.Follow(4, func() (term, index uint64) { mu.Lock(); defer mu.Unlock(); return at.Term, at.Index })
 		time.Sleep(writeEvery)
 		synctest.Wait()
 		mu.Lock()

@@ -1,6 +1,6 @@
 //go:build chaos
 
-package cluster
+package membership
 
 import "github.com/belfryhq/belfry/fsm/flaw"
 

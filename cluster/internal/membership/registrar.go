@@ -1,0 +1,101 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/leaders"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// RegistrarConfig holds this node's entry, and the ways to the control group.
+type RegistrarConfig struct {
+	Entry   *clusterpb.Node // the correct entry of this node, which is not changed
+	Control *control.Replica
+	Peer    func(node string) clusterpb.PeerClient // asks another node
+	Logger  *slog.Logger
+}
+
+// Registrar registers nodes with the control group. Its methods are safe for concurrent use.
+type Registrar struct{ cfg RegistrarConfig }
+
+// NewRegistrar returns a registrar.
+func NewRegistrar(cfg RegistrarConfig) *Registrar { return &Registrar{cfg} }
+
+// Run keeps this node's entry in the control group up to date until ctx ends. The node must be in a cluster.
+func (r *Registrar) Run(ctx context.Context) {
+	for {
+		state, changed := r.cfg.Control.Watch()
+		if known := control.Node(state, r.cfg.Entry.Id); known != nil && proto.Equal(known, r.cfg.Entry) {
+			select {
+			case <-changed:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		if err := r.registerSelf(ctx); err != nil {
+			r.cfg.Logger.Debug("not registered yet", "err", err)
+		}
+		if !sleep(ctx, 200*time.Millisecond) { // also gives the entry time to arrive here
+			return
+		}
+	}
+}
+
+func (r *Registrar) registerSelf(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return r.Register(ctx, &clusterpb.RegisterRequest{Node: r.cfg.Entry})
+}
+
+// Register asks the control group's leader to register the entry. It tries the nodes that are named as the leader, and
+// does not wait for an election. A relayed entry goes no further than this node.
+func (r *Registrar) Register(ctx context.Context, req *clusterpb.RegisterRequest) error {
+	if r.cfg.Control.Group() == nil {
+		return fmt.Errorf("%w: this node is in no cluster yet", task.ErrNotProposed)
+	}
+	for search := r.cfg.Control.Search(); ; {
+		node := search.Next()
+		if req.Relayed {
+			node = r.cfg.Entry.Id
+		}
+		err := r.registerAt(ctx, node, req.Node)
+		if err == nil || req.Relayed || search.Refused(leaders.LeaderIn(err)) > 0 {
+			return err
+		}
+	}
+}
+
+// registerAt asks a node to register the entry. The node does so if it leads the control group.
+func (r *Registrar) registerAt(ctx context.Context, node string, entry *clusterpb.Node) error {
+	if node == r.cfg.Entry.Id {
+		return r.cfg.Control.Group().Register(ctx, entry)
+	}
+	_, err := r.cfg.Peer(node).Register(ctx, &clusterpb.RegisterRequest{Node: entry, Relayed: true})
+	return err
+}
+
+// registerThrough registers this node with the cluster of another node, and returns the cluster's id.
+func (r *Registrar) registerThrough(ctx context.Context, node string) (string, error) {
+	reply, err := r.cfg.Peer(node).Register(ctx, &clusterpb.RegisterRequest{Node: r.cfg.Entry})
+	return reply.GetClusterId(), err
+}
+
+// sleep waits for d or for ctx, and reports whether ctx is still live.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,120 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/internal/witness"
+	"github.com/belfryhq/belfry/raftgroup/raftdisk"
+)
+
+// rejoin takes a node of a cluster back into its groups once other nodes have sent their records of it and these agree
+// with its data folder.
+func (m *Member) rejoin(ctx context.Context) error {
+	if err := m.cfg.Disks.OpenShards(ctx); err != nil {
+		return err
+	}
+	m.newCheck()
+	if !flawSkipsCheck() {
+		if err := m.cfg.Admission.check.Load().Run(ctx); err != nil {
+			return err
+		}
+	}
+	if err := m.withRoom(ctx, m.takePart); err != nil {
+		return err
+	}
+	m.rejoined = true
+	return nil
+}
+
+func (m *Member) takePart(context.Context) error {
+	if err := m.cfg.Identity.Confirm(); err != nil {
+		return err
+	}
+	m.cfg.Admission.present.Store(true)
+	return m.openControl()
+}
+
+// standAside ends the start of a node that must not take part. The node goes on to answer other nodes' questions about
+// its records of them, and refuses all other calls.
+func (m *Member) standAside(refusal *witness.Refusal) {
+	m.cfg.Logger.Error("this node must not take part", "reason", refusal.Reason, "advice", refusal.Advice)
+	m.cfg.Admission.refusal.Store(refusal)
+}
+
+// newCheck begins the check of this start, from the disks that are open.
+func (m *Member) newCheck() { m.cfg.Admission.check.Store(witness.NewCheck(m.checkConfig())) }
+
+func (m *Member) checkConfig() witness.CheckConfig {
+	self := m.cfg.Identity.NodeID()
+	cfg := witness.CheckConfig{
+		Node: self, Run: m.cfg.Run, Copied: m.cfg.Identity.Copied(), Replicas: make(map[uint32]witness.Replica),
+		Unread: make(map[uint32]bool), Ask: m.askWitness, AskAddr: m.cfg.Witness, Name: m.cfg.Directory.Name,
+		Logger: m.cfg.Logger,
+	}
+	if own, known := m.cfg.Book.Node(self); known {
+		cfg.Addrs = []string{own.Registered}
+	}
+	for group, d := range m.cfg.Disks.Open() {
+		cfg.Replicas[group] = witness.Replica{Term: d.Term(), Last: d.Last(), Holds: d.Holds, Voters: m.voters(group, d)}
+	}
+	for group := range m.cfg.Disks.Unread() {
+		cfg.Unread[group] = true
+	}
+	return cfg
+}
+
+// voters returns the voters of a group. A node whose replica does not know the voters of the control group yet uses the
+// nodes of the promise by which the cluster was formed.
+func (m *Member) voters(group uint32, d *raftdisk.Disk) []string {
+	voters := d.Voters()
+	if founders := m.cfg.Directory.Founders(); group == control.Number && len(voters) == 0 && len(founders) > 0 {
+		return founders
+	}
+	return voters
+}
+
+func (m *Member) askWitness(
+	ctx context.Context, node string, req *clusterpb.WitnessRequest,
+) (*clusterpb.WitnessReply, error) {
+	reply, err := m.cfg.Peer(node).Witness(ctx, req)
+	if err == nil && reply.Node != node {
+		err = fmt.Errorf("node %s answers for node %s", reply.Node, node)
+	}
+	return reply, err
+}
+
+// Announce reports this start of the node to every node of the cluster, which records it, until ctx ends. The caller
+// calls it after Enter.
+func (m *Member) Announce(ctx context.Context) {
+	var announcing sync.WaitGroup
+	defer announcing.Wait()
+	if m.rejoined {
+		announcing.Go(m.tellGossip)
+	}
+	var announced []string
+	for {
+		state, changed := m.cfg.Control.Watch()
+		for _, node := range state.Nodes {
+			if node.Id != m.cfg.Identity.NodeID() && !slices.Contains(announced, node.Id) {
+				announced = append(announced, node.Id)
+				announcing.Go(func() { m.cfg.Admission.check.Load().Announce(ctx, node.Id) })
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (m *Member) tellGossip() {
+	if err := m.cfg.Gossip.TakePart(); err != nil {
+		m.cfg.Logger.Info("the others do not hear yet that this node takes part", "err", err)
+	}
+}
