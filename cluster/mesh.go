@@ -23,8 +23,8 @@ func (n *Node) startGossip() error {
 			PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr, BootstrapExpect: uint32(n.cfg.BootstrapExpect),
 			Nonce: n.runHere.Nonce, TakesPart: n.admission.TakesPart(),
 		},
-		Transport: n.endpoint.Gossip(), Key: key, Join: n.directory.JoinAddrs, Member: n.directory.IsKnown, Logger: n.cfg.Logger,
-		Hints: n.leaders.All, OnHint: n.takeHint, Muted: n.cfg.GossipMuted,
+		Transport: n.endpoint.Gossip(), Key: key, Join: n.directory.JoinAddrs, Member: n.directory.IsKnown,
+		Logger: n.cfg.Logger, Hints: n.leaders.All, OnHint: n.takeHint, Muted: n.cfg.GossipMuted,
 	})
 	return err
 }

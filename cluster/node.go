@@ -36,7 +36,7 @@ import (
 // Node is this process as a node of the cluster. Its methods are safe for concurrent use.
 type Node struct {
 	cfg     Config
-	strange *slog.Logger // for messages about requests of other nodes, which may be strangers
+	limited *slog.Logger // for messages about requests of other nodes, which may be strangers
 
 	// the data folder
 	identity *identity.Identity
@@ -85,7 +85,7 @@ func Open(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	n := &Node{cfg: cfg, strange: logs.Limited(cfg.Logger), leaders: leaders.NewBeliefs()}
+	n := &Node{cfg: cfg, limited: logs.Limited(cfg.Logger), leaders: leaders.NewBeliefs()}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	if err := n.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cluster: %w", err), n.Close(context.Background()))

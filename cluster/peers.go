@@ -81,7 +81,9 @@ func (p *peers) connect(id string) *remote {
 	to := outgoing{to: id, cluster: p.cfg.cluster}
 	conn, err := grpc.NewClient("passthrough:///"+id,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // the peer port does TLS by itself
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return p.cfg.endpoint.DialNode(ctx, id) }),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return p.cfg.endpoint.DialNode(ctx, id)
+		}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
 				BaseDelay: 20 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: 500 * time.Millisecond,
@@ -134,8 +136,9 @@ func openSoon[S any](ctx context.Context, open func(context.Context) (S, error))
 func isRefused(err error) bool { return status.Code(err) == codes.FailedPrecondition }
 
 // witness asks the process that listens at an address, if the process claims to be this very node.
-func (p *peers) witness(ctx context.Context, addr string, req *clusterpb.WitnessRequest) (
-	_ *clusterpb.WitnessReply, err error) {
+func (p *peers) witness(
+	ctx context.Context, addr string, req *clusterpb.WitnessRequest,
+) (_ *clusterpb.WitnessReply, err error) {
 	conn, err := grpc.NewClient("passthrough:///"+addr,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // the peer port does TLS by itself
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {

@@ -70,7 +70,7 @@ func (s service) Promise(_ context.Context, req *clusterpb.PromiseRequest) (*clu
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	s.n.strange.Info("asked for a promise", "cluster", req.ClusterId, "nodes", req.Nodes, "promised", reply.Promised)
+	s.n.limited.Info("asked for a promise", "cluster", req.ClusterId, "nodes", req.Nodes, "promised", reply.Promised)
 	return reply, nil
 }
 

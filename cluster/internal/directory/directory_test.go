@@ -1,0 +1,62 @@
+package directory
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/internal/addressbook"
+	"github.com/belfryhq/belfry/cluster/internal/identity"
+)
+
+// mesh is a Mesh of one node.
+type mesh struct{ shown *clusterpb.GossipMeta }
+
+func (m mesh) Members() []*clusterpb.GossipMeta { return []*clusterpb.GossipMeta{m.shown} }
+
+func (m mesh) Starts(node string) []*clusterpb.GossipMeta {
+	if node != m.shown.Id {
+		return nil
+	}
+	return m.Members()
+}
+
+// The addresses of a node come from the address book first, then from gossip, and at last from --join. An address of
+// --join where another node answered is left out, and so is this node's own.
+func TestLookupOrder(t *testing.T) {
+	const other, third = "00000000000000bb", "00000000000000cc"
+	id, err := identity.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := id.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var gossip Mesh
+	d := New(Config{
+		Identity: id, Control: control.NewReplica(id.NodeID(), id.Boot()),
+		Book: addressbook.Open(t.TempDir(), slog.New(slog.DiscardHandler)),
+		Join: []string{"own:1", "third:1", "join:1"}, OwnAddr: func() string { return "own:1" },
+		Mesh: func() Mesh { return gossip },
+	})
+	d.Reached(third, "third:1")
+	expect := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, target := range d.Lookup(other) {
+			got = append(got, target.Addr)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("looked up %v, want %v", got, want)
+		}
+	}
+	expect("join:1")
+	gossip = mesh{&clusterpb.GossipMeta{Id: other, PeerAddr: "gossip:1"}}
+	expect("gossip:1", "join:1")
+	d.Reached(other, "reached:1")
+	expect("reached:1", "gossip:1", "join:1")
+}
