@@ -51,7 +51,7 @@ func flaws() []seeded {
 		{flaw: "stale-read", invariants: []string{"8"}, runs: 1, quiet: true,
 			blows: again(1, blow{kind: history.PauseLeader, hold: 2500 * time.Millisecond, chase: 24})},
 		{flaw: "fire-before-commit", invariants: []string{"3"}, runs: 4, quiet: true,
-			blows: again(3, blow{kind: faults.KillForlorn, hold: time.Second, race: 1500})},
+			blows: again(3, blow{kind: faults.KillOrphaned, hold: time.Second, race: 1500})},
 		{flaw: "dirty-restore", invariants: []string{"9", "11"}, runs: 3, env: []string{often},
 			blows: again(2, blow{kind: history.PauseLeader, hold: 3 * time.Second})},
 		{flaw: "blind-clock", invariants: []string{"1", "2"}, runs: 2, stage: []string{"clock"},

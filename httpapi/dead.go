@@ -25,8 +25,8 @@ func (s *Server) dropDead(c echo.Context) error {
 	return s.eachDead(c, func(cmd *fsmpb.Command) { cmd.Op = &fsmpb.Command_Drop{Drop: &fsmpb.Drop{}} })
 }
 
-// exhumation changes dead letters one page after another.
-type exhumation struct {
+// deadWalk changes dead letters one page after another.
+type deadWalk struct {
 	s     *Server
 	set   func(*fsmpb.Command) // the command's op
 	left  uint64               // dead letters that it may still change
@@ -44,7 +44,7 @@ func (s *Server) eachDead(c echo.Context, set func(*fsmpb.Command)) error {
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
-	e := &exhumation{s: s, set: set, left: f.limit}
+	e := &deadWalk{s: s, set: set, left: f.limit}
 	if err := e.run(ctx, f, func() { s.writeWithin(c, 2*s.cfg.RequestTimeout+writeReserve) }); err != nil {
 		return e.broken(err)
 	}
@@ -104,7 +104,7 @@ func (f *deadFilter) checkIDs(query url.Values) error {
 }
 
 // run changes one page after another, and calls beat before each.
-func (e *exhumation) run(ctx context.Context, f *deadFilter, beat func()) error {
+func (e *deadWalk) run(ctx context.Context, f *deadFilter, beat func()) error {
 	if len(f.ids) > 0 {
 		beat()
 		tasks, err := e.named(ctx, f)
@@ -129,7 +129,7 @@ func (e *exhumation) run(ctx context.Context, f *deadFilter, beat func()) error 
 	}
 }
 
-func (e *exhumation) page(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error) {
+func (e *deadWalk) page(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.s.cfg.RequestTimeout)
 	defer cancel()
 	page, err := e.s.cfg.Backend.List(ctx, q)
@@ -140,7 +140,7 @@ func (e *exhumation) page(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListP
 }
 
 // named reads the tasks with the filter's ids, and leaves out those that are no dead letters of the queue.
-func (e *exhumation) named(ctx context.Context, f *deadFilter) ([]*fsmpb.Task, error) {
+func (e *deadWalk) named(ctx context.Context, f *deadFilter) ([]*fsmpb.Task, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.s.cfg.RequestTimeout)
 	defer cancel()
 	var tasks []*fsmpb.Task
@@ -158,7 +158,7 @@ func (e *exhumation) named(ctx context.Context, f *deadFilter) ([]*fsmpb.Task, e
 
 // change sends the commands for a page. Each command holds only for the revision that was read, so a task that has
 // changed since stays as it is.
-func (e *exhumation) change(ctx context.Context, tasks []*fsmpb.Task) error {
+func (e *deadWalk) change(ctx context.Context, tasks []*fsmpb.Task) error {
 	if uint64(len(tasks)) > e.left {
 		tasks = tasks[:e.left]
 	}
@@ -181,7 +181,7 @@ func (e *exhumation) change(ctx context.Context, tasks []*fsmpb.Task) error {
 	return failed
 }
 
-func (e *exhumation) tally(r task.Reply) error {
+func (e *deadWalk) tally(r task.Reply) error {
 	switch {
 	case r.Err != nil:
 		return r.Err
@@ -194,7 +194,7 @@ func (e *exhumation) tally(r task.Reply) error {
 
 // broken returns the problem of a walk that broke off. If some letters have changed, the call is neither done nor
 // undone: its outcome is reported as unknown, with the number that has certainly changed.
-func (e *exhumation) broken(err error) error {
+func (e *deadWalk) broken(err error) error {
 	p := *problemOf(err)
 	if e.count > 0 && p.kind != internalError {
 		p = problem{kind: outcomeUnknown, detail: "it broke off half-way, and can be repeated for the rest: " + reason(err),

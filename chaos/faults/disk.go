@@ -219,7 +219,7 @@ func (s *diskStrike) unmoved(ctx context.Context, before map[string]int64, nodes
 	now := s.failures(nodes)
 	for _, n := range nodes {
 		if failed := now[n] - before[n]; failed > fewFailures {
-			return &Defiance{fmt.Sprintf("%s runs on after its disk has refused it %d times in %v", n, failed, dying)}
+			return &SurvivalError{fmt.Sprintf("%s runs on after its disk has refused it %d times in %v", n, failed, dying)}
 		}
 	}
 	return nil
@@ -249,7 +249,7 @@ func (s *diskStrike) hung(ctx context.Context, nodes []string) error {
 	s.Recorder.Mending(fault)
 	for _, n := range s.awaitDeath(ctx, nodes, time.Second) {
 		if waited[n] > tooLong && !slices.Contains(starting, n) && ctx.Err() == nil {
-			err = &Defiance{fmt.Sprintf("%s runs on after an fsync that took %v", n, waited[n])}
+			err = &SurvivalError{fmt.Sprintf("%s runs on after an fsync that took %v", n, waited[n])}
 		}
 	}
 	return errors.Join(err, s.start(fault, s.dead(nodes)))

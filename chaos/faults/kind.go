@@ -16,11 +16,11 @@ import (
 // fault did nothing and recorded nothing.
 var ErrBusy = errors.New("another fault holds what this one would strike")
 
-// Defiance means that a node did not react to a fault as it must. That is a breach of Belfry, not a failure of the
-// stand.
-type Defiance struct{ What string }
+// SurvivalError means that a node runs on after a fault that must end it. That is a breach of Belfry, not a failure of
+// the stand.
+type SurvivalError struct{ Reason string }
 
-func (d *Defiance) Error() string { return d.What }
+func (e *SurvivalError) Error() string { return e.Reason }
 
 // Kinds returns all kinds of faults in a fixed order, whether or not a stand supports them.
 func Kinds() []Kind {
@@ -40,8 +40,8 @@ type Kind struct {
 	// requires nothing.
 	Needs func(s *stand.Stand) error
 	// Strike strikes, holds for a while, mends, and records all of that. It also mends if ctx ends meanwhile. It returns
-	// ErrBusy if a node is not available at the moment, a Defiance if a node did not react as it must, and any other error
-	// if the stand itself failed.
+	// ErrBusy if a node is not available at the moment, a SurvivalError if a node runs on after a fault that must end
+	// it, and any other error if the stand itself failed.
 	Strike func(ctx context.Context, on Target) error
 }
 

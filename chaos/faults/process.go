@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// The names of the kinds of group "process", except those of package history and KillForlorn.
+// The names of the kinds of group "process", except those of package history and KillOrphaned.
 const (
 	killAny        = "kill -9 of a node"
 	killTwo        = "kill -9 of two nodes"
@@ -43,7 +43,7 @@ func processKinds() []Kind {
 			return s.pause(ctx, s.leader(ctx), time.Duration(1+s.Rand.Int64N(int64(shortPause))))
 		}),
 		kind(pauseAll, 2, func(ctx context.Context, s *striking) error { return s.pause(ctx, s.Stand.Names(), s.Hold) }),
-		kind(KillForlorn, 3, func(ctx context.Context, s *striking) error { return s.killForlorn(ctx) }),
+		kind(KillOrphaned, 3, func(ctx context.Context, s *striking) error { return s.killOrphaned(ctx) }),
 		kind(restart, 4, func(ctx context.Context, s *striking) error { return s.restart(ctx, s.some(1)) }),
 		kind(rollingRestart, 2, func(ctx context.Context, s *striking) error { return s.restart(ctx, s.Stand.Names()) }),
 	}

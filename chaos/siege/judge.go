@@ -103,7 +103,7 @@ func explains(struck []history.Fault, node string, at history.Instant) bool {
 
 // strangers returns the finding about attempts of tasks of former rounds, which had all come to rest.
 func (r *Round) strangers() check.Finding {
-	f := check.Finding{Invariant: "9b", Promise: "nothing comes of a round before"}
+	f := check.Finding{Invariant: "9b", Promise: "no task of an earlier round is attempted again"}
 	came := r.siege.receiver.Strangers()
 	for _, id := range came[r.siege.strangers:] {
 		f.Breaches = append(f.Breaches, check.Breach{ID: id, What: "an attempt came, after its round had come to rest"})
@@ -138,8 +138,8 @@ func (r *Round) ends(h *history.History) check.Finding {
 		}
 	}
 	f := check.Finding{
-		Invariant: "13d", Promise: "a node ends when its disk fails", Breaches: r.defiant,
-		Figures: check.NewFigures("%d nodes lived on", len(r.defiant)),
+		Invariant: "13d", Promise: "a node ends when its disk fails", Breaches: r.survivors,
+		Figures: check.NewFigures("%d nodes lived on", len(r.survivors)),
 	}
 	f.Observe(struck, "faults by which a node must end")
 	return f

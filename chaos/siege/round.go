@@ -28,9 +28,9 @@ type Round struct {
 	planned uint64 // number of faults struck by the plan
 	waited  bool   // the round has waited for the healed cluster to be whole
 
-	mu      sync.Mutex     // guards the fields below
-	failed  []check.Breach // failures that are not in the record
-	defiant []check.Breach // nodes that did not react to a fault as they must
+	mu        sync.Mutex     // guards the fields below
+	failed    []check.Breach // failures that are not in the record
+	survivors []check.Breach // nodes that run on after a fault that must end them
 }
 
 // golden spreads the seeds of the rounds over 64 bits: 2^64 divided by the golden ratio.

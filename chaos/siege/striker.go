@@ -47,7 +47,7 @@ func (r *Round) strikeOn(ctx context.Context, rng *rand.Rand) error {
 		case errors.Is(err, faults.ErrBusy):
 			faults.Wait(ctx, busyWait)
 		case err != nil:
-			if err := r.defied(kind.Name, err); err != nil {
+			if err := r.noteSurvival(kind.Name, err); err != nil {
 				return err
 			}
 		}
@@ -55,11 +55,11 @@ func (r *Round) strikeOn(ctx context.Context, rng *rand.Rand) error {
 	return nil
 }
 
-// defied notes a node that did not react to a fault as it must. It returns any other error of a fault.
-func (r *Round) defied(kind string, err error) error {
-	var d *faults.Defiance
-	if errors.As(err, &d) {
-		r.note(&r.defiant, fmt.Sprintf("%s: %v", kind, err))
+// noteSurvival notes a node that runs on after a fault that must end it. It returns any other error of a fault.
+func (r *Round) noteSurvival(kind string, err error) error {
+	var survival *faults.SurvivalError
+	if errors.As(err, &survival) {
+		r.note(&r.survivors, fmt.Sprintf("%s: %v", kind, err))
 		return nil
 	}
 	return fmt.Errorf("%s: %w", kind, err)

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// KillForlorn is the kind of fault that separates a leader's proposals from committed entries.
-const KillForlorn = "kill -9 of a leader whose followers are dead"
+// KillOrphaned is the kind of fault that separates a leader's proposals from committed entries.
+const KillOrphaned = "kill -9 of a leader whose followers are dead"
 
-// forlorn is how long the leader lives on without followers: less than a lease, so that it still believes that it
+// orphaned is how long the leader lives on without followers: less than a lease, so that it still believes that it
 // leads.
-const forlorn = 250 * time.Millisecond
+const orphaned = 250 * time.Millisecond
 
-// killForlorn kills all nodes but the leader of a shard, then the leader, and starts the others again. No other node
+// killOrphaned kills all nodes but the leader of a shard, then the leader, and starts the others again. No other node
 // knows the leader's proposals from between. Pausing the followers would not do: the system would still receive the
 // proposals for them.
-func (s *striking) killForlorn(ctx context.Context) error {
+func (s *striking) killOrphaned(ctx context.Context) error {
 	leader := s.leader(ctx)
 	if len(leader) == 0 {
 		return ErrBusy
@@ -32,7 +32,7 @@ func (s *striking) killForlorn(ctx context.Context) error {
 	if err := s.Stand.Kill(others...); err != nil {
 		return err
 	}
-	Wait(ctx, forlorn)
+	Wait(ctx, orphaned)
 	if err := s.Stand.Kill(leader...); err != nil {
 		return err
 	}
