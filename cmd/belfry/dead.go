@@ -51,7 +51,7 @@ func newDeadList() *cobra.Command {
 func newDeadReplay() *cobra.Command {
 	cmd, _ := newDeadCall(&cobra.Command{
 		Use:   "replay QUEUE [ID...]",
-		Short: "Make dead letters due again, with all attempts before them",
+		Short: "Make dead letters due again, with their attempts counted from 0",
 		Example: `  belfry dead replay reports report-7 report-8
   belfry dead replay reports --label tenant=acme`,
 	}, "replayed", (*client.Client).Replay)

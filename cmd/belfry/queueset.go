@@ -39,13 +39,13 @@ func newQueueSet() *cobra.Command {
 		Long: `Set the given fields of a queue's policy. The others stay as they are, unless
 --reset is given.
 
-An empty value, or 0, sets a field back to its default: --url "" makes it a
-queue that consumers pull, --max-in-flight 0 takes the limit away. Where others
-change the policy at the same time, use queue patch.
+An empty value, or 0, sets a field back to its default: --url "" lets consumers
+pull the queue, --max-in-flight 0 removes the limit. Use queue patch if other
+callers change the policy at the same time.
 
-Secrets are never given as flags. --generate-secret makes one, writes it into a
-new file for the receiver, and keeps the newest one so far beside it until
---newest-secret-only ends the change.`,
+Secrets are never given as flags. --generate-secret makes a secret and writes it
+into a new file for the receiver. The queue signs with the new and the previous
+secret until --newest-secret-only removes the previous one.`,
 		Example: `  belfry queue set orders --url https://shop.example/hook --max-in-flight 20 \
     --generate-secret orders.secret
   belfry queue set orders --header 'X-Shop: 1' --attempt-timeout 30s`,

@@ -15,16 +15,16 @@ func newTaskSchedule() *cobra.Command {
 	var absent bool
 	cmd := &cobra.Command{
 		Use:   "schedule [ID]",
-		Short: "Schedule a task, or replace the one of the same id",
-		Long: `Schedule a task, or atomically replace the one of the same id.
+		Short: "Schedule a task, or replace the task of the same id",
+		Long: `Schedule a task, or atomically replace the task of the same id.
 
 Without an id the cluster makes one. Without --delay and --at the task is due
 at once.
 
 A task that was delivered is scheduled, and delivered, again. With --if-absent
-it is scheduled once: if there is a task of that id, a finished one included,
-nothing changes, that task is printed, and the exit status is 0. This holds as
-long as the task can be read, which is the queue's keep_done after its end.`,
+the task is scheduled once: if a task of that id exists, even a finished one,
+nothing changes, the command prints that task, and the exit status is 0. This
+holds as long as the task can be read: for the queue's keep_done after its end.`,
 		Example: `  belfry task schedule order-1042-close --if-absent --delay 30m \
     --url https://shop.example/close --payload '{"order": 1042}'
   belfry task schedule --at 2030-01-21T10:00:00Z -q reports -l tenant=acme`,

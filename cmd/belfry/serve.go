@@ -35,14 +35,14 @@ func newServe() *cobra.Command {
 		Short: "Run one node",
 		Long: `Run one node: alone, or with others.
 
-Alone it needs nothing but a data folder. The first nodes of a cluster, three or
+A single node needs only a data folder. The first nodes of a cluster, three or
 five, each get the peer addresses of the others by --join, and their number by
---bootstrap-expect. A node that comes later needs --join only. Once the data
-folder belongs to a cluster it is enough: it keeps the addresses of the others.
-Only when all nodes move at once does each need one --join again.
+--bootstrap-expect. A later node needs only --join. A data folder that belongs
+to a cluster keeps the addresses of the others, so a restart needs no --join.
+Each node needs one --join again if all addresses change at once.
 
-Ctrl-C and SIGTERM stop it in order, a second one at once. SIGHUP is logged and
-changes nothing.`,
+Ctrl-C and SIGTERM stop the node in order, a second signal stops it at once.
+SIGHUP is logged and changes nothing.`,
 		Example: `  belfry serve --data /var/lib/belfry
   belfry serve --data n1 --http 127.0.0.1:8400 --peer 127.0.0.1:8500 \
     --join 127.0.0.1:8501,127.0.0.1:8502 --bootstrap-expect 3

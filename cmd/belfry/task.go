@@ -21,7 +21,7 @@ func newTaskGet() *cobra.Command {
 	var stale bool
 	cmd := &cobra.Command{
 		Use:   "get ID",
-		Short: "Show a task; a finished one as long as its queue keeps it",
+		Short: "Show a task, even a finished one while its queue keeps it",
 		Example: `  belfry task get order-1042-close
   belfry task get order-1042-close --json | jq .state`,
 		Args: cobra.ExactArgs(1),
@@ -122,7 +122,7 @@ func newTaskFire() *cobra.Command {
 	var key string
 	cmd := &cobra.Command{
 		Use:     "fire ID",
-		Short:   "Make a task due now; one between attempts is tried now",
+		Short:   "Make a task due now; a task between two attempts is tried now",
 		Example: `  belfry task fire order-1042-close`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

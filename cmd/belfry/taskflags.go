@@ -31,7 +31,7 @@ type taskFlags struct {
 func (f *taskFlags) addFlags(flags *pflag.FlagSet) {
 	f.addPatchable(flags)
 	flags.StringVar(&f.jitter, "jitter", "",
-		"spread many tasks: due later by up to this `duration`, by a part that the id decides")
+		"add a delay of up to this `duration`, which depends on the id, to spread many tasks")
 	flags.StringVarP(&f.queue, "queue", "q", "", "`queue` whose policy applies (default \"default\")")
 	flags.StringVar(&f.expires, "expires-after", "",
 		"give up if no attempt has begun this `duration` after the task was due")

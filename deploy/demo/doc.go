@@ -1,4 +1,4 @@
-// Package demo is `belfry demo`.
+// Package demo runs the demonstration of `belfry demo`: a cluster loses a node and no task.
 //
 //	1  start three real nodes
 //	2  schedule some thousands of tasks

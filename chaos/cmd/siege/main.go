@@ -79,18 +79,18 @@ func command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "siege",
 		Short: "Break a cluster until nothing breaks",
-		Long: `Starts a cluster of real processes, and puts it under load and random faults, round after round, each judged by
-itself. Ctrl-C ends the round under way, which is still judged and reported.
+		Long: `Starts a cluster of real processes, and puts it under load and random faults, round after round. Each round is
+judged by itself. Ctrl-C ends the round under way, which is still judged and reported.
 
-Faults that need root or what this kernel does not have are skipped, and the report says so.
+The siege skips faults that need root, or a part of the kernel that is missing here. The report names them.
 
-An invariant is held if nothing broke it and the cases that could have were observed; without those it is not exercised.
-From --for 10m on, with all faults, two of eight rounds are drills (one of eight without the network of a laboratory).
-In a drill one fault comes alone, so that every invariant is exercised that can be on this machine. Shorter sieges
-report the invariants that they did not exercise.
+An invariant is held if the run had each kind of case that could break it, and none did. An invariant that lacks a kind
+of case is not exercised. From --for 10m on, with all faults, two of eight rounds are drills (one of eight without a
+network of its own for the siege). In a drill one fault comes alone, so that every invariant is exercised for which this
+machine has the faults. Shorter sieges report the invariants that they did not exercise.
 
-Exit status: 0 nothing was broken; 1 an invariant was broken; 2 the stand failed, so that nothing was shown; 3 nothing
-was broken, and a siege with drills did not exercise an invariant that it could have.`,
+Exit status: 0 no invariant was broken; 1 an invariant was broken; 2 the siege could not be finished; 3 no invariant was
+broken, but a siege with drills did not exercise each invariant for which this machine has the faults.`,
 		Example: `  siege --for 1h --faults all --seed 7
   siege --seed 7 --round 12        # the choices of that round again
   siege --for 10m --page page.md   # with a page for readers
