@@ -5,13 +5,13 @@
 //	history   the record: calls, answers, arrivals and faults, each with its time
 //	workload  calls through random nodes, with timeouts and safe repeats; and the receiver
 //	netlab    a network that can be cut, delayed and garbled
-//	lossyfs   disks that forget, fail and fill up
-//	stand     the cluster on that stage, as far as this machine has one
-//	stranger  lies about the members, to nodes whose gossip has no key
-//	faults    the kinds of faults; the leaders of the shards meanwhile
-//	check     the invariants, each a pure function of the history; linear: porcupine, id by id
-//	verdict   the outcome of one round, with everything that is known of its faults
-//	siege     rounds of load and faults by a seed; the report
+//	lossyfs   disks that lose unsynced writes, fail and fill up
+//	stand     the nodes under test, with the networks and disks that this machine allows
+//	stranger  forged gossip about the members, for nodes without a gossip key
+//	faults    the kinds of faults, and the leaders of the shards meanwhile
+//	check     the invariants, each a pure function of the history; linear checks each id with porcupine
+//	verdict   the outcome of one round, with all known facts about its faults
+//	siege     rounds of load and faults by a seed, and the report
 //
 // There are two forms of a run:
 //
@@ -20,10 +20,12 @@
 //   - The scenarios of this package are the short form. A scenario is a siege of one round with a fixed plan, so that
 //     `go test` sees the same faults in the same order each time.
 //
-// Why real processes on one machine, not nodes inside the test: only a process can be killed in the way that a machine
-// dies. Why judged over the public interface alone: a harness that looks inside a node believes whatever the node
-// believes. Simulated time and simulated networks belong to the packages below. They find other mistakes, and find them
-// faster, but production does not run on them.
+// Why not:
+//
+//   - Nodes inside the test: only the death of a process resembles the death of a machine.
+//   - A look inside the nodes: the harness would share a node's wrong belief, so it uses the public interface alone.
+//   - Simulated time and networks: production does not run on them. Package sim uses them, and finds other mistakes in
+//     less time.
 //
 // The harness is itself checked: each check against good and bad histories made by hand, and the whole harness against
 // a fake service that is sound or has one bug of each kind.

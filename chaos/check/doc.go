@@ -23,18 +23,18 @@
 //   - The record holds the calls with their answers, the arrivals, and the reads at the end of the run. No check talks
 //     to a cluster. So the checks are tested themselves, with handmade histories that they must pass and others that
 //     they must refuse.
-//   - A check holds only certain facts against the cluster. The calls that share one idempotency key are one operation.
-//     The operation happened if one of its calls was answered so. It did not happen if all of its calls are known to
-//     have failed. Otherwise it may happen at any instant after its start, even after the run.
-//   - A lost task that only such a doubt excuses is counted apart in the figures. So the figures show a run that passes
-//     on doubts.
+//   - A check judges by certain facts only. The calls that share one idempotency key are one operation. The operation
+//     happened if one of its answers reports success. It did not happen if all of its calls certainly failed. Otherwise
+//     it may happen at any instant after its start, even after the run.
+//   - The figures count a missing task apart if only an operation of unknown outcome may have ended it. So they show
+//     how much of a pass rests on doubts.
 //   - The order of two operations on one task is certain if one ended before the other began, or if both answers carry
 //     revisions. All other operations are concurrent, and may have happened in any order.
 //   - A lease is an arrival too, which its consumer accepts by an ack. Leases holds two more promises against leases: a
 //     task has one live lease at most, and the answer to a settle says what happened.
-//   - A fault excuses as little as is certain. A repeat needs a change of leader, by the terms' numbers, while the
-//     outcome of the repeated attempt may have been uncommitted. A later write to the shard proves that the outcome was
-//     committed.
+//   - A fault excuses only its certain effects. A repeat is excused by a change of leader, by the terms' numbers, while
+//     the outcome of the repeated attempt may have been uncommitted. A later write to the shard proves that the outcome
+//     was committed.
 //   - The shard of a task may appear in no answer. Then another task on the same slot gives the shard. If that fails
 //     too, the changes of leader of all shards excuse the task.
 //   - A moved clock excuses the errors of its own offset, while it was moved (see Clocks). A leap ahead of a lone

@@ -10,7 +10,7 @@ import (
 // calls of one kind about one shard for longer than a failover may take. A call with a 503 or without an answer counts
 // as refused. The other checks look for lost, early and repeated tasks in that time.
 func Hints(x *Index, limits Limits) Finding {
-	f := Finding{Invariant: "13e", Promise: "with only gossip silent or forged no calls are refused for long"}
+	f := Finding{Invariant: "13e", Promise: "bad gossip alone refuses no calls for long"}
 	g := &gossiped{x: x, limits: limits, f: &f, spells: map[line]*spell{},
 		during: map[*history.Fault]int{}}
 	if limits.Failover > 0 {

@@ -12,7 +12,7 @@ import (
 // Lateness has one breach: more than one in a hundred tasks that became due during a leader's death alone came later
 // than limits.Failover. Other lateness budgets depend on the machine.
 func Lateness(x *Index, limits Limits) Finding {
-	f := Finding{Invariant: "6", Promise: "lateness: a failover keeps its budget, the rest is told"}
+	f := Finding{Invariant: "6", Promise: "a failover keeps its lateness budget"}
 	pushed, pulled := Spreads{}, Spreads{}
 	for _, toll := range Tolls(x) {
 		if toll.Late.Count > 0 {

@@ -16,7 +16,7 @@ import (
 //   - The service takes an ack again if it took it before.
 //   - A settle answered with "replaced" settles nothing, and some call must have scheduled the task anew.
 func Leases(x *Index, limits Limits) Finding {
-	f := Finding{Invariant: "12", Promise: "one live lease a task"}
+	f := Finding{Invariant: "12", Promise: "a task has one live lease at most"}
 	l := &leases{x: x, f: &f, limits: limits, windows: x.windows(limits)}
 	for _, t := range x.order {
 		l.judge(t)

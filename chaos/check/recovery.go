@@ -12,7 +12,7 @@ import (
 // operator's help, and at the end no due task still waits. If other faults were under way, the mending of the last one
 // counts. If the next fault struck before the write was owed, the mending is not judged.
 func Recovery(x *Index, limits Limits) Finding {
-	f := Finding{Invariant: "13", Promise: "it comes back"}
+	f := Finding{Invariant: "13", Promise: "every shard takes writes soon after a mending"}
 	writes := x.writesByShard()
 	var slowest, failover time.Duration
 	judged := map[history.Instant]bool{}

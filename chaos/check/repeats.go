@@ -9,7 +9,7 @@ package check
 //
 // Leases holds stricter rules against pulled tasks.
 func Repeats(x *Index, limits Limits) Finding {
-	f := Finding{Invariant: "5", Promise: "repeats are bounded by what was in flight"}
+	f := Finding{Invariant: "5", Promise: "repeats are bounded by the attempts in flight"}
 	failovers := x.failovers(limits)
 	depositions := x.depositions(limits)
 	pushed, repeats, inFlight := 0, 0, 0

@@ -82,8 +82,8 @@ func (r *Report) summary() string {
 type teller func(format string, args ...any)
 
 func (r *Report) tellInvariants(say teller) {
-	say("## Invariants\n\nAn invariant is held if nothing broke it and each of the cases that could have was observed. " +
-		"One without such a case is not exercised: nothing was shown about it.\n")
+	say("## Invariants\n\nAn invariant is held if the run had each kind of case that could break it, and none did. An " +
+		"invariant that lacks a kind of case is not exercised: the siege shows nothing about it.\n")
 	say("| # | promise | | observed | figures |\n| --- | --- | --- | --- | --- |")
 	for _, f := range r.Findings {
 		word := string(r.outcome(&f))
@@ -119,7 +119,8 @@ func observed(f *check.Finding) string {
 }
 
 func (r *Report) tellTolls(say teller) {
-	say("## Faults\n\nSeveral are under way at once, and what came in one is counted with each of them.\n")
+	say("## Faults\n\nSeveral faults are under way at once. A task counts with each fault that was under way when it " +
+		"came.\n")
 	say("| fault | count | held, mean | late p50 | p99 | max | repeats | heals in, mean | max |")
 	say("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
 	slices.SortFunc(r.Tolls, func(a, b check.Toll) int { return strings.Compare(a.Kind, b.Kind) })

@@ -63,7 +63,7 @@ func (r *Round) Strike(ctx context.Context, kind string, hold time.Duration, sha
 			return nil
 		}
 		if !errors.Is(err, faults.ErrBusy) || time.Now().After(end) || !faults.Wait(ctx, tryAgain) {
-			return r.defied(kind, err)
+			return r.noteSurvival(kind, err)
 		}
 	}
 }

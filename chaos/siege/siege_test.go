@@ -220,7 +220,7 @@ func TestPage(t *testing.T) {
 	r.Took = 11 * time.Minute
 	text := r.Page("go run ./chaos/cmd/siege --for 10m")
 	for _, want := range []string{
-		"# A siege, as it was reported\n", "```sh untested: it takes 11m0s\ngo run ./chaos/cmd/siege --for 10m\n```\n",
+		"# Report of a siege\n", "```sh untested: it takes 11m0s\ngo run ./chaos/cmd/siege --for 10m\n```\n",
 		"Outcome: FAILED.", "| 7 | fences rise | held | 1 repeats across a failover |", "| schedule | 200 | 6 | 2 |",
 		`2 faults of group "disk"`,
 	} {
