@@ -12,8 +12,8 @@
 //	desk      holds consumers' demands and hands them the tasks leased for them (package dispatch/desk)
 //	rules     makes the shard's rules follow the queues' policies
 //	reclaim   gives back the tasks that the previous leader leased and that no node received
-//	verifier  proves leadership for linearizable reads, once for all readers that came in time
-//	homing    gives the leadership to the node that placement prefers, once that node is well
+//	verifier  proves leadership for linearizable reads, once for all reads that wait
+//	homing    gives the leadership to the node that placement prefers, once that node is healthy
 //
 // A leadership's first command is Takeover, after a comparison of the clock with a majority of the voters. Calls wait
 // meanwhile. Grants come only from the answer to an entry that this very leadership proposed. A follower, or a leader

@@ -6,8 +6,8 @@
 //	shards     which nodes hold which shard
 //	queues     the queues' policies
 //
-// Its voters are the nodes that formed the cluster; every later node is a non-voter. So each node reads the state
-// locally, and as fresh as its log: a little late at worst, never made up. Gossip gives hints; this state is decided.
+// The voters of the group are the nodes that formed the cluster. Every later node is a non-voter. Each node reads the
+// state from its own replica. That state may be a little old, but unlike gossip it is always a committed decision.
 //
 // # Steps
 //

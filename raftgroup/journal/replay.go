@@ -75,7 +75,7 @@ func readFrames(dir string) ([]found, state, error) {
 	return all, st, nil
 }
 
-// sinceBegin leaves out the void frames. Those may have gaps: a frame whose sync failed may have been read at the next
+// sinceBegin leaves out the void frames. Void frames may have gaps: a frame whose sync failed may be read at the next
 // start from the system's memory without being on the disk.
 func sinceBegin(frames []found) []found {
 	for i := len(frames) - 1; i > 0; i-- {

@@ -66,7 +66,7 @@
 //   - Fires get at least one burst for each of the longest rests: a third of the machine, for as many shards as the
 //     machine has by itself.
 //   - No rest comes while users do not call. Consumers' settles are no users' calls.
-//   - A lane where no task waits gets newly due tasks as ever. Lanes with a backlog have their bursts in turn.
+//   - A lane where no task waits gets newly due tasks without a rest. Lanes with a backlog have their bursts in turn.
 //
 // # Parts of a plan
 //

@@ -23,16 +23,18 @@
 //
 // The majority is right.
 //
-//   - A node outvotes another replica that differs from its own if, at the same index, its own and those equal to it
-//     are a majority of the shard's replicas. It tells the other node so.
-//   - A replica is outvoted if its own node finds that difference, too. It stays so until its process ends or a
-//     snapshot replaces its state, also if the difference passes because the task has gone.
-//   - Without a majority (one of three is down) no replica is outvoted, and all that differ are shown as diverged.
-//   - Two nodes with the same wrong state outvote a right one; no node can know.
+//   - A node outvotes a replica whose hash differs from that of its own replica at the same index. The condition is
+//     that its own replica and the equal ones are a majority of the shard's replicas. The node reports the vote to the
+//     other node.
+//   - The other replica counts as outvoted once its own node finds the difference, too. It stays outvoted until its
+//     process ends or a snapshot replaces its state, even if the difference disappears because the task has gone.
+//   - Without a majority, as when one of three nodes is down, no replica is outvoted. All replicas that differ are
+//     shown as diverged.
+//   - Two nodes with the same wrong state outvote a right one. No node can find that out.
 //
 // An outvoted replica goes on following and voting, since its log may be right. But it does not serve: it transfers its
-// leadership, begins none, answers no stale read, and takes no snapshot. So the last snapshot from before the mistake
-// stays, and the log after it. See shard.Barred. Earlier wrong deliveries are not undone.
+// leadership, begins none, answers no stale read, and takes no snapshot. So its disk keeps the last snapshot from
+// before the mistake, and the log after that snapshot. See shard.Barred. Earlier wrong deliveries are not undone.
 //
 // # Advice to the operator
 //

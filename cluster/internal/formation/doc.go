@@ -7,11 +7,11 @@
 //
 // # Never two clusters of one list
 //
-// Bootstrapping a Raft group twice would make two clusters of one, each believing in itself. So the one thing that must
-// never happen is that two different lists of nodes both bootstrap, and gossip may show two nodes different lists.
+// Two nodes that bootstrap the same Raft group with different lists would make two clusters, and each would take itself
+// for the only one. Gossip may show different lists to two nodes. These rules keep two lists from both bootstrapping:
 //
 //   - Two lists that share a node cannot both get its promise.
-//   - Two lists that share no node become two clusters because an operator asked for both: each was complete by itself.
+//   - Two lists that share no node become two clusters. An operator asked for both, since each list was complete.
 //   - A node that has promised and waits asks the others of its list now and then. It may join another cluster only
 //     once its promise is void, since the list will then never be complete.
 //   - A node that was told to join (it expects no other nodes) never promises.

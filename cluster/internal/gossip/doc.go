@@ -2,14 +2,14 @@
 //
 //	hint              where it is sent
 //	a node's start    in memberlist's own messages: id, count of starts, addresses, cluster, whether it takes part
-//	a shard's leader  in a broadcast when the leadership begins, which each node passes on if it is new there, again
-//	                  every few seconds, and in every exchange of whole states
+//	a shard's leader  in a broadcast when the leadership begins and every few seconds after that; a node passes on the
+//	                  broadcasts that are new to it. Also in every exchange of whole states
 //
 // Gossip decides nothing. A hint may be late, wrong for seconds, forged by any sender that reaches the port of a node
 // without a gossip key, or missing:
 //
 //   - No member joins or leaves a Raft group because of gossip.
-//   - A node that gossip calls alive or dead is asked itself.
+//   - When gossip calls a node alive or dead, the other nodes ask that node itself.
 //   - An address counts once a dial has found the node there.
 //   - A leader's name costs a retry at most. Nodes that hold a replica know better from Raft itself.
 //

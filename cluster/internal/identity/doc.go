@@ -7,9 +7,10 @@
 //	groups     the Raft groups that have lived in the folder
 //	location   where the record was written
 //
-// The id belongs to the folder, not to the machine or its address, because Raft's safety does: a voter whose disk was
-// emptied has forgotten its log and its vote, and must not pass for the voter that it was. So an emptied folder is a
-// new node, and a group's folder that vanished beside a surviving identity is noticed (Opened returns true).
+// The id belongs to the folder, not to the machine or its address, because Raft's safety rests on the folder. A voter
+// with an emptied disk has forgotten its log and its vote, and must not count as the earlier voter. So an emptied
+// folder is a new node. If only the folder of a group has vanished, the surviving identity reveals that (Opened returns
+// true).
 //
 // # Copies
 //

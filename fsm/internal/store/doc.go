@@ -3,7 +3,7 @@
 //	Store     all tasks, and the Header of the shard: the last number, the log's time, the defaults
 //	Task      one task to read, from Find
 //	Edit      one task to write to, given only by Store.Change and Advance
-//	Lane      the tasks before one receiver: ready ones wait for a grant, firing ones have it
+//	Lane      the tasks for one receiver: ready tasks wait for a grant, firing tasks have one
 //	Snapshot  the state of one moment, written while the store changes; Restore reads it
 //
 // Change is the one way to write to a task:
