@@ -151,12 +151,7 @@ func (c *Client) cancelAlone(ctx context.Context, id string, o *options) (Outcom
 
 // read reads the answer to a cancel.
 func (o *Outcome) read(r *contract.Reader) error {
-	return r.Known("outcome", func(f contract.Field) error {
-		if f != contract.Outcome {
-			return r.Skip()
-		}
-		return readText(r, f, o)
-	})
+	return readObject(r, "outcome", []member{{contract.Outcome, o}})
 }
 
 // revisionOf returns the revision in an answer's ETag, or 0 if there is none.

@@ -48,12 +48,7 @@ func (c *Client) eachDead(ctx context.Context, method, path string, filter DeadF
 	var count int
 	call := call{method: method, path: path, header: c.header(&options{}), wait: c.cfg.Timeout} // many letters take time
 	err := c.do(ctx, call, readAnswer(func(r *contract.Reader) error {
-		return r.Known("count", func(f contract.Field) error {
-			if f != contract.Count {
-				return r.Skip()
-			}
-			return readNumber(r, f, &count)
-		})
+		return readObject(r, "count", []member{{contract.Count, &count}})
 	}))
 	return count, err
 }

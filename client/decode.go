@@ -1,7 +1,9 @@
 package client
 
 import (
+	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"io"
 	"math"
@@ -35,71 +37,161 @@ func whole(text []byte, take func(*contract.Reader) error) error {
 	return nil
 }
 
+// member is a member of an answer's object, and the place for its value: a pointer, a function that reads the value, or
+// nil to skip it.
+type member struct {
+	field contract.Field
+	place any
+}
+
+// readObject reads the value of the member name, an object of an answer. Members in the order of the list are read
+// fastest, so each list has the service's order, and rare members last. The list stays on the caller's stack.
+func readObject(r *contract.Reader, name string, list []member) error {
+	next := 0
+	return r.Known(name, list[0].field, func(f contract.Field) (contract.Field, error) {
+		for range list {
+			m := list[next]
+			if next++; next == len(list) {
+				next = 0
+			}
+			if m.field == f {
+				return list[next].field, readValue(r, f.String(), m.place)
+			}
+		}
+		return f, r.Skip()
+	})
+}
+
+// readValue reads the value of the member name into its place.
+func readValue(r *contract.Reader, name string, place any) (err error) {
+	switch p := place.(type) {
+	case *string:
+		return readText(r, name, p)
+	case *uint64:
+		*p, err = r.Uint(name, math.MaxUint64)
+	case *uint32:
+		var n uint64
+		n, err = r.Uint(name, math.MaxUint32)
+		*p = uint32(n)
+	case *int:
+		var n int64
+		n, err = r.Whole(name, math.MinInt, math.MaxInt)
+		*p = int(n)
+	case *float64:
+		*p, err = r.Number(name, 0, math.MaxFloat64)
+	case *bool:
+		*p, err = r.Bool(name)
+	case *time.Time:
+		return readTime(r, name, p)
+	case **time.Time:
+		*p = new(time.Time)
+		return readTime(r, name, *p)
+	case *time.Duration:
+		*p, err = r.Duration(name)
+	case *json.RawMessage:
+		*p, err = r.Value()
+		*p = bytes.Clone(*p)
+	case *State:
+		return readState(r, name, p)
+	case *Outcome:
+		return readText(r, name, p)
+	case func() error:
+		return p()
+	case nil:
+		return r.Skip()
+	default:
+		return readRare(r, name, place)
+	}
+	return err
+}
+
+// readRare is readValue for the places that most answers do not have.
+func readRare(r *contract.Reader, name string, place any) error {
+	switch p := place.(type) {
+	case *[]byte:
+		return readBytes(r, name, p)
+	case *map[string]string:
+		return readMap(r, name, p)
+	case *[]string:
+		return readList(r, name, p, func(text *string) error { return readText(r, name, text) })
+	case *[]time.Duration:
+		return readList(r, name, p, func(d *time.Duration) (err error) {
+			*d, err = r.Duration(name)
+			return err
+		})
+	case **Target:
+		*p = new(Target)
+		return (*p).read(r)
+	case **Retry:
+		*p = new(Retry)
+		return (*p).read(r)
+	case **QueueCounts:
+		*p = new(QueueCounts)
+		return (*p).read(r)
+	case **Error:
+		*p = new(Error)
+		return (*p).read(r)
+	case *[]Past:
+		return readList(r, name, p, func(past *Past) error { return past.read(r) })
+	case **Task:
+		return readProblemTask(r, p)
+	case *limitText:
+		return p.read(r, name)
+	}
+	panic("client: the place for " + name + " has a type that readRare does not know")
+}
+
 // readText reads a string and copies it, so that the result outlives the text.
-func readText[T ~string](r *contract.Reader, f contract.Field, out *T) error {
-	text, err := r.Text(f.String())
+func readText[T ~string](r *contract.Reader, name string, out *T) error {
+	text, err := r.Text(name)
 	*out = T(strings.Clone(text))
 	return err
 }
 
-func readNumber[T int | uint32 | uint64](r *contract.Reader, f contract.Field, out *T) error {
-	switch out := any(out).(type) {
-	case *int:
-		n, err := r.Whole(f.String(), math.MinInt, math.MaxInt)
-		*out = int(n)
-		return err
-	case *uint32:
-		n, err := r.Uint(f.String(), math.MaxUint32)
-		*out = uint32(n)
-		return err
-	}
-	n, err := r.Uint(f.String(), math.MaxUint64)
-	*out = T(n)
-	return err
-}
-
-func readTime(r *contract.Reader, f contract.Field, out *time.Time) error {
-	ms, err := r.Instant(f.String())
+func readTime(r *contract.Reader, name string, out *time.Time) error {
+	ms, err := r.Instant(name)
 	*out = time.UnixMilli(ms).UTC()
 	return err
 }
 
-func readSpan(r *contract.Reader, f contract.Field, out *time.Duration) (err error) {
-	*out, err = r.Duration(f.String())
-	return err
-}
-
-func readBytes(r *contract.Reader, f contract.Field, out *[]byte) error {
-	text, err := r.TextBytes(f.String(), "a string of base64")
+func readBytes(r *contract.Reader, name string, out *[]byte) error {
+	text, err := r.TextBytes(name, "a string of base64")
 	if err != nil {
 		return err
 	}
 	if *out, err = base64.StdEncoding.AppendDecode(nil, text); err != nil {
-		return errors.New(f.String() + " is not base64")
+		return errors.New(name + " is not base64")
 	}
 	return nil
 }
 
 // readState reads a state. The known states need no allocation.
-func readState(r *contract.Reader, f contract.Field, out *State) error {
-	text, err := r.TextBytes(f.String(), "a string")
+func readState(r *contract.Reader, name string, out *State) error {
+	text, err := r.TextBytes(name, "a string")
 	if *out = stateOf(text); *out == "" {
 		*out = State(text)
 	}
 	return err
 }
 
-func readMap(r *contract.Reader, f contract.Field, out *map[string]string) error {
+func readMap(r *contract.Reader, name string, out *map[string]string) error {
 	*out = map[string]string{}
-	return r.Each(f.String(), func(name []byte) error {
-		key, value := string(name), ""
-		if r.Null() {
-			(*out)[key] = value
-			return nil
+	return r.Each(name, func(key []byte) (err error) {
+		value := ""
+		if !r.Null() {
+			err = readText(r, name, &value)
 		}
-		err := readText(r, f, &value)
-		(*out)[key] = value
+		(*out)[string(key)] = value
 		return err
+	})
+}
+
+// readList reads an array, each element with read.
+func readList[T any](r *contract.Reader, name string, out *[]T, read func(*T) error) error {
+	*out = nil
+	return r.Array(name, func(int) error {
+		*out = append(*out, *new(T))
+		return read(&(*out)[len(*out)-1])
 	})
 }
 
@@ -114,227 +206,63 @@ func (t *Task) read(r *contract.Reader) error {
 func (l *Leased) read(r *contract.Reader) error {
 	*l = Leased{}
 	t := &l.Task
-	return r.Known("task", func(f contract.Field) error {
-		switch f {
-		case contract.ID:
-			return readText(r, f, &t.ID)
-		case contract.Queue:
-			return readText(r, f, &t.Queue)
-		case contract.FireAt:
-			return readTime(r, f, &t.FireAt)
-		case contract.Payload:
-			text, err := r.Value()
-			t.Payload = append(t.Payload[:0], text...)
-			return err
-		case contract.ContentType:
-			return readText(r, f, &t.ContentType)
-		case contract.State:
-			return readState(r, f, &t.State)
-		case contract.Attempts:
-			return readNumber(r, f, &t.Attempts)
-		case contract.Revision:
-			return readNumber(r, f, &t.Revision)
-		case contract.Shard:
-			return readNumber(r, f, &t.Shard)
-		case contract.CreatedAt:
-			return readTime(r, f, &t.CreatedAt)
-		case contract.WebhookID:
-			return readText(r, f, &t.WebhookID)
-		case contract.LeaseEndsAt:
-			return readTime(r, f, &t.LeaseEndsAt)
-		case contract.Receipt:
-			return readText(r, f, &l.Receipt)
-		case contract.Attempt:
-			return readNumber(r, f, &l.Attempt)
-		case contract.Fence:
-			return readNumber(r, f, &l.Fence)
-		}
-		return t.readRare(r, f)
-	})
-}
+	return readObject(r, "task", []member{
+		{contract.ID, &t.ID}, {contract.Queue, &t.Queue}, {contract.FireAt, &t.FireAt}, {contract.Payload, &t.Payload},
+		{contract.ContentType, &t.ContentType}, {contract.State, &t.State}, {contract.Attempts, &t.Attempts},
+		{contract.LastError, &t.LastError}, {contract.Revision, &t.Revision}, {contract.Shard, &t.Shard},
+		{contract.CreatedAt, &t.CreatedAt}, {contract.WebhookID, &t.WebhookID},
+		{contract.LeaseEndsAt, &t.LeaseEndsAt}, {contract.Receipt, &l.Receipt}, {contract.Attempt, &l.Attempt},
+		{contract.Fence, &l.Fence},
 
-// readRare reads a member that only some tasks have, and skips unknown ones.
-func (t *Task) readRare(r *contract.Reader, f contract.Field) error {
-	switch f {
-	case contract.PayloadBase64:
-		return readBytes(r, f, &t.PayloadBytes)
-	case contract.Delay:
-		return readSpan(r, f, &t.Delay)
-	case contract.ExpiresAfter:
-		return readSpan(r, f, &t.ExpiresAfter)
-	case contract.NextAttemptAt:
-		return readTime(r, f, &t.NextAttemptAt)
-	case contract.LastError:
-		return readText(r, f, &t.LastError)
-	case contract.Outcome:
-		return readText(r, f, &t.Outcome)
-	case contract.Previous:
-		return readState(r, f, &t.Previous)
-	case contract.Labels:
-		return readMap(r, f, &t.Labels)
-	case contract.History:
-		return readList(r, f, &t.History, (*Past).read)
-	case contract.Target:
-		t.Target = new(Target)
-		return t.Target.read(r)
-	case contract.Retry:
-		t.Retry = new(Retry)
-		return t.Retry.read(r)
-	}
-	return r.Skip()
-}
-
-// readList reads an array of objects, each with read.
-func readList[T any](r *contract.Reader, f contract.Field, out *[]T, read func(*T, *contract.Reader) error) error {
-	*out = nil
-	return r.Array(f.String(), func(int) error {
-		*out = append(*out, *new(T))
-		return read(&(*out)[len(*out)-1], r)
+		{contract.NextAttemptAt, &t.NextAttemptAt}, {contract.PayloadBase64, &t.PayloadBytes},
+		{contract.Delay, &t.Delay}, {contract.ExpiresAfter, &t.ExpiresAfter}, {contract.Target, &t.Target},
+		{contract.Retry, &t.Retry}, {contract.Labels, &t.Labels}, {contract.Outcome, &t.Outcome},
+		{contract.Previous, &t.Previous}, {contract.History, &t.History},
 	})
 }
 
 func (p *Past) read(r *contract.Reader) error {
-	return r.Known("history", func(f contract.Field) error {
-		switch f {
-		case contract.Attempt:
-			return readNumber(r, f, &p.Attempt)
-		case contract.Fence:
-			return readNumber(r, f, &p.Fence)
-		case contract.StartedAt:
-			return readTime(r, f, &p.StartedAt)
-		case contract.EndedAt:
-			return readTime(r, f, &p.EndedAt)
-		case contract.Node:
-			return readText(r, f, &p.Node)
-		case contract.Error:
-			return readText(r, f, &p.Error)
-		}
-		return r.Skip()
+	return readObject(r, "history", []member{
+		{contract.Attempt, &p.Attempt}, {contract.Fence, &p.Fence}, {contract.StartedAt, &p.StartedAt},
+		{contract.EndedAt, &p.EndedAt}, {contract.Node, &p.Node}, {contract.Error, &p.Error},
 	})
 }
 
 func (t *Target) read(r *contract.Reader) error {
-	return r.Known("target", func(f contract.Field) error {
-		switch f {
-		case contract.URL:
-			return readText(r, f, &t.URL)
-		case contract.Headers:
-			return readMap(r, f, &t.Headers)
-		case contract.Timeout:
-			return readSpan(r, f, &t.Timeout)
-		}
-		return r.Skip()
+	return readObject(r, "target", []member{
+		{contract.URL, &t.URL}, {contract.Headers, &t.Headers}, {contract.Timeout, &t.Timeout},
 	})
 }
 
 func (r *Retry) read(in *contract.Reader) error {
-	return in.Known("retry", func(f contract.Field) error {
-		switch f {
-		case contract.MaxAttempts:
-			return readNumber(in, f, &r.MaxAttempts)
-		case contract.MinBackoff:
-			return readSpan(in, f, &r.MinBackoff)
-		case contract.MaxBackoff:
-			return readSpan(in, f, &r.MaxBackoff)
-		case contract.Delays:
-			r.Delays = nil
-			return in.Array(f.String(), func(int) error {
-				r.Delays = append(r.Delays, 0)
-				return readSpan(in, f, &r.Delays[len(r.Delays)-1])
-			})
-		}
-		return in.Skip()
+	return readObject(in, "retry", []member{
+		{contract.MaxAttempts, &r.MaxAttempts}, {contract.MinBackoff, &r.MinBackoff},
+		{contract.MaxBackoff, &r.MaxBackoff}, {contract.Delays, &r.Delays},
 	})
 }
 
 func (q *Queue) read(r *contract.Reader) error {
 	*q = Queue{}
-	return r.Known("queue", func(f contract.Field) (err error) {
-		switch f {
-		case contract.Queue:
-			return readText(r, f, &q.Name)
-		case contract.Target:
-			q.Target = new(Target)
-			return q.Target.read(r)
-		case contract.Retry:
-			q.Retry = new(Retry)
-			return q.Retry.read(r)
-		case contract.MaxInFlight:
-			return readNumber(r, f, &q.MaxInFlight)
-		case contract.MaxPerSecond:
-			q.MaxPerSecond, err = r.Number(f.String(), 0, math.MaxFloat64)
-			return err
-		case contract.BatchMax:
-			return readNumber(r, f, &q.BatchMax)
-		case contract.Paused:
-			q.Paused, err = r.Bool(f.String())
-			return err
-		case contract.KeepDone:
-			return readSpan(r, f, &q.KeepDone)
-		case contract.KeepDead:
-			return readSpan(r, f, &q.KeepDead)
-		case contract.Signing:
-			return q.readSigning(r)
-		case contract.Counts:
-			q.Counts = new(QueueCounts)
-			return q.Counts.read(r)
-		}
-		return r.Skip()
+	return readObject(r, "queue", []member{
+		{contract.Queue, &q.Name}, {contract.Target, &q.Target}, {contract.Retry, &q.Retry},
+		{contract.MaxInFlight, &q.MaxInFlight}, {contract.MaxPerSecond, &q.MaxPerSecond},
+		{contract.BatchMax, &q.BatchMax}, {contract.Paused, &q.Paused}, {contract.KeepDone, &q.KeepDone},
+		{contract.KeepDead, &q.KeepDead}, {contract.Signing, func() error {
+			return readObject(r, "signing", []member{{contract.Secrets, &q.Secrets}})
+		}},
+		{contract.Counts, &q.Counts},
 	})
 }
 
-func (q *Queue) readSigning(r *contract.Reader) error {
-	return r.Known("signing", func(f contract.Field) error {
-		if f != contract.Secrets {
-			return r.Skip()
-		}
-		return r.Array(f.String(), func(int) error {
-			q.Secrets = append(q.Secrets, "")
-			return readText(r, f, &q.Secrets[len(q.Secrets)-1])
-		})
-	})
-}
+func (c *QueueCounts) read(r *contract.Reader) error { return readObject(r, "counts", c.members()) }
 
-func (c *QueueCounts) read(r *contract.Reader) error {
-	return r.Known("counts", func(f contract.Field) error {
-		if f == contract.OldestOverdue {
-			c.OldestOverdue = new(time.Time)
-			return readTime(r, f, c.OldestOverdue)
-		}
-		if n := c.count(f); n != nil {
-			return readNumber(r, f, n)
-		}
-		return r.Skip()
-	})
-}
-
-// count returns a pointer to the number of a member, or nil if f is no count.
-func (c *QueueCounts) count(f contract.Field) *uint64 {
-	switch f {
-	case contract.Scheduled:
-		return &c.Scheduled
-	case contract.Ready:
-		return &c.Ready
-	case contract.Firing:
-		return &c.Firing
-	case contract.Leased:
-		return &c.Leased
-	case contract.Retrying:
-		return &c.Retrying
-	case contract.Delivered:
-		return &c.Delivered
-	case contract.Dead:
-		return &c.Dead
-	case contract.Cancelled:
-		return &c.Cancelled
-	case contract.Due1m:
-		return &c.Due1m
-	case contract.Due1h:
-		return &c.Due1h
-	case contract.Due1d:
-		return &c.Due1d
+func (c *QueueCounts) members() []member {
+	return []member{
+		{contract.Scheduled, &c.Scheduled}, {contract.Ready, &c.Ready}, {contract.Firing, &c.Firing},
+		{contract.Leased, &c.Leased}, {contract.Retrying, &c.Retrying}, {contract.Delivered, &c.Delivered},
+		{contract.Dead, &c.Dead}, {contract.Cancelled, &c.Cancelled}, {contract.Due1m, &c.Due1m},
+		{contract.Due1h, &c.Due1h}, {contract.Due1d, &c.Due1d}, {contract.OldestOverdue, &c.OldestOverdue},
 	}
-	return nil
 }
 
 // readPage reads a page of a list: the named member, and the cursor of the next page, which is empty on the last one.
@@ -342,14 +270,11 @@ func readPage[T any](list contract.Field, items *[]T, next *string, read func(*T
 ) func(reply) error {
 	return readAnswer(func(r *contract.Reader) error {
 		*next = ""
-		return r.Known("page", func(f contract.Field) error {
-			switch f {
-			case list:
-				return readList(r, f, items, read)
-			case contract.NextCursor:
-				return readText(r, f, next)
-			}
-			return r.Skip()
+		return readObject(r, "page", []member{
+			{list, func() error {
+				return readList(r, list.String(), items, func(item *T) error { return read(item, r) })
+			}},
+			{contract.NextCursor, next},
 		})
 	})
 }

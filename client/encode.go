@@ -203,8 +203,10 @@ func appendQueue(b []byte, q *Queue) []byte {
 	}
 	b = contract.AppendName(b, contract.Counts)
 	begin := len(b)
-	for f := contract.Scheduled; f <= contract.Due1d; f++ {
-		b = contract.AppendUint(b, f, *q.Counts.count(f))
+	for _, m := range q.Counts.members() {
+		if n, ok := m.place.(*uint64); ok {
+			b = contract.AppendUint(b, m.field, *n)
+		}
 	}
 	var overdue time.Time
 	if q.Counts.OldestOverdue != nil {

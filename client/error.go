@@ -227,53 +227,36 @@ func retryable(err error) bool {
 
 // read reads a problem. Its limit may be a number or words, and its task may come from a newer service.
 func (e *Error) read(r *contract.Reader) error {
-	return r.Known("problem", func(f contract.Field) error {
-		switch f {
-		case contract.Type:
-			return readText(r, f, &e.Type)
-		case contract.Title:
-			return readText(r, f, &e.Title)
-		case contract.Status:
-			return readNumber(r, f, &e.Status)
-		case contract.Detail:
-			return readText(r, f, &e.Detail)
-		case contract.FieldName:
-			return readText(r, f, &e.Field)
-		case contract.Limit:
-			return e.readLimit(r, f)
-		case contract.Committed:
-			return readText(r, f, &e.Committed)
-		case contract.State:
-			return readState(r, f, &e.State)
-		case contract.Attempts:
-			return readNumber(r, f, &e.Attempts)
-		case contract.Task:
-			return e.readTask(r)
-		case contract.RetryAfter:
-			var seconds uint32
-			err := readNumber(r, f, &seconds)
-			e.RetryAfter = time.Duration(seconds) * time.Second
-			return err
-		}
-		return r.Skip()
+	var seconds uint32
+	err := readObject(r, "problem", []member{
+		{contract.Type, &e.Type}, {contract.Title, &e.Title}, {contract.Status, &e.Status},
+		{contract.Detail, &e.Detail}, {contract.FieldName, &e.Field}, {contract.Limit, (*limitText)(&e.Limit)},
+		{contract.Committed, &e.Committed}, {contract.State, &e.State}, {contract.Attempts, &e.Attempts},
+		{contract.Task, &e.Task}, {contract.RetryAfter, &seconds},
 	})
-}
-
-func (e *Error) readLimit(r *contract.Reader, f contract.Field) error {
-	if r.Peek() == '"' {
-		return readText(r, f, &e.Limit)
-	}
-	text, err := r.Value()
-	e.Limit = string(text)
+	e.RetryAfter = time.Duration(seconds) * time.Second
 	return err
 }
 
-func (e *Error) readTask(r *contract.Reader) error {
+// limitText is the limit of a problem, which is a string or a number in the answer.
+type limitText string
+
+func (l *limitText) read(r *contract.Reader, name string) error {
+	if r.Peek() == '"' {
+		return readText(r, name, l)
+	}
+	text, err := r.Value()
+	*l = limitText(text)
+	return err
+}
+
+// readProblemTask reads the task of a problem. It leaves out a task that it cannot read.
+func readProblemTask(r *contract.Reader, out **Task) error {
 	text, err := r.Value()
 	task := new(Task)
 	if err == nil && whole(text, task.read) == nil {
-		e.Task = task
-	} // else the refusal has no task
+		*out = task
+	}
 	return err
 }
 

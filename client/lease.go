@@ -48,12 +48,9 @@ func (c *Client) Lease(ctx context.Context, queue string, demand Demand) ([]Leas
 	call := call{method: http.MethodPost, path: queuePath(queue) + "/lease", body: body, contentType: jsonType,
 		wait: demand.Wait}
 	err := c.do(ctx, call, readAnswer(func(r *contract.Reader) error {
-		return r.Known("lease", func(f contract.Field) error {
-			if f != contract.Tasks {
-				return r.Skip()
-			}
-			return readList(r, f, &tasks, (*Leased).read)
-		})
+		return readObject(r, "lease", []member{{contract.Tasks, func() error {
+			return readList(r, "tasks", &tasks, func(l *Leased) error { return l.read(r) })
+		}}})
 	}))
 	return tasks, err
 }

@@ -21,12 +21,7 @@ type Result struct {
 func readResult(text []byte, id string) (r Result, refusal, err error) {
 	var refused *Error
 	in := contract.NewReader(text)
-	err = in.Known("result", func(f contract.Field) error {
-		if f == contract.ID {
-			return in.Skip()
-		}
-		return r.member(in, f, &refused)
-	})
+	err = r.read(in, nil, &refused)
 	if err == nil {
 		err = in.End()
 	}
@@ -37,24 +32,12 @@ func readResult(text []byte, id string) (r Result, refusal, err error) {
 	return r, lineError(r.Status, refused), nil
 }
 
-// member reads one member of the result of a batch line or of a settle.
-func (r *Result) member(in *contract.Reader, f contract.Field, refused **Error) error {
-	switch f {
-	case contract.ID:
-		return readText(in, f, &r.ID)
-	case contract.Status:
-		return readNumber(in, f, &r.Status)
-	case contract.Revision:
-		return readNumber(in, f, &r.Revision)
-	case contract.Outcome:
-		return readText(in, f, &r.Outcome)
-	case contract.Previous:
-		return readState(in, f, &r.Previous)
-	case contract.Problem:
-		*refused = new(Error)
-		return (*refused).read(in)
-	}
-	return in.Skip()
+// read reads the result of a batch line or of a settle. id is the place for the id, or nil.
+func (r *Result) read(in *contract.Reader, id any, refused **Error) error {
+	return readObject(in, "result", []member{
+		{contract.ID, id}, {contract.Status, &r.Status}, {contract.Revision, &r.Revision},
+		{contract.Outcome, &r.Outcome}, {contract.Previous, &r.Previous}, {contract.Problem, refused},
+	})
 }
 
 func lineError(status int, refused *Error) error {

@@ -157,18 +157,15 @@ func readSettled(r io.Reader, lines []*line) error {
 	}
 	n := 0
 	err = whole(text, func(in *contract.Reader) error {
-		return in.Known("answer", func(f contract.Field) error {
-			if f != contract.Results {
-				return in.Skip()
-			}
-			return in.Array(f.String(), func(int) error {
+		return readObject(in, "answer", []member{{contract.Results, func() error {
+			return in.Array("results", func(int) error {
 				if n == len(lines) {
 					return fmt.Errorf("more results than %d receipts", n)
 				}
 				n++
 				return readReceipt(in, lines[n-1])
 			})
-		})
+		}}})
 	})
 	if err == nil && n < len(lines) {
 		err = &garbledError{fmt.Errorf("%d results for %d receipts", n, len(lines))}
@@ -183,9 +180,7 @@ const replaced Outcome = "replaced"
 func readReceipt(in *contract.Reader, l *line) error {
 	var result Result
 	var refused *Error
-	err := in.Known("result", func(f contract.Field) error {
-		return result.member(in, f, &refused)
-	})
+	err := result.read(in, &result.ID, &refused)
 	if err == nil {
 		l.settle(result, lineError(result.Status, refused))
 	}

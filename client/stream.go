@@ -134,16 +134,12 @@ func (k *consumer) readLine(ctx context.Context, text []byte) error {
 	var j *job
 	var refused *Error
 	err := whole(text, func(r *contract.Reader) error {
-		return r.Known("line", func(f contract.Field) error {
-			switch f {
-			case contract.Task:
+		return readObject(r, "line", []member{
+			{contract.Task, func() error {
 				j = k.newJob()
 				return j.task.read(r)
-			case contract.Problem:
-				refused = new(Error)
-				return refused.read(r)
-			}
-			return r.Skip()
+			}},
+			{contract.Problem, &refused},
 		})
 	})
 	switch {

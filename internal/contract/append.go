@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // The Append functions write an object member by member, each with a comma in front. Close makes an object of the
@@ -97,8 +98,12 @@ const hexDigits = "0123456789abcdef"
 // AppendString appends a JSON string. Bytes that are not UTF-8 become U+FFFD.
 func AppendString(b []byte, text string) []byte {
 	b = append(b, '"')
-	done := 0
-	for i := 0; i < len(text); {
+	i, ascii := plain(unsafe.Slice(unsafe.StringData(text), len(text)))
+	if !ascii {
+		i = 0
+	}
+	done := 0 // text[:done] is appended, text[done:i] needs no escape
+	for i < len(text) {
 		c := text[i]
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(text[i:])

@@ -123,27 +123,45 @@ func (r *Reader) Each(name string, member func(name []byte) error) error {
 }
 
 // Known reads the value of the member name, an object of an answer, and calls member before each value. member must
-// consume the value. Known skips members that this version does not know, and nulls, except the payload's.
-func (r *Reader) Known(name string, member func(Field) error) error {
+// consume the value. Known skips members that this version does not know, and nulls, except the payload's. The
+// expected member is found without a search: the first one is an argument, each further one a result of member.
+func (r *Reader) Known(name string, expected Field, member func(Field) (expected Field, err error)) error {
 	if r.Peek() != '{' {
 		return r.WrongType(name, "an object")
 	}
 	for first := true; ; first = false {
-		name, more, err := r.next(first)
-		if !more {
-			return err
+		f := expected
+		if !r.skipExpected(f, first) {
+			name, more, err := r.next(first)
+			if !more {
+				return err
+			}
+			f = FieldOf(name)
 		}
-		f := FieldOf(name)
+		var err error
 		switch {
 		case f == Unknown:
 			err = r.Skip()
 		case f == Payload || !r.Null():
-			err = member(f)
+			expected, err = member(f)
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// skipExpected passes what next passes, if that is the name of f without white space.
+func (r *Reader) skipExpected(f Field, first bool) bool {
+	i, text := r.pos, members[f]
+	if first {
+		i, text = i+1, text[1:] // a brace precedes the name, and no comma
+	}
+	if len(r.data)-i < len(text) || string(r.data[i:i+len(text)]) != text {
+		return false
+	}
+	r.pos = i + len(text)
+	return true
 }
 
 // next passes the opening brace or the comma before a member, and reads the member's name with the colon. more is false

@@ -66,8 +66,8 @@ func (r *Reader) skipValue(i int) (end int, err error) {
 	}
 }
 
-// skipOpening passes the opening bracket c, and in an object the first member's name too. opened is false if the closing
-// bracket follows, which closeAll passes.
+// skipOpening passes the opening bracket c, and in an object the first member's name too. opened is false if the
+// closing bracket follows, which closeAll passes.
 func (r *Reader) skipOpening(c byte, i int, open *nesting) (end int, opened bool, err error) {
 	if open.depth == MaxDepth {
 		return i, false, r.failAt(i, "it is nested more than 1000 deep")
