@@ -33,7 +33,6 @@ type NodeView struct {
 	DiskLow                      bool          // its free disk space is below its reserve
 	MemoryFull                   bool          // the shards of its replicas take no more tasks
 	ClockOffset                  time.Duration // the lead of its clock over this node's; 0 if not known
-	ClockBound                   time.Duration // largest error of ClockOffset
 }
 
 // ShardView describes one shard.
@@ -177,8 +176,8 @@ func (w *viewer) viewNode(node *clusterpb.Node, report *account) NodeView {
 	v.Alive = report != nil || w.health.Alive(node.Id)
 	v.DiskLow = report != nil && report.diskLow
 	v.MemoryFull = report != nil && report.memoryFull
-	if offset, bound, known := w.offset(node.Id); known {
-		v.ClockOffset, v.ClockBound = offset, bound
+	if offset, _, known := w.offset(node.Id); known {
+		v.ClockOffset = offset
 	}
 	return v
 }

@@ -68,9 +68,10 @@ func benchmarkDo(b *testing.B, n, callers, batch int) {
 	wg.Wait()
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "schedules/s")
-	p50, p99 := leader.latencies.p50p99()
-	b.ReportMetric(float64(p50.Microseconds()), "commit-p50-µs")
-	b.ReportMetric(float64(p99.Microseconds()), "commit-p99-µs")
+	leader.latencies.mu.Lock()
+	defer leader.latencies.mu.Unlock()
+	b.ReportMetric(float64(leader.latencies.quantile(0.5).Microseconds()), "commit-p50-µs")
+	b.ReportMetric(float64(leader.latencies.quantile(0.99).Microseconds()), "commit-p99-µs")
 }
 
 // BenchmarkTransfer gives the leadership to the next replica again and again, on real files. It measures for how long a

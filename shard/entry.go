@@ -44,7 +44,6 @@ type entry struct {
 	data     []byte
 	commands int
 	takeover bool
-	settles  int
 	rules    *ruleChange // nil: none
 	advance  *advance    // nil: none
 	// advanceAt is the index of the Advance's result; users' results begin at usersAt.

@@ -48,13 +48,7 @@ func horizonFor(p99 time.Duration) time.Duration {
 // horizon returns the time by which the next Advance goes ahead of the clock.
 func (l *latencies) horizon() time.Duration { return time.Duration(l.horizonNow.Load()) }
 
-// p50p99 returns two percentiles of the last 256 commit times.
-func (l *latencies) p50p99() (p50, p99 time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.quantile(0.5), l.quantile(0.99)
-}
-
+// quantile returns a quantile of the last 256 commit times. The caller holds mu.
 func (l *latencies) quantile(q float64) time.Duration {
 	n := min(l.count, len(l.ring))
 	if n == 0 {

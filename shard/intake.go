@@ -362,10 +362,3 @@ func (q *intake) resume() {
 	q.mode, q.flushed = q.before, nil
 	wake(q.changed)
 }
-
-// pendingBytes returns the bytes of users' waiting calls.
-func (q *intake) pendingBytes() int64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.pending
-}

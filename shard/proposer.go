@@ -88,7 +88,7 @@ func segmentsOf(w *work) []segment {
 func (p *proposer) assemble(w *work) (*entry, error) {
 	now, inOrder := p.shard.clock.now()
 	e := newEntry(now, w.bytes)
-	e.takeover, e.settles, e.segments = w.takeover, len(w.settles), w.segments
+	e.takeover, e.segments = w.takeover, w.segments
 	if w.advance != nil && !inOrder {
 		w.advance.done <- advanced{paused: true}
 		w.advance = nil

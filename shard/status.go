@@ -11,73 +11,23 @@ import (
 // Status describes one replica and its view of the group.
 type Status struct {
 	ID     uint32
-	NodeID string
-	Leader string // empty: none known
+	Leader string // node id; empty: none known
 	Term   uint64
 	State  string // leader, follower, candidate or shutdown
-	Voters []string
 
-	Applied     uint64 // Raft index of the last entry that the machine has applied
-	Commands    uint64 // commands applied up to that entry, in the shard's life
-	Hash        uint64 // hash of the state after that entry
-	Counts      fsm.Counts
-	Standing    Standing
-	Position    time.Time
-	LogBytes    uint64 // bytes appended since the start
-	CaughtUp    bool
-	LastContact time.Time // on a follower: when it last heard from its leader; zero: never
-
-	// The fields below are set on the leader only.
-	Open      bool // the Takeover is done, and calls are answered
-	Pending   int64
-	Running   int // number of running attempts
-	CommitP50 time.Duration
-	CommitP99 time.Duration
-	Horizon   time.Duration
-	Peers     []PeerStatus
-}
-
-// PeerStatus is another voter as the leader sees it.
-type PeerStatus struct {
-	NodeID  string
-	Contact time.Time // when the leader sent the last request that the voter answered; zero: none in this term
-	Lag     uint64    // log entries that the voter lacked then
+	Applied  uint64 // Raft index of the last entry that the machine has applied
+	Commands uint64 // commands applied up to that entry, in the shard's life
+	Hash     uint64 // hash of the state after that entry
+	Counts   fsm.Counts
 }
 
 // Status describes this replica.
 func (s *Shard) Status() Status {
 	raft, at := s.group.Stats(), s.applier.checkpoints.newest()
-	st := Status{
-		ID: s.cfg.ID, NodeID: s.cfg.NodeID, Leader: raft.Leader, Term: raft.Term,
-		State: raft.Role, Voters: s.Voters(),
-		Applied: at.Index, Commands: at.Commands, Hash: at.Sum, Counts: s.machine.Counts(), Standing: s.standing.now(),
-		Position: time.UnixMilli(s.machine.Position()), LogBytes: s.cfg.Storage.Bytes(),
-		LastContact: raft.Contact, Running: s.attempts.count(), Horizon: s.latencies.horizon(),
+	return Status{
+		ID: s.cfg.ID, Leader: raft.Leader, Term: raft.Term, State: raft.Role,
+		Applied: at.Index, Commands: at.Commands, Hash: at.Sum, Counts: s.machine.Counts(),
 	}
-	st.CommitP50, st.CommitP99 = s.latencies.p50p99()
-	select {
-	case <-s.caughtUp:
-		st.CaughtUp = true
-	default:
-	}
-	if l := s.current(); l != nil {
-		st.Open = l.term.Load() > 0
-		st.Pending = l.proposer.intake.pendingBytes()
-		st.Peers = s.peers(st.Voters, st.Term)
-	}
-	return st
-}
-
-func (s *Shard) peers(voters []string, term uint64) []PeerStatus {
-	var peers []PeerStatus
-	for _, node := range voters {
-		if node == s.cfg.NodeID {
-			continue
-		}
-		p := s.group.Peer(node, term)
-		peers = append(peers, PeerStatus{NodeID: node, Contact: p.Contact, Lag: p.Lag})
-	}
-	return peers
 }
 
 // Leader returns the leader that this replica knows of, empty if none, and the replica's current term.

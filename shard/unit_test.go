@@ -456,3 +456,10 @@ func TestNotBefore(t *testing.T) {
 		}
 	}
 }
+
+// pendingBytes returns the bytes of users' waiting calls.
+func (q *intake) pendingBytes() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.pending
+}

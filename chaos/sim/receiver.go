@@ -14,8 +14,6 @@ import (
 
 // receiver stands for all receivers of webhooks.
 type receiver struct {
-	world *World
-
 	mu   sync.Mutex
 	rng  *rand.Rand
 	down bool    // refuses connections
@@ -23,7 +21,7 @@ type receiver struct {
 	slow time.Duration
 }
 
-func newReceiver(w *World) *receiver { return &receiver{world: w, rng: w.rng("receiver", 0)} }
+func newReceiver(w *World) *receiver { return &receiver{rng: w.rng("receiver", 0)} }
 
 // be changes how the receiver behaves. deaf is the share of lost answers, slow the least time until an answer.
 func (r *receiver) be(down bool, deaf float64, slow time.Duration) {

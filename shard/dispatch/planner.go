@@ -53,7 +53,6 @@ type Planner struct {
 
 	firing  int  // attempts and leases under way: the sum over the lanes
 	pushed  int  // attempts alone, without leases; 0 <= pushed <= firing
-	wanted  int  // attempts that wait for permits: the sum over the queues
 	broken  int  // lanes whose breaker is open
 	waited  bool // the entry being made grants tasks that had waited
 	backlog backlog
@@ -215,7 +214,6 @@ type Stats struct {
 	Lanes    int // records of lanes with tasks or demands, and remembered ones
 	Firing   int // attempts and leases under way
 	Pushed   int // attempts alone, without leases
-	Wanted   int // attempts that wait for permits
 	Broken   int // lanes whose breaker is open
 	Woken    int // lanes that the next plan looks at
 	Asleep   int // lanes that an instant wakes
@@ -227,7 +225,7 @@ type Stats struct {
 // Stats returns counts of the planner's contents.
 func (p *Planner) Stats() Stats {
 	return Stats{
-		Lanes: len(p.lanes), Firing: p.firing, Pushed: p.pushed, Wanted: p.wanted, Broken: p.broken,
+		Lanes: len(p.lanes), Firing: p.firing, Pushed: p.pushed, Broken: p.broken,
 		Woken: p.woken.len(), Asleep: len(p.asleep), HeldBack: p.heldBack.len(), Serving: p.serving.len(),
 		Looks: len(p.looks.lanes),
 	}

@@ -142,7 +142,6 @@ func (p *Planner) setWish(l *lane, wish int) {
 		return
 	}
 	q.want += wish - l.wish
-	p.wanted += wish - l.wish
 	l.wish = wish
 	p.touch(q)
 	if wish > 0 {

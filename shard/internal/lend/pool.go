@@ -17,7 +17,6 @@ type pool struct {
 
 // holding is the owner's record of one shard.
 type holding struct {
-	shard       uint32
 	term, round uint64
 	permits     int // attempts under way, and permits lent and not used
 	want        int // further permits wanted; the holding is in line while want > 0
@@ -38,7 +37,7 @@ func (p *pool) setLimit(now time.Time, limit Limit) {
 func (p *pool) ask(now time.Time, b Borrow) <-chan int {
 	h, ok := p.held[b.Shard]
 	if !ok {
-		h = &holding{shard: b.Shard}
+		h = &holding{}
 		p.held[b.Shard] = h
 	}
 	if b.Term < h.term || b.Term == h.term && b.Round <= h.round {

@@ -35,7 +35,7 @@ func Call[T any](ctx context.Context, from *Host, to string, do func(ctx context
 	case !from.Sleep(there.delay):
 		return none, fmt.Errorf("%w: %w", ErrNotSent, ErrDown)
 	case at == nil:
-		return none, fmt.Errorf("%w: %w", ErrNotSent, from.net.refused())
+		return none, fmt.Errorf("%w: %w", ErrNotSent, ErrRefused)
 	}
 	answers := make(chan T, 1)
 	go perform(ctx, at, do, answers)

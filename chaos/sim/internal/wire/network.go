@@ -40,7 +40,7 @@ type way struct{ from, to string }
 
 // Stats counts messages. Late and Duplicated count the requests drawn to be late or doubled. Snapshots counts the
 // snapshots installed.
-type Stats struct{ Sent, Lost, Late, Duplicated, Refused, Snapshots uint64 }
+type Stats struct{ Lost, Late, Duplicated, Snapshots uint64 }
 
 // New makes a network. All ways have the quality calm until Set changes one.
 func New(seed uint64, calm Quality) *Network {
@@ -108,7 +108,6 @@ func (n *Network) pass(from, to string, request bool) passage {
 	if !ok {
 		q = n.calm
 	}
-	n.stats.Sent++
 	if q.Cut || q.Loss > 0 && n.rng.Float64() < q.Loss {
 		n.stats.Lost++
 		return passage{lost: true}
@@ -139,11 +138,4 @@ func (n *Network) installed() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.stats.Snapshots++
-}
-
-func (n *Network) refused() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.stats.Refused++
-	return ErrRefused
 }

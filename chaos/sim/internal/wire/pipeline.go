@@ -31,7 +31,7 @@ func (t *Transport) AppendEntriesPipeline(_ raft.ServerID, to raft.ServerAddress
 	case h.isDown():
 		return nil, ErrDown
 	case peer == nil:
-		return nil, h.net.refused()
+		return nil, ErrRefused
 	}
 	p := &pipeline{
 		transport: t, to: peer, name: string(to),

@@ -39,7 +39,7 @@ func Dial[Req, Rep any](ctx context.Context, from *Host, to string, patience tim
 	case !from.Sleep(there.delay):
 		return nil, ErrDown
 	case at == nil:
-		return nil, from.net.refused()
+		return nil, ErrRefused
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	fromEnds := context.AfterFunc(from.life, func() { end(ErrDown) })

@@ -121,7 +121,7 @@ func (t *Transport) exchange(name string, command any, data []byte, timeout time
 	}
 	if to == nil {
 		h.Sleep(p.delay)
-		return nil, h.net.refused()
+		return nil, ErrRefused
 	}
 	one := parcel{command: command, data: data, to: to, inbox: to.inbox(t.group)}
 	if p.again > 0 {
