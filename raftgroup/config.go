@@ -73,7 +73,6 @@ type Storage interface {
 	Log() raft.LogStore
 	Stable() raft.StableStore
 	Snapshots() raft.SnapshotStore
-	Bytes() uint64 // bytes of log that this process has appended
 	Close() error
 }
 

@@ -57,7 +57,6 @@ func newMemory() memory { return memory{raft.NewInmemStore(), raft.NewInmemSnaps
 func (m memory) Log() raft.LogStore            { return m.InmemStore }
 func (m memory) Stable() raft.StableStore      { return m.InmemStore }
 func (m memory) Snapshots() raft.SnapshotStore { return m.snapshots }
-func (m memory) Bytes() uint64                 { return 0 }
 func (m memory) Close() error                  { return nil }
 
 // open opens a group of one replica in memory, and waits until it leads.

@@ -45,7 +45,6 @@ func newMemStores() *memStores { return &memStores{raft.NewInmemStore(), raft.Ne
 func (m memStores) Log() raft.LogStore            { return m.InmemStore }
 func (m memStores) Stable() raft.StableStore      { return m.InmemStore }
 func (m memStores) Snapshots() raft.SnapshotStore { return m.snapshots }
-func (m memStores) Bytes() uint64                 { return 0 }
 func (m memStores) Close() error                  { return nil }
 
 type clockOffset struct {

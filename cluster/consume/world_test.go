@@ -64,7 +64,6 @@ func (s slowStore) StoreLog(l *raft.Log) error    { return s.StoreLogs([]*raft.L
 func (s slowStore) Log() raft.LogStore            { return s }
 func (s slowStore) Stable() raft.StableStore      { return s.InmemStore }
 func (s slowStore) Snapshots() raft.SnapshotStore { return s.snapshots }
-func (s slowStore) Bytes() uint64                 { return 0 }
 func (s slowStore) Close() error                  { return nil }
 
 type nobody struct{}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -18,7 +17,6 @@ type Stores struct {
 	timeout time.Duration
 	fatal   func(error)
 	turn    chan struct{} // capacity 1: one write at a time
-	bytes   atomic.Uint64
 }
 
 var (
@@ -32,9 +30,6 @@ func (s *Stores) Log() raft.LogStore { return s }
 
 // Stable returns the store of term and vote.
 func (s *Stores) Stable() raft.StableStore { return s }
-
-// Bytes returns how many bytes this process has appended to the log, with 48 bytes of overhead an entry.
-func (s *Stores) Bytes() uint64 { return s.bytes.Load() }
 
 // Close does nothing: Stores keeps nothing open.
 func (s *Stores) Close() error { return nil }
@@ -101,7 +96,6 @@ func (s *Stores) StoreLogs(entries []*raft.Log) error {
 	for i, e := range entries {
 		own := *e
 		copies[i] = &own
-		s.bytes.Add(uint64(len(e.Data)) + 48)
 	}
 	s.write(len(copies), func(c *content, n int) {
 		for _, e := range copies[:n] {
