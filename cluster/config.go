@@ -150,15 +150,15 @@ func (c Config) validate() error {
 	case c.DataDir == "":
 		return errors.New("no data folder")
 	case c.Deliver == nil:
-		return errors.New("nobody to deliver")
+		return errors.New("no Deliverer")
 	case c.Fatal == nil:
-		return errors.New("nobody to tell of what is fatal")
+		return errors.New("Fatal is not set")
 	case c.Name == "" || len(c.Name) > maxNameBytes || labelOf(c.Name) != c.Name:
 		return fmt.Errorf("node name %q: 1 to %d letters, digits and hyphens", c.Name, maxNameBytes)
 	case !slices.Contains([]int{0, 1, 3, 5}, c.BootstrapExpect):
 		return fmt.Errorf("a cluster is formed by 1, 3 or 5 nodes, not %d; later ones join it", c.BootstrapExpect)
 	case c.BootstrapExpect == 1 && len(c.Join) > 0:
-		return errors.New("a node that forms a cluster alone has nobody to join: leave out the one or the other")
+		return errors.New("a node that forms a cluster alone joins no other node: leave out one of the two")
 	case c.Shards < 1 || c.Shards > MaxShards:
 		return fmt.Errorf("%d shards: 1 to %d", c.Shards, MaxShards)
 	case c.QueueMetrics < 1 || c.QueueMetrics > queuemetrics.MaxBound:

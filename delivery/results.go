@@ -38,7 +38,7 @@ func (x *exchange) answeredBatch(resp *http.Response, batch []task.Attempt) (ver
 	object, err := beginsObject(body)
 	switch {
 	case err != nil:
-		return x.unread("the answer's body is cut short, so what it says of the events is not known"), nil
+		return x.unread("the answer's body is cut short, so its results of the events are not known"), nil
 	case !object:
 		x.hurry()
 		drain(resp, 0)

@@ -18,7 +18,7 @@ import (
 // TestBatchReplies lists replies to a batch of three events, msg-0 to msg-2, and the outcomes of each.
 func TestBatchReplies(t *testing.T) {
 	const cut = "the answer's results are malformed, cut short or over 65 KiB"
-	const lost = "the answer's body is cut short, so what it says of the events is not known"
+	const lost = "the answer's body is cut short, so its results of the events are not known"
 	ok := task.Outcome{Delivered: true}
 	fails := func(text string) task.Outcome { return task.Outcome{Error: text} }
 	unnamed := fails("the answer has results, and none of this event")

@@ -171,7 +171,7 @@ func (s *Server) giveBack(tasks []*fsmpb.Task) {
 	defer cancel()
 	for _, reply := range s.cfg.Backend.Do(ctx, commands) {
 		if reply.Err != nil {
-			s.cfg.Logger.Debug("a task that nobody took is left to its lease's end", "err", reply.Err)
+			s.cfg.Logger.Debug("a task stays leased that no consumer took", "err", reply.Err)
 		}
 	}
 }

@@ -67,7 +67,7 @@ const (
 	reachAgain  = 200 * time.Millisecond
 )
 
-var errBack = errors.New("the follower is back: what it lacks is to be looked up anew")
+var errBack = errors.New("the follower is back: its missing entries are to be looked up again")
 
 // replicate sends a request and retries while this replica leads, a minute at most. Raft itself counts each failure and
 // doubles its pause, up to ten seconds, even if heartbeats arrive again meanwhile. A follower that was away for half a

@@ -232,7 +232,7 @@ func (c Config) validate() error {
 	case c.Transport == nil:
 		return errors.New("shard: no transport")
 	case c.Deliver == nil:
-		return errors.New("shard: nobody to deliver")
+		return errors.New("shard: no Deliverer")
 	case c.Fatal == nil:
 		return errors.New("shard: Fatal is not set")
 	case c.Storage == nil:

@@ -232,7 +232,7 @@ func (s *service) withLeader(do func(name string) error) error {
 	}
 	node := view.Node(most)
 	if node == nil {
-		return fmt.Errorf("nobody leads: %+v", view.Shards)
+		return fmt.Errorf("a shard has no leader: %+v", view.Shards)
 	}
 	return do(node.Name)
 }

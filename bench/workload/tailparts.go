@@ -71,7 +71,7 @@ func prepareCascade(ctx context.Context, t *tailRun) (begin time.Time, disturb d
 		return subject.Task{ID: ids.id(i), Due: opened.Add(offset.Truncate(time.Millisecond)), Payload: payload}
 	})
 	if err != nil {
-		return begin, nil, fmt.Errorf("scheduling what comes due: %w", err)
+		return begin, nil, fmt.Errorf("scheduling the tasks that come due: %w", err)
 	}
 	begin = opened.Add(-half)
 	t.say("%d tasks, scheduled in %v, come due within %v from %s on", t.sizes.TailsCascade, took.elapsed, span,

@@ -22,7 +22,7 @@ const tailLimit = 50 * time.Millisecond
 func tails(s Sizes) Workload {
 	title := fmt.Sprintf("%d a second scheduled", s.TailsRate)
 	if s.TailsRate == 0 {
-		title = "schedules at half of what it can take"
+		title = "schedules at half of the capacity"
 	}
 	w := Workload{Name: "tails", Title: title, run: playTails, Figures: []figure.Kind{
 		{Key: "rate", Title: "scheduled a second", Unit: "/s", Higher: true},
@@ -137,7 +137,7 @@ func (t *tailRun) close() {
 func (t *tailRun) fill(ctx context.Context) error {
 	took, err := t.load.load(ctx, t.sizes.TailsPending, farOff(newIDs(), newPayload(t.sizes.Payload)))
 	if err != nil {
-		return fmt.Errorf("scheduling what is there before: %w", err)
+		return fmt.Errorf("scheduling the tasks that are there before: %w", err)
 	}
 	t.say("%d tasks are there, scheduled in %v", t.sizes.TailsPending, took.elapsed)
 	return nil
@@ -156,7 +156,7 @@ func (t *tailRun) chooseRate(ctx context.Context) error {
 		return w.write(ctx, task(i))
 	})
 	if err != nil {
-		return fmt.Errorf("measuring what it can take: %w", err)
+		return fmt.Errorf("measuring the capacity: %w", err)
 	}
 	most := perSecond(took.done, took.elapsed)
 	t.rate = max(int(most/2), 1)

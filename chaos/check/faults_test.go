@@ -316,7 +316,7 @@ var faultCases = []example{
 	}, "no task"},
 	{"behind", Replicas, func(s *story) { s.replica("node-1", 12, "ff"); s.replica("node-2", 11, "fe") }, "node-2 11"},
 	{"of no hash", Replicas, func(s *story) { s.replica("node-1", 12, ""); s.replica("node-2", 12, "") },
-		"nobody tells the hash of the replica of node-2"},
+		"no hash is known of the replica of node-2"},
 	{"diverged meanwhile", Replicas, func(s *story) {
 		s.h.Replicas = append(s.h.Replicas, history.Replica{Shard: 1, Node: "node-3", Applied: 3, Diverged: true})
 		s.replica("node-1", 12, "ff")

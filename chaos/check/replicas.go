@@ -66,7 +66,7 @@ func (x *Index) compareProgress(f *Finding) (copies, compared int) {
 		}
 		copies++
 		if r.Hash == "" {
-			f.breach(r.At, "", "shard %d: nobody tells the hash of the replica of %s", r.Shard, r.Node)
+			f.breach(r.At, "", "shard %d: no hash is known of the replica of %s", r.Shard, r.Node)
 		}
 		p, ok := first[r.Shard]
 		if !ok {

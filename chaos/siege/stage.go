@@ -45,8 +45,8 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 		return err
 	}
 	s.deaths = watchDeaths(s.stand.Cluster)
-	nobody := history.NewRecorder(nil) // until the first round
-	if s.receiver, err = workload.Listen(ctx, nobody, s.stand.ReceiverHost()); err != nil {
+	unheard := history.NewRecorder(nil) // until the first round
+	if s.receiver, err = workload.Listen(ctx, unheard, s.stand.ReceiverHost()); err != nil {
 		return err
 	}
 	s.choose(kinds, missing)

@@ -160,7 +160,7 @@ func (p *Consumers) giveBack(tasks []*fsmpb.Task) {
 	defer cancel()
 	for _, r := range p.cfg.Do(ctx, releases(tasks)) {
 		if r.Err != nil {
-			p.cfg.Logger.Debug("tasks that nobody took are left to their leases", "tasks", len(tasks), "err", r.Err)
+			p.cfg.Logger.Debug("tasks stay leased that no consumer took", "tasks", len(tasks), "err", r.Err)
 			return
 		}
 	}

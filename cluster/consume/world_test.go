@@ -66,10 +66,10 @@ func (s slowStore) Stable() raft.StableStore      { return s.InmemStore }
 func (s slowStore) Snapshots() raft.SnapshotStore { return s.snapshots }
 func (s slowStore) Close() error                  { return nil }
 
-type nobody struct{}
+type noDelivery struct{}
 
-func (nobody) Deliver(context.Context, task.Attempt) task.Outcome { panic("nothing is pushed") }
-func (nobody) DeliverBatch(context.Context, []task.Attempt) []task.Outcome {
+func (noDelivery) Deliver(context.Context, task.Attempt) task.Outcome { panic("nothing is pushed") }
+func (noDelivery) DeliverBatch(context.Context, []task.Attempt) []task.Outcome {
 	panic("nothing is pushed")
 }
 
@@ -111,7 +111,7 @@ func (w *world) openShard(id uint32) *shard.Shard {
 	timing.Heartbeat, timing.Election, timing.Lease, timing.Commit = time.Minute, time.Minute, time.Minute, time.Minute
 	timing.HeadStart, timing.Stuck = 2*time.Minute, time.Hour
 	s, err := shard.Open(shard.Config{
-		ID: id, NodeID: "self", Replicas: []shard.Replica{{NodeID: "self"}}, Transport: transport, Deliver: nobody{},
+		ID: id, NodeID: "self", Replicas: []shard.Replica{{NodeID: "self"}}, Transport: transport, Deliver: noDelivery{},
 		Storage: slowStore{raft.NewInmemStore(), raft.NewInmemSnapshotStore(), w},
 		Fatal:   func(err error) { w.t.Error(err) }, Timing: timing,
 	})

@@ -15,7 +15,7 @@ func (w *Watch) collectors() []prometheus.Collector {
 		gauge("limit_bytes", "Memory that the node may use; 0: no limit.", func() float64 { return float64(w.cfg.Limit) }),
 		gauge("used_bytes", "Memory in use, and what the tasks in it may come to use as they come due. From three quarters "+
 			"of the limit on, no more tasks are taken.", func() float64 { return float64(w.used) }),
-		gauge("held_bytes", "Memory in use, and what is free in it for tasks to come.",
+		gauge("held_bytes", "Memory in use, and the part of it that is free for further tasks.",
 			func() float64 { return float64(w.held) }),
 		gauge("full", "1 while no more tasks are taken.", func() float64 {
 			if w.full != "" {

@@ -101,7 +101,7 @@ func (c Config) validate() error {
 	}
 	if c.Keys == nil && !isLoopback(host) {
 		return fmt.Errorf("peer address %s is not on loopback, and there are no keys: between machines nodes speak only "+
-			"with TLS both ways and a gossip key, because whoever reaches this port unasked could write to every shard",
+			"with TLS both ways and a gossip key, because any host that reaches this port could write to every shard",
 			c.BindAddr)
 	}
 	if c.AdvertiseAddr == "" {

@@ -119,7 +119,7 @@ func readOnce[T any](
 	}
 	shards := s()
 	if shards == nil {
-		return none, t.nobody()
+		return none, t.noLeader()
 	}
 	once, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()

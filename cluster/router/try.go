@@ -53,13 +53,13 @@ func (t *try) again(ctx context.Context, last error) error {
 	return t.Again(ctx, last)
 }
 
-func (t *try) nobody() error { return &task.NotLeaderError{Shard: t.shard} }
+func (t *try) noLeader() error { return &task.NotLeaderError{Shard: t.shard} }
 
 func (t *try) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	if s := t.leader(); s != nil {
 		return s.Do(ctx, t.shard, cmds)
 	}
-	return calls.Refuse(len(cmds), t.nobody())
+	return calls.Refuse(len(cmds), t.noLeader())
 }
 
 // unsettled returns the commands to try again, and the error of one of them. A command is not tried again if a later

@@ -25,10 +25,10 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-type nobody struct{}
+type noDelivery struct{}
 
-func (nobody) Deliver(context.Context, task.Attempt) task.Outcome { return task.Outcome{} }
-func (nobody) DeliverBatch(_ context.Context, batch []task.Attempt) []task.Outcome {
+func (noDelivery) Deliver(context.Context, task.Attempt) task.Outcome { return task.Outcome{} }
+func (noDelivery) DeliverBatch(_ context.Context, batch []task.Attempt) []task.Outcome {
 	return make([]task.Outcome, len(batch))
 }
 
@@ -53,7 +53,7 @@ func used(t *testing.T, kind logstore.Kind) (dir string, last shard.Status) {
 	}
 	s, err := shard.Open(shard.Config{
 		ID: 1, NodeID: id.NodeID(), Replicas: []shard.Replica{{NodeID: id.NodeID()}}, Storage: disk,
-		Transport: transport, Deliver: nobody{}, SnapshotLog: 1, Timing: shard.Fast(), Fatal: fatal,
+		Transport: transport, Deliver: noDelivery{}, SnapshotLog: 1, Timing: shard.Fast(), Fatal: fatal,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func fillPlan(t *table, p capacity.Plan) {
 		size(m.Disk))
 	t.row("shards\t%d, on %s each; a node leads %d and holds %d%s", p.Shards, many(float64(p.Replicas/p.Leads), "node"),
 		p.Leads, p.Replicas, inherits(p))
-	t.row("limit\t%s, at %s of what is allowed", p.Needs[0].Resource, percent(p.Needs[0].Share()))
+	t.row("limit\t%s, at %s of its limit", p.Needs[0].Resource, percent(p.Needs[0].Share()))
 	t.row("")
 	fillNeeds(t, p)
 	t.row("")

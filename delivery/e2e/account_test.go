@@ -34,7 +34,7 @@ func takeAccount(asked map[string]time.Time, arrivals []receiver.Arrival) accoun
 	for _, a := range arrivals {
 		due, known := asked[a.TaskID]
 		if !known {
-			acc.fault("%s arrived, and nobody had asked for it", a.TaskID)
+			acc.fault("%s arrived, and was never asked for", a.TaskID)
 			continue
 		}
 		if a.At.Before(due) {
@@ -138,7 +138,7 @@ func TestAccount(t *testing.T) {
 		"good":     {good, ""},
 		"lost":     {good[:1], "b never arrived"},
 		"early":    {[]receiver.Arrival{good[0], arrival("b", 999*time.Millisecond)}, "b arrived 1ms early"},
-		"stranger": {append(slices.Clone(good), arrival("c", 0)), "c arrived, and nobody had asked for it"},
+		"stranger": {append(slices.Clone(good), arrival("c", 0)), "c arrived, and was never asked for"},
 	}
 	for name, tt := range tests {
 		acc := takeAccount(asked, tt.arrivals)

@@ -74,7 +74,7 @@ func judgeLeases(leases []leased, tasks map[string]job, maxAttempts int) (wrong 
 	}
 	for id, of := range byTask {
 		if _, known := tasks[id]; !known {
-			wrong = append(wrong, id+" was leased, and nobody had scheduled it")
+			wrong = append(wrong, id+" was leased, and was never scheduled")
 		}
 		slices.SortFunc(of, func(a, b leased) int { return cmp.Compare(a.fence, b.fence) })
 		wrong = append(wrong, judgeOrder(id, of)...)
@@ -148,7 +148,7 @@ func judgeEnd(id string, of []leased, j job, maxAttempts int) (wrong []string) {
 	case acked && j.State != "delivered":
 		complain("an ack was taken, and it is %s", cmp.Or(j.State, "gone"))
 	case j.State == "delivered" && !tried:
-		complain("it is delivered, and nobody had acked it")
+		complain("it is delivered, and was never acked")
 	case j.State == "dead" && j.Attempts != maxAttempts:
 		complain("it is dead after %d attempts of %d", j.Attempts, maxAttempts)
 	case j.State != "delivered" && j.State != "dead":

@@ -52,7 +52,7 @@ func (f folder) settleFiles(lock *os.File, sync syncFile) error {
 		return f.eachFile(sync, syncPath)
 	}
 	if err := f.eachFile(sync, rewrite); err != nil {
-		return fmt.Errorf("a write has failed here, and what is not on the disk is written again: %w", err)
+		return fmt.Errorf("a write has failed here, and the missing entries are written again: %w", err)
 	}
 	return lock.Truncate(0)
 }

@@ -132,7 +132,7 @@ func (x *step) look(l *life, payload bool) {
 	case !meant || end == tooLate:
 		x.bad = fmt.Sprintf("no task shows the outcome %q", a.Cancel)
 	case payload && !l.sent(a.Wrote, a.Body):
-		x.bad = "nobody sent such a payload"
+		x.bad = "such a payload was never sent"
 	case x.to != 0 && a.FireAt > x.to:
 		x.bad = "it is due later than its delay can mean"
 	}
@@ -179,7 +179,7 @@ func (p *partition) addGrants(l *life) {
 			start: l.startOf(a), end: a.At, number: a.Fence, changes: true, once: -1,
 		}
 		if !l.sent(a.Wrote, a.Body) {
-			x.bad = "nobody sent such a payload"
+			x.bad = "such a payload was never sent"
 		}
 		byFence[a.Fence] = x
 		p.steps = append(p.steps, x)

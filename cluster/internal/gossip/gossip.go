@@ -133,7 +133,7 @@ func (g *Gossip) keepJoining(ctx context.Context) {
 	for {
 		if missing := g.missing(); len(missing) > 0 {
 			if n, err := g.list.Join(missing); err != nil {
-				g.cfg.Logger.Debug("nobody to join", "addresses", missing, "joined", n, "err", err)
+				g.cfg.Logger.Debug("no node to join", "addresses", missing, "joined", n, "err", err)
 			}
 		}
 		wait := mendEvery

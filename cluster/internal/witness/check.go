@@ -175,7 +175,7 @@ func (c *Check) ask(ctx context.Context, node string, claim bool, longest time.D
 			}
 			return
 		}
-		c.cfg.Logger.Debug("a voter does not say yet what it saw of this node", "node", node, "err", err)
+		c.cfg.Logger.Debug("a voter has not sent its record of this node yet", "node", node, "err", err)
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:

@@ -40,7 +40,7 @@ func read(path, owner string) (_ *clusterpb.SeenNodes, found bool, err error) {
 	}
 	nodes, err := parse(data)
 	if err != nil {
-		return nil, false, fmt.Errorf("%s, in which this node remembers what it saw of others: %w", path, err)
+		return nil, false, fmt.Errorf("%s, the record of other nodes' positions: %w", path, err)
 	}
 	if nodes.Owner != owner {
 		return nil, false, fmt.Errorf("%s is of node %s, and node.json says that the data folder is of node %s: they do not "+
@@ -66,8 +66,7 @@ func Inspect(dir, node string, none bool) (map[uint32]Position, error) {
 }
 
 func errMissing(path string) error {
-	return fmt.Errorf("%s is missing, in which this node remembers what it saw of others: part of this data folder is "+
-		"lost", path)
+	return fmt.Errorf("%s, the record of other nodes' positions, is missing: part of this data folder is lost", path)
 }
 
 func parse(data []byte) (*clusterpb.SeenNodes, error) {

@@ -35,8 +35,8 @@ type Refusal struct {
 func (r *Refusal) Error() string { return r.Reason + ". " + r.Advice }
 
 const (
-	adviceOld = "This data folder is an older copy, or its disk went back in time: it lacks what was acknowledged " +
-		"since, and with its vote a majority could undo that. Stop the node, keep this folder aside, and put back the " +
+	adviceOld = "This data folder is an older copy, or its disk went back in time: it lacks entries that were " +
+		"acknowledged since, and with its vote a majority could undo them. Stop the node, keep this folder aside, and put back the " +
 		"newest copy of the node's folder. Rebuilding a node from the others is not available yet; without a newer copy " +
 		"leave the node stopped while a majority of the others runs. Do NOT edit node.json, do NOT delete the file " +
 		"\"witness\" or parts of the folder, and do NOT put other nodes' old copies back to get past this: acknowledged " +
