@@ -36,11 +36,11 @@ func (r *Refusal) Error() string { return r.Reason + ". " + r.Advice }
 
 const (
 	adviceOld = "This data folder is an older copy, or its disk went back in time: it lacks entries that were " +
-		"acknowledged since, and with its vote a majority could undo them. Stop the node, keep this folder aside, and put back the " +
-		"newest copy of the node's folder. Rebuilding a node from the others is not available yet; without a newer copy " +
-		"leave the node stopped while a majority of the others runs. Do NOT edit node.json, do NOT delete the file " +
-		"\"witness\" or parts of the folder, and do NOT put other nodes' old copies back to get past this: acknowledged " +
-		"tasks would be lost"
+		"acknowledged since, and with its vote a majority could undo them. Stop the node, keep this folder aside, and " +
+		"put back the newest copy of the node's folder. Rebuilding a node from the others is not available yet; without " +
+		"a newer copy leave the node stopped while a majority of the others runs. Do NOT edit node.json, do NOT delete " +
+		"the file \"witness\" or parts of the folder, and do NOT put other nodes' old copies back to get past this: " +
+		"acknowledged tasks would be lost"
 	adviceTwice = "The same data folder, or a copy of it, is in use as this node by another process. Stop this one. Do " +
 		"NOT stop the other to start this one: the folder of the process that ran last is the newest"
 )
