@@ -152,7 +152,7 @@ func (c Config) validate() error {
 	case c.Deliver == nil:
 		return errors.New("no Deliverer")
 	case c.Fatal == nil:
-		return errors.New("Fatal is not set")
+		return errors.New("no Fatal")
 	case c.Name == "" || len(c.Name) > maxNameBytes || labelOf(c.Name) != c.Name:
 		return fmt.Errorf("node name %q: 1 to %d letters, digits and hyphens", c.Name, maxNameBytes)
 	case !slices.Contains([]int{0, 1, 3, 5}, c.BootstrapExpect):

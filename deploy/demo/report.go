@@ -14,7 +14,8 @@ func (v *Verdict) write(out io.Writer) error {
 	fmt.Fprintf(&b, "  delivered  %7d\n", v.Delivered)
 	fmt.Fprintf(&b, "  lost       %7d\n", v.Lost)
 	fmt.Fprintf(&b, "  early      %7d\n", v.Early)
-	fmt.Fprintf(&b, "  repeats    %7d   each with the webhook-id of its first, so that a receiver can drop it\n", v.Repeats)
+	fmt.Fprintf(&b, "  repeats    %7d   each with the webhook-id of its first, so that a receiver can drop it\n",
+		v.Repeats)
 	if v.Altered > 0 {
 		fmt.Fprintf(&b, "  ALTERED    %7d   repeated under another webhook-id\n", v.Altered)
 	}

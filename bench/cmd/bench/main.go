@@ -78,8 +78,8 @@ Peers that this machine does not have are named and left out: make bench-peers i
 	f.DurationVar(&o.limit, "limit", 20*time.Minute, "how long one workload may take with one service: past it, it failed")
 	f.BoolVar(&o.quick, "quick", false, "one round with small sizes, to see that everything works")
 	f.BoolVar(&o.keep, "keep", false, "keep the services' data and logs")
-	f.BoolVar(&o.flight, "flight", false, "have Belfry's nodes record execution traces, and keep them beside the logs (with\n"+
-		"--keep) if a schedule of the workload of tails took long. The traces cost processor time")
+	f.BoolVar(&o.flight, "flight", false, "have Belfry's nodes record execution traces, and keep them beside the logs\n"+
+		"(with --keep) if a schedule of the workload of tails took long. The traces cost processor time")
 	f.BoolVar(&o.list, "list", false, "only list workloads and services")
 	sizeFlags(f, &o.sizes)
 	return cmd
