@@ -43,17 +43,24 @@ func (g *Group) lastMajority(term uint64) (stamp, bool) {
 	return g.contacts.majority(g.cfg.NodeID, g.Voters(), term)
 }
 
+// standsStill is the time after which a voter whose log has not grown gets a barrier. It is longer than most round
+// trips and writes: a barrier is one more entry to wait for.
+const standsStill = 20 * time.Millisecond
+
 // CatchUp waits until a voter's log is as long as this leader's. It hurries heartbeats meanwhile, and appends barriers
-// while the voter makes no progress: Raft sends the voter at most MaxAppend entries for each entry appended or commit
+// while the voter stands still: Raft sends the voter at most MaxAppend entries for each entry appended or commit
 // timeout, however many entries it lacks.
 func (g *Group) CatchUp(ctx context.Context, nodeID string) error {
 	g.metronome.rush()
 	defer g.metronome.relax()
-	before := ^uint64(0)
+	least, grown := ^uint64(0), time.Now()
 	for lag := g.lag(nodeID); lag > 0; lag = g.lag(nodeID) {
+		if lag < least {
+			least, grown = lag, time.Now()
+		}
 		ask := g.verifyLeader
-		if lag >= before {
-			ask = g.Barrier
+		if time.Since(grown) >= standsStill {
+			ask, least = g.Barrier, ^uint64(0)
 		}
 		if err := ask(ctx); err != nil {
 			return err
@@ -61,7 +68,6 @@ func (g *Group) CatchUp(ctx context.Context, nodeID string) error {
 		if !sleep(ctx, time.Millisecond) {
 			return fmt.Errorf("it is behind: %w", context.Cause(ctx))
 		}
-		before = lag
 	}
 	return nil
 }
