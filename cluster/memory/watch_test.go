@@ -129,7 +129,7 @@ func TestRun(t *testing.T) {
 		if len(changes) > 0 {
 			t.Errorf("told %d times more", len(changes))
 		}
-		want := `# HELP belfry_memory_held_bytes Memory in use, and what is free in it for tasks to come.
+		want := `# HELP belfry_memory_held_bytes Memory in use, and the part of it that is free for further tasks.
 # TYPE belfry_memory_held_bytes gauge
 belfry_memory_held_bytes 100
 `

@@ -60,7 +60,7 @@ func fillNeeds(t *table, p capacity.Plan) {
 	if p.Lost > 0 {
 		lost = fmt.Sprintf("%d LOST", p.Lost)
 	}
-	t.row("BUSIEST NODE\tUSUALLY\t%s\tOF\tUSED OF WHAT IS ALLOWED\tMOSTLY", lost)
+	t.row("BUSIEST NODE\tUSUALLY\t%s\tOF\tUSED OF ITS LIMIT\tMOSTLY", lost)
 	for _, n := range p.Needs {
 		after := quantity(n.Unit, n.Lost)
 		if p.Lost == 0 {
