@@ -28,7 +28,7 @@
 //
 // The shards:
 //
-//	replicas    the replicas that are placed here, and their answers to calls; opens those that the state adds
+//	replicas    the replicas placed here: their opening, and their answers to calls
 //	leaders     this node's beliefs about the leader of each shard
 //	router      id → slot → shard → leader, and repeated tries
 //	consume     due tasks, from all leaders to the consumers that wait here
