@@ -19,7 +19,7 @@ const (
 // OpenDisk opens the files of one shard's replica in cfg.Dir. It derives the log's folder and the metrics' label from
 // the shard's id.
 func OpenDisk(id uint32, cfg raftdisk.Config) (*raftdisk.Disk, error) {
-	cfg.LogDir, cfg.Registerer = filepath.Join(cfg.Dir, "log"), labelled(cfg.Registerer, id)
+	cfg.LogDir, cfg.Registerer = filepath.Join(cfg.Dir, "log"), Labelled(cfg.Registerer, id)
 	return raftdisk.Open(cfg)
 }
 

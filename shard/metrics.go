@@ -80,12 +80,12 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 		}, func() float64 { return float64(s.applier.restores.Load()) }),
 		stateCollector{s},
 	}
-	m.registerer = labelled(registerer, s.cfg.ID)
+	m.registerer = Labelled(registerer, s.cfg.ID)
 	return m
 }
 
-// labelled adds the shard's label to a registerer; nil stays nil.
-func labelled(registerer prometheus.Registerer, shard uint32) prometheus.Registerer {
+// Labelled adds the label "shard" of a Raft group to a registerer. The control group has 0. A nil registerer stays nil.
+func Labelled(registerer prometheus.Registerer, shard uint32) prometheus.Registerer {
 	if registerer == nil {
 		return nil
 	}

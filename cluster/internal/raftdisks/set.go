@@ -124,19 +124,11 @@ func (s *Set) open(group uint32) (*raftdisk.Disk, error) {
 		Journal: s.cfg.Journal, Fatal: s.cfg.Fatal,
 	}
 	if group == control.Number {
-		cfg.Logger, cfg.Registerer = s.cfg.Logger.With("group", "control"), labelled(s.cfg.Registerer, group)
+		cfg.Logger, cfg.Registerer = s.cfg.Logger.With("group", "control"), shard.Labelled(s.cfg.Registerer, group)
 		return control.OpenDisk(cfg)
 	}
 	cfg.Logger, cfg.Registerer = s.cfg.Logger.With("shard", group), s.cfg.Registerer
 	return shard.OpenDisk(group, cfg)
-}
-
-// labelled labels the metrics of one Raft group, to keep them apart from those of others.
-func labelled(r prometheus.Registerer, group uint32) prometheus.Registerer {
-	if r == nil {
-		return nil
-	}
-	return prometheus.WrapRegistererWith(prometheus.Labels{"shard": fmt.Sprint(group)}, r)
 }
 
 // Open returns the open disks by group.
