@@ -69,8 +69,8 @@ type viewer struct {
 	leaders  *leaders.Beliefs
 	health   *health.Nodes
 	comparer *compare.Comparer
-	offset   func(node string) (offset, bound time.Duration, known bool) // returns the lead of a node's clock
-	peer     func(node string) clusterpb.PeerClient                      // asks another node
+	offset   func(node string) time.Duration        // returns the lead of a node's clock; 0 if not known
+	peer     func(node string) clusterpb.PeerClient // asks another node
 	log      *slog.Logger
 
 	mapped atomic.Pointer[mapped] // nil: not computed yet
@@ -80,7 +80,10 @@ func (n *Node) newViewer() *viewer {
 	return &viewer{
 		self: n.ID(), cluster: n.ClusterID, control: n.control, replicas: n.replicas, leaders: n.leaders,
 		health: n.health, comparer: n.comparer, peer: n.peers.rpc, log: n.cfg.Logger,
-		offset: func(node string) (offset, bound time.Duration, known bool) { return n.clocks.Offset(node) },
+		offset: func(node string) time.Duration {
+			offset, _, _ := n.clocks.Offset(node)
+			return offset
+		},
 	}
 }
 
@@ -176,9 +179,7 @@ func (w *viewer) viewNode(node *clusterpb.Node, report *account) NodeView {
 	v.Alive = report != nil || w.health.Alive(node.Id)
 	v.DiskLow = report != nil && report.diskLow
 	v.MemoryFull = report != nil && report.memoryFull
-	if offset, _, known := w.offset(node.Id); known {
-		v.ClockOffset = offset
-	}
+	v.ClockOffset = w.offset(node.Id)
 	return v
 }
 

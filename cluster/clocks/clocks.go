@@ -161,7 +161,8 @@ var (
 	errSlow = errors.New("the answer took so long that the clock only seems to be apart")
 )
 
-// Offset returns by how much a node's clock is ahead of this node's, and how much that may be wrong; false: not known.
+// Offset returns the lead of a node's clock over this node's, and the largest error of the lead. Both are 0 if known is
+// false.
 func (c *Clocks) Offset(node string) (offset, bound time.Duration, known bool) {
 	if node == c.cfg.Self {
 		return 0, 0, true

@@ -157,7 +157,7 @@ func (p *Policies) Policy(namespace, queue string) *fsmpb.QueuePolicy {
 // node's entry for this start, because the state then has all decisions from before the registration, too. The replica
 // of the control group begins with a state as old as its last snapshot.
 func (p *Policies) Watch() (shard.Policed, <-chan struct{}) {
-	state, changed := p.cfg.Control.Group().Watch()
+	state, changed := p.cfg.Control.Watch()
 	return shard.Policed{
 		Queues: state.Queues, Version: state.QueuesVersion, Known: p.cfg.Control.IsCurrent(state),
 	}, changed
