@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 var errDisk = errors.New("input/output error")
@@ -88,6 +90,10 @@ func TestFirstFailedWriteIsTheLast(t *testing.T) {
 			b := &faultyBackend{InmemStore: raft.NewInmemStore(), before: func() error { return errDisk }}
 			rec := newRecorder()
 			log, stable := faultyStores(b, rec)
+			var err error
+			if log.metrics, err = newMetrics(prometheus.NewRegistry(), func() (int64, error) { return 0, nil }); err != nil {
+				t.Fatal(err)
+			}
 			if err := writesOf(log, stable)[name](); !errors.Is(err, errDisk) {
 				t.Fatalf("error %v", err)
 			}
@@ -99,7 +105,7 @@ func TestFirstFailedWriteIsTheLast(t *testing.T) {
 			if errs := rec.all(); len(errs) != 1 || !errors.Is(errs[0], errDisk) {
 				t.Errorf("fatal errors: %v", errs)
 			}
-			if log.bytes.Load() != 0 {
+			if testutil.ToFloat64(log.metrics.bytes) != 0 {
 				t.Error("bytes of a failed write were counted")
 			}
 		})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
@@ -29,8 +28,7 @@ type guardedLog struct {
 	stable  raft.StableStore // unguarded: writes to it happen inside a guarded write
 	guard   *guard
 	metrics *metrics
-	bytes   atomic.Uint64 // bytes appended since Open
-	began   bool          // keyBegan is set; changes only inside a guarded write
+	began   bool // keyBegan is set; changes only inside a guarded write
 }
 
 var (
@@ -68,9 +66,7 @@ func (l *guardedLog) StoreLogs(entries []*raft.Log) error {
 	if err != nil {
 		return err
 	}
-	n := entryBytes(entries)
-	l.bytes.Add(n)
-	done(n)
+	done(entries)
 	return nil
 }
 

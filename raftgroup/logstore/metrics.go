@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -72,15 +73,15 @@ func (m *metrics) unregister() {
 	}
 }
 
-// appending starts the measurement of an append. The function that it returns ends the measurement with the number of
-// bytes appended.
-func (m *metrics) appending() func(bytes uint64) {
+// appending starts the measurement of an append. The function that it returns ends the measurement with the entries
+// appended.
+func (m *metrics) appending() func(entries []*raft.Log) {
 	if m == nil {
-		return func(uint64) {}
+		return func([]*raft.Log) {}
 	}
 	start := time.Now()
-	return func(bytes uint64) {
+	return func(entries []*raft.Log) {
 		m.seconds.Observe(time.Since(start).Seconds())
-		m.bytes.Add(float64(bytes))
+		m.bytes.Add(float64(entryBytes(entries)))
 	}
 }

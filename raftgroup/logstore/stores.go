@@ -135,10 +135,6 @@ func (s *Stores) Stable() raft.StableStore { return s.votes }
 // Configuration returns the last configuration in the log at Open, and its index; 0: none.
 func (s *Stores) Configuration() (raft.Configuration, uint64) { return s.configuration, s.configured }
 
-// Bytes returns the bytes of entries appended since Open, with their approximate overhead on disk. It only rises. The
-// caller takes a snapshot when it has risen far enough.
-func (s *Stores) Bytes() uint64 { return s.log.bytes.Load() }
-
 // DiskBytes returns the bytes of all files directly in the folder and in its wal folder, segments allocated ahead
 // included. Snapshots lie in a folder of their own. Bolt files never shrink.
 func (s *Stores) DiskBytes() (int64, error) { return s.folder.size() }
