@@ -25,3 +25,10 @@ func TestContacts(t *testing.T) {
 		t.Error("alone")
 	}
 }
+
+// forget drops all contacts.
+func (c *contacts) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.peers)
+}

@@ -1,7 +1,7 @@
 // Package raftgroup runs this node's replica of one hashicorp/raft group. The shards and the control group use it. It
 // handles entries as bytes; their meaning belongs to the Machine.
 //
-//	         Propose, Commit, Verify, Transfer, AddNonvoter, Snapshot
+//	         Propose, Commit, Verify, Transfer, ChangeMembers, Snapshot
 //	                                 │
 //	┌─────────────── Group ──────────▼─────────────────────────────┐
 //	│ futures    one wait for every answer of Raft                 │
@@ -69,9 +69,19 @@
 //
 // # Membership
 //
-// Members returns the newest configuration. A change of it is one call that waits until the change is committed, and
-// may be repeated. Raft allows one change at a time. Raft does not report the index of a configuration (its Index is
-// always 0), so a change cannot be bound to the configuration that it was based on.
+//	Members         the newest configuration that this replica knows
+//	Membership      the same on a leader, with its term
+//	ChangeMembers   makes one change, and waits until it is committed
+//
+// Rules of a change:
+//
+//   - Raft does not report the index of a configuration (its Index is always 0). So a change is bound to the membership
+//     that its caller has seen: the term and all members. A request of a caller that has been replaced, or that arrives
+//     late, changes nothing.
+//   - A member without a vote becomes a voter only when it lacks at most MostLag entries. hashicorp/raft would let it
+//     vote at once, and the next entry might wait for the whole log to reach it.
+//   - A member is removed only while a majority of the voters that stay is in touch.
+//   - The leader does not remove itself: it gives its leadership away first.
 //
 // # Why not otherwise
 //

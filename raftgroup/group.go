@@ -37,6 +37,7 @@ type Group struct {
 	cancel  context.CancelFunc
 	workers sync.WaitGroup
 
+	changing  sync.Mutex  // held during a change of membership
 	opened    atomic.Bool // Raft runs
 	stopping  atomic.Bool // Raft is being shut down
 	fatalOnce sync.Once

@@ -73,10 +73,7 @@ func openThree(t *testing.T, through gates) *Group {
 // round trips. It needs one commit timeout after another if the leader only waits.
 func TestCatchUpOfManyEntries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		through := gates{}
-		for _, id := range []raft.ServerID{"a", "b", "c"} {
-			through[id] = make(chan struct{}, 1)
-		}
+		through := newGates("a", "b", "c")
 		g := openThree(t, through)
 		behind := g.Voters()[0]
 		if behind == g.cfg.NodeID {

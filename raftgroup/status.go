@@ -1,7 +1,6 @@
 package raftgroup
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -63,51 +62,14 @@ func (g *Group) Position() (term, taken uint64) { return g.raft.CurrentTerm(), g
 // LogBytes returns the bytes of log applied since the last snapshot.
 func (g *Group) LogBytes() int64 { return g.applier.logBytes.Load() }
 
-// Member is one server of a group.
-type Member struct {
-	NodeID string
-	Voter  bool
-}
-
-// Members returns the servers of the newest configuration that this replica knows, committed or not.
-func (g *Group) Members() []Member {
-	var members []Member
-	for _, s := range g.raft.GetConfiguration().Configuration().Servers {
-		members = append(members, Member{NodeID: string(s.ID), Voter: s.Suffrage == raft.Voter})
-	}
-	return members
-}
-
-// Voters returns the node ids of the group's voters.
-func (g *Group) Voters() []string {
-	var voters []string
-	for _, s := range g.raft.GetConfiguration().Configuration().Servers {
-		if s.Suffrage == raft.Voter {
-			voters = append(voters, string(s.ID))
-		}
-	}
-	return voters
-}
-
-// changeLimit is the time that Raft has to accept a change of membership.
-const changeLimit = 5 * time.Second
-
-// AddNonvoter adds a node that gets the log and does not vote, and waits until the change is committed. It works on the
-// leader only. Adding a present node changes nothing.
-func (g *Group) AddNonvoter(ctx context.Context, nodeID string) error {
-	return g.futures.await(ctx, func() raft.Future {
-		return g.raft.AddNonvoter(raft.ServerID(nodeID), raft.ServerAddress(nodeID), 0, changeLimit)
-	})
-}
-
-// Peer describes another voter in the view of a term's leader.
+// Peer describes another member in the view of a term's leader.
 type Peer struct {
-	Contact time.Time // when the leader sent the newest request that the voter answered in the term; zero: none
+	Contact time.Time // when the leader sent the newest request that the member answered in the term; zero: none
 	Lag     uint64    // entries that it lacks as far as known; without a contact all of the log
 	Lacked  uint64    // entries that it lacked at its answer; 0 without a contact
 }
 
-// Peer describes a voter by its answers in this term.
+// Peer describes a member by its answers in this term.
 func (g *Group) Peer(nodeID string, term uint64) Peer {
 	c, ok := g.contacts.of(nodeID, term)
 	if !ok {

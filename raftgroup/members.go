@@ -1,0 +1,148 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Member is one server of a group.
+type Member struct {
+	NodeID string
+	Voter  bool
+}
+
+// Membership is the newest configuration that a leader knows in its term.
+type Membership struct {
+	Term    uint64
+	Members []Member // sorted by node id
+}
+
+// Equal reports whether m and other are the same configuration in the same term.
+func (m Membership) Equal(other Membership) bool {
+	return m.Term == other.Term && slices.Equal(m.Members, other.Members)
+}
+
+// Members returns the servers of the newest configuration that this replica knows, committed or not.
+func (g *Group) Members() []Member {
+	var members []Member
+	for _, s := range g.raft.GetConfiguration().Configuration().Servers {
+		members = append(members, Member{NodeID: string(s.ID), Voter: s.Suffrage == raft.Voter})
+	}
+	return members
+}
+
+// Voters returns the node ids of the group's voters.
+func (g *Group) Voters() []string { return voters(g.Members()) }
+
+func voters(members []Member) []string {
+	var ids []string
+	for _, m := range members {
+		if m.Voter {
+			ids = append(ids, m.NodeID)
+		}
+	}
+	return ids
+}
+
+// Membership returns the configuration of the group that this leader leads. On another replica the error is
+// ErrNotLeader.
+func (g *Group) Membership() (Membership, error) {
+	m := Membership{Term: g.Term(), Members: g.Members()}
+	if !g.LeadsIn(m.Term) {
+		return Membership{}, ErrNotLeader
+	}
+	slices.SortFunc(m.Members, func(a, b Member) int { return strings.Compare(a.NodeID, b.NodeID) })
+	return m, nil
+}
+
+// ErrUnfit is the error of a change of membership that would endanger the group, or that was decided for another
+// configuration than the present one. Nothing has changed.
+var ErrUnfit = errors.New("the change of membership does not fit")
+
+// MostLag is the largest number of entries that a member may lack when it becomes a voter.
+const MostLag = 64
+
+// MemberChange is one change of a group's membership. One of the fields is set.
+type MemberChange struct {
+	AddNonvoter string // node that gets the log and does not vote
+	AddVoter    string // member without a vote that gets one
+	Remove      string // member, other than the leader
+}
+
+// ChangeMembers makes one change of the membership and waits until it is committed. The leader makes it only in the
+// configuration that the caller has seen: a request that arrives late, after another change, gets ErrUnfit.
+func (g *Group) ChangeMembers(ctx context.Context, seen Membership, change MemberChange) error {
+	g.changing.Lock()
+	defer g.changing.Unlock()
+	now, err := g.Membership()
+	if err != nil {
+		return err
+	}
+	if !now.Equal(seen) {
+		return fmt.Errorf("%w: it was decided for %v, and the group is %v", ErrUnfit, seen, now)
+	}
+	if err := g.fits(now, change); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnfit, err)
+	}
+	return g.futures.await(ctx, func() raft.Future { return g.changeMembers(change) })
+}
+
+// changeLimit is the time that Raft has to accept a change of membership.
+const changeLimit = 5 * time.Second
+
+func (g *Group) changeMembers(change MemberChange) raft.Future {
+	switch {
+	case change.AddNonvoter != "":
+		id := change.AddNonvoter
+		return g.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(id), 0, changeLimit)
+	case change.AddVoter != "":
+		id := change.AddVoter
+		return g.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(id), 0, changeLimit)
+	default:
+		return g.raft.RemoveServer(raft.ServerID(change.Remove), 0, changeLimit)
+	}
+}
+
+// fits returns an error if the group would be worse off after the change.
+func (g *Group) fits(now Membership, change MemberChange) error {
+	is := func(id string, voter bool) bool {
+		return slices.Contains(now.Members, Member{NodeID: id, Voter: voter})
+	}
+	switch {
+	case change.AddNonvoter != "":
+		if is(change.AddNonvoter, true) {
+			return fmt.Errorf("node %s votes", change.AddNonvoter)
+		}
+	case change.AddVoter != "":
+		if !is(change.AddVoter, false) {
+			return fmt.Errorf("node %s is no member without a vote", change.AddVoter)
+		}
+		if lag := g.Peer(change.AddVoter, now.Term).Lag; lag > MostLag {
+			return fmt.Errorf("node %s lacks %d entries", change.AddVoter, lag)
+		}
+	case change.Remove == g.cfg.NodeID:
+		return errors.New("the leader does not remove itself")
+	case change.Remove != "":
+		return g.remains(now, change.Remove)
+	default:
+		return errors.New("it is empty")
+	}
+	return nil
+}
+
+// remains returns an error unless a majority of the voters without the removed node has been in touch within the
+// lease.
+func (g *Group) remains(now Membership, removed string) error {
+	rest := slices.DeleteFunc(voters(now.Members), func(id string) bool { return id == removed })
+	at, ok := g.contacts.majority(g.cfg.NodeID, rest, now.Term)
+	if !ok || time.Since(at.at) > g.cfg.Timing.Lease {
+		return fmt.Errorf("without node %s no majority is in touch", removed)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package raftgroup
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// seen returns the leader's membership.
+func seen(t *testing.T, g *Group) Membership {
+	t.Helper()
+	m, err := g.Membership()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func newGates(ids ...raft.ServerID) gates {
+	through := gates{}
+	for _, id := range ids {
+		through[id] = make(chan struct{}, 1)
+	}
+	return through
+}
+
+// openThreeInTouch opens a group of three replicas, and returns its leader once all have answered it.
+func openThreeInTouch(t *testing.T) *Group {
+	t.Helper()
+	g := openThree(t, newGates("a", "b", "c"))
+	<-time.After(g.cfg.Timing.Lease)
+	return g
+}
+
+// other returns a voter besides the leader.
+func other(g *Group) string {
+	for _, id := range g.Voters() {
+		if id != g.cfg.NodeID {
+			return id
+		}
+	}
+	return ""
+}
+
+// TestChangeOfMembersIsBoundToThoseSeen checks that a change that was decided for an earlier membership, or an earlier
+// term, changes nothing.
+func TestChangeOfMembersIsBoundToThoseSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openThreeInTouch(t)
+		before := seen(t, g)
+		gone := other(g)
+		if err := g.ChangeMembers(t.Context(), before, MemberChange{Remove: gone}); err != nil {
+			t.Fatal(err)
+		}
+		after := seen(t, g)
+		if len(after.Members) != 2 || after.Equal(before) {
+			t.Fatalf("after the removal of %s: %v", gone, after)
+		}
+		late := MemberChange{AddNonvoter: gone}
+		if err := g.ChangeMembers(t.Context(), before, late); !errors.Is(err, ErrUnfit) {
+			t.Errorf("decided for %v: %v", before, err)
+		}
+		old := after
+		old.Term--
+		if err := g.ChangeMembers(t.Context(), old, late); !errors.Is(err, ErrUnfit) {
+			t.Errorf("decided in an earlier term: %v", err)
+		}
+		if now := seen(t, g); !now.Equal(after) {
+			t.Errorf("%v became %v", after, now)
+		}
+	})
+}
+
+// TestUnfitChangesOfMembers checks the changes that a leader refuses whatever its caller has seen.
+func TestUnfitChangesOfMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openThreeInTouch(t)
+		for name, change := range map[string]MemberChange{
+			"empty":            {},
+			"of itself":        {Remove: g.cfg.NodeID},
+			"voter's vote":     {AddVoter: other(g)},
+			"voter's demotion": {AddNonvoter: other(g)},
+			"stranger's vote":  {AddVoter: "stranger"},
+		} {
+			if err := g.ChangeMembers(t.Context(), seen(t, g), change); !errors.Is(err, ErrUnfit) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
+}
+
+// TestNoVoteBeforeTheLog checks that a member without the log does not become a voter.
+func TestNoVoteBeforeTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openThreeInTouch(t)
+		if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{AddNonvoter: "d"}); err != nil {
+			t.Fatal(err)
+		}
+		for range MostLag {
+			if _, err := g.Propose(t.Context(), []byte("line")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{AddVoter: "d"}); !errors.Is(err, ErrUnfit) {
+			t.Errorf("a member that does not exist votes: %v", err)
+		}
+	})
+}
+
+// TestNoRemovalWithoutMajority checks that a voter is not removed while the voters that stay have no majority in touch.
+func TestNoRemovalWithoutMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openThreeInTouch(t)
+		gone := other(g)
+		g.contacts.forget()
+		if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{Remove: gone}); !errors.Is(err, ErrUnfit) {
+			t.Errorf("removed while no voter was in touch: %v", err)
+		}
+		<-time.After(g.cfg.Timing.Lease)
+		if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{Remove: gone}); err != nil {
+			t.Errorf("with all in touch: %v", err)
+		}
+	})
+}
