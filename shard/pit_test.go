@@ -347,7 +347,11 @@ func TestIdleGroupSnapshots(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
 		defer c.close()
 		n := c.leader()
-		if err := n.group.AddNonvoter(t.Context(), "n9"); err != nil {
+		seen, err := n.group.Membership()
+		if err == nil {
+			err = n.group.ChangeMembers(t.Context(), seen, raftgroup.MemberChange{AddNonvoter: "n9"})
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		if err := n.takeSnapshot(t.Context()); err != nil {
