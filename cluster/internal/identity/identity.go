@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 )
@@ -48,14 +47,19 @@ var ErrPromised = errors.New("this data folder is promised to another cluster")
 
 // record is the content of the file.
 type record struct {
-	Version   int       `json:"version"`
-	NodeID    string    `json:"node_id"`
-	Boot      uint64    `json:"boot"`
-	Promise   *Promise  `json:"promise,omitempty"`    // never changed once given
-	ClusterID string    `json:"cluster_id,omitempty"` // never changed once set
-	Groups    []uint32  `json:"groups,omitempty"`     // sorted; the groups that have lived in this folder
-	Location  *location `json:"location,omitempty"`   // where this file was written
-	Copied    bool      `json:"copied,omitempty"`     // the folder was found elsewhere and is not confirmed yet
+	Version   int      `json:"version"`
+	NodeID    string   `json:"node_id"`
+	Boot      uint64   `json:"boot"`
+	Promise   *Promise `json:"promise,omitempty"`    // never changed once given
+	ClusterID string   `json:"cluster_id,omitempty"` // never changed once set
+	Groups    []uint32 `json:"groups,omitempty"`     // sorted; the groups that live in this folder
+	Removing  []uint32 `json:"removing,omitempty"`   // groups whose files are being deleted
+	// Left holds the groups that have left the folder, with Joined of the last replica here.
+	Left map[uint32]uint64 `json:"left,omitempty"`
+	// Joined is the revision of a shard's record at which the node got its replica; absent: at the first placement.
+	Joined   map[uint32]uint64 `json:"joined,omitempty"`
+	Location *location         `json:"location,omitempty"` // where this file was written
+	Copied   bool              `json:"copied,omitempty"`   // the folder was found elsewhere and is not confirmed yet
 }
 
 // Identity is an opened data folder. Its methods are safe for concurrent use.
@@ -221,48 +225,6 @@ func (id *Identity) Confirm() error {
 		return nil
 	}
 	return id.change(func(r *record) { r.Copied = false })
-}
-
-// Opened reports whether the group has lived in this folder before.
-func (id *Identity) Opened(group uint32) bool {
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	return slices.Contains(id.now.Groups, group)
-}
-
-// Held returns the groups in the folder's record and those that have a folder here, sorted.
-func (id *Identity) Held() []uint32 {
-	held := id.Groups()
-	found, err := os.ReadDir(filepath.Join(id.dir, groupsName))
-	if err != nil {
-		return held // no group has a folder yet; an unreadable folder is noticed group by group
-	}
-	for _, f := range found {
-		number, err := strconv.ParseUint(f.Name(), 10, 32)
-		if err == nil && f.IsDir() && !slices.Contains(held, uint32(number)) {
-			held = append(held, uint32(number))
-		}
-	}
-	slices.Sort(held)
-	return held
-}
-
-// RecordOpened records, durably, that the group lives in this folder from now on.
-func (id *Identity) RecordOpened(group uint32) error {
-	id.mu.Lock()
-	defer id.mu.Unlock()
-	if slices.Contains(id.now.Groups, group) {
-		return nil
-	}
-	return id.change(func(r *record) {
-		r.Groups = append(slices.Clone(r.Groups), group)
-		slices.Sort(r.Groups)
-	})
-}
-
-// GroupDir returns the path of the group's files. It does not create the folder.
-func (id *Identity) GroupDir(group uint32) string {
-	return filepath.Join(id.dir, groupsName, fmt.Sprintf("%04d", group))
 }
 
 // JournalDir returns the path of the journal that all groups share. It does not create the folder.

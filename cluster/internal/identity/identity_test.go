@@ -33,7 +33,7 @@ func TestIdentityOutlivesRestarts(t *testing.T) {
 	}
 	promise := Promise{ClusterID: NewID(), Nodes: []string{first.NodeID()}}
 	for _, err := range []error{
-		first.Give(promise), first.Enter(promise.ClusterID), first.RecordOpened(3), first.RecordOpened(0), first.Close(),
+		first.Give(promise), first.Enter(promise.ClusterID), first.RecordOpened(3, 0), first.RecordOpened(0, 0), first.Close(),
 	} {
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +162,7 @@ func TestFailedWriteChangesNothing(t *testing.T) {
 	if err := id.Enter(NewID()); err == nil || id.ClusterID() != "" {
 		t.Errorf("entered %q: %v", id.ClusterID(), err)
 	}
-	if err := id.RecordOpened(1); err == nil || id.Opened(1) {
+	if err := id.RecordOpened(1, 0); err == nil || id.Opened(1) {
 		t.Errorf("opened: %v", err)
 	}
 }

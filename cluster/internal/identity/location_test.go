@@ -31,7 +31,7 @@ func TestCopiedFolder(t *testing.T) {
 	}
 	closeIdentity(t, start(first, false))
 	id := start(first, false)
-	if err := id.RecordOpened(1); err != nil {
+	if err := id.RecordOpened(1, 0); err != nil {
 		t.Fatal(err)
 	}
 	closeIdentity(t, id)

@@ -154,6 +154,19 @@ func (s *Set) Close(group uint32) error {
 	return d.Close()
 }
 
+// Drop closes the disk of a group that leaves the node, and forgets that it could not be opened.
+func (s *Set) Drop(group uint32) error {
+	s.mu.Lock()
+	d := s.disks[group]
+	delete(s.disks, group)
+	delete(s.unread, group)
+	s.mu.Unlock()
+	if d == nil {
+		return nil
+	}
+	return d.Close()
+}
+
 // CloseAll closes the disks that no group has taken over. A group closes its own disk, and a second close is harmless.
 func (s *Set) CloseAll() error {
 	var errs []error

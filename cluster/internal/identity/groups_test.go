@@ -1,0 +1,93 @@
+package identity
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// withGroup returns a folder in which a replica lives that joined at a revision.
+func withGroup(t *testing.T, dir string, group uint32, joined uint64) *Identity {
+	t.Helper()
+	id := reopen(t, dir)
+	if err := os.MkdirAll(filepath.Join(id.GroupDir(group), "log"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := id.RecordOpened(group, joined); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func isGone(t *testing.T, id *Identity, group uint32) {
+	t.Helper()
+	if _, err := os.Stat(id.GroupDir(group)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the files of group %d are still there: %v", group, err)
+	}
+	if id.Opened(group) || id.Joined(group) != 0 {
+		t.Errorf("group %d is still on record", group)
+	}
+}
+
+func TestRemovedGroupMayComeBack(t *testing.T) {
+	dir := t.TempDir()
+	id := withGroup(t, dir, 3, 7)
+	if id.Joined(3) != 7 {
+		t.Errorf("joined at %d", id.Joined(3))
+	}
+	var forgotten []uint32
+	if err := id.Remove(3, func(group uint32) error { forgotten = append(forgotten, group); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if isGone(t, id, 3); len(forgotten) != 1 || id.Left()[3] != 7 {
+		t.Errorf("forgotten %v, left %v", forgotten, id.Left())
+	}
+	closeIdentity(t, id)
+	id = withGroup(t, dir, 3, 9)
+	if !id.Opened(3) || id.Joined(3) != 9 || id.Left()[3] != 7 {
+		t.Errorf("back with %d after %v", id.Joined(3), id.Left())
+	}
+}
+
+// TestInterruptedRemovalIsFinished checks that a removal that fails after any step is finished by the next process, and
+// that the group counts as held until the removal was decided.
+func TestInterruptedRemovalIsFinished(t *testing.T) {
+	stop := errors.New("the disk fails here")
+	for name, spoil := range map[string]func(id *Identity) func(uint32) error{
+		"undecided": func(id *Identity) func(uint32) error {
+			id.step = func(string) error { return stop }
+			return func(uint32) error { return nil }
+		},
+		"not forgotten": func(*Identity) func(uint32) error { return func(uint32) error { return stop } },
+		"not on record": func(id *Identity) func(uint32) error {
+			return func(uint32) error {
+				id.step = func(string) error { return stop }
+				return nil
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			id := withGroup(t, dir, 3, 7)
+			if err := id.Remove(3, spoil(id)); !errors.Is(err, stop) {
+				t.Fatal(err)
+			}
+			closeIdentity(t, id)
+			id = reopen(t, dir)
+			forgotten := 0
+			if err := id.ResumeRemovals(func(uint32) error { forgotten++; return nil }); err != nil {
+				t.Fatal(err)
+			}
+			if name == "undecided" {
+				if !id.Opened(3) || forgotten != 0 {
+					t.Error("the group is gone without a decision")
+				}
+				return
+			}
+			if isGone(t, id, 3); forgotten != 1 || id.Left()[3] != 7 {
+				t.Errorf("forgotten %d times, left %v", forgotten, id.Left())
+			}
+		})
+	}
+}
