@@ -76,7 +76,7 @@ func used(t *testing.T, kind logstore.Kind) (dir string, last shard.Status) {
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := id.RecordOpened(1); err != nil {
+	if err := id.RecordOpened(1, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Folder(t.Context(), dir, t.TempDir()); err == nil || !strings.Contains(err.Error(), "use") {

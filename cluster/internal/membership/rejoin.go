@@ -54,13 +54,15 @@ func (m *Member) checkConfig() witness.CheckConfig {
 	cfg := witness.CheckConfig{
 		Node: self, Run: m.cfg.Run, Copied: m.cfg.Identity.Copied(), Replicas: make(map[uint32]witness.Replica),
 		Unread: make(map[uint32]bool), Ask: m.askWitness, AskAddr: m.cfg.Witness, Name: m.cfg.Directory.Name,
-		Logger: m.cfg.Logger,
+		Left: m.cfg.Identity.Left(), Logger: m.cfg.Logger,
 	}
 	if own, known := m.cfg.Book.Node(self); known {
 		cfg.Addrs = []string{own.Registered}
 	}
 	for group, d := range m.cfg.Disks.Open() {
-		cfg.Replicas[group] = witness.Replica{Term: d.Term(), Last: d.Last(), Holds: d.Holds, Voters: m.voters(group, d)}
+		cfg.Replicas[group] = witness.Replica{
+			Term: d.Term(), Last: d.Last(), Holds: d.Holds, Joined: m.cfg.Identity.Joined(group), Voters: m.voters(group, d),
+		}
 	}
 	for group := range m.cfg.Disks.Unread() {
 		cfg.Unread[group] = true

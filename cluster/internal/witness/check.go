@@ -28,6 +28,7 @@ type CheckConfig struct {
 	Copied   bool               // its folder counts as copied: every other voter has to answer
 	Replicas map[uint32]Replica // by group
 	Unread   map[uint32]bool    // groups whose replica cannot be read, and so will not run
+	Left     map[uint32]uint64  // groups that have left the folder, with the revision of the last replica here
 
 	// Ask asks a node at any of its known addresses. AskAddr asks the process at an address that claims to be this very
 	// node.

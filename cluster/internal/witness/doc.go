@@ -44,6 +44,23 @@
 // A node's own applied entries are committed and never cut, so the term and the index of the own entry are each
 // compared by themselves. A node's last index in a term would not do, since the tail may be cut.
 //
+// # Replicas that move
+//
+// A node may lose its replica of a group and get another one later, which begins empty. Each replica has a number: the
+// revision of the shard's record at which it joined (0 for the first placement).
+//
+//	a position   has the number that the observer knew when it began to observe the replica
+//	a node       knows the numbers of its replicas, and of the last replica of each group that has left its folder
+//
+// So:
+//
+//   - A position of an earlier replica than the node's is no evidence against the node. A position of a later one is:
+//     the folder is older than that replica.
+//   - An observer drops the position of a replica that was removed (Place). One that does not know of the removal yet
+//     reports the old number.
+//   - A copy of a folder from before the node got a replica lacks the control group's entry that placed the replica, so
+//     the positions of the control group give it away.
+//
 // # Why not otherwise
 //
 // Not with a sync for each acknowledgement: the file is replaced at most five times a second. So evidence of the last

@@ -115,7 +115,9 @@ func (t *Table) snapshot() *clusterpb.SeenNodes {
 		at := r.at
 		r.mu.Unlock()
 		n := of(k.node)
-		n.Positions = append(n.Positions, at.proto(k.group))
+		position := at.proto(k.group)
+		position.Joined = r.joined
+		n.Positions = append(n.Positions, position)
 	}
 	t.mu.Lock()
 	for id, run := range t.runs {

@@ -12,6 +12,7 @@ type Replica struct {
 	Last uint64 // index of the last entry of its log, or of its snapshot
 	// Holds reports whether the replica's log has the entry of that index and term, or a snapshot stands for it.
 	Holds  func(index, term uint64) bool
+	Joined uint64   // revision at which the node got the replica
 	Voters []string // node ids, by the newest configuration in its log or snapshot; empty: it knows none
 }
 
@@ -50,8 +51,16 @@ const (
 func judge(cfg CheckConfig, reply *clusterpb.WitnessReply) *Refusal {
 	for _, p := range reply.Seen.GetPositions() {
 		seen, own := Position{p.Term, p.Index, p.EntryTerm}, cfg.Replicas[p.Group]
-		if cfg.Unread[p.Group] || !own.lacks(seen) {
+		left, hasLeft := cfg.Left[p.Group]
+		switch {
+		case cfg.Unread[p.Group]:
 			continue // a replica that could not be read does not run
+		case hasLeft && p.Joined <= left:
+			continue // the replica was removed
+		case p.Joined < own.Joined:
+			continue // of an earlier replica, which was removed
+		case p.Joined == own.Joined && !own.lacks(seen):
+			continue
 		}
 		return &Refusal{
 			Reason: fmt.Sprintf("the data folder of node %s ends at %v of %s, and node %s has seen this node acknowledge %v",

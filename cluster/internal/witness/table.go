@@ -41,6 +41,7 @@ type Table struct {
 
 	mu   sync.Mutex
 	runs map[string]Run                         // newest run that each node claimed
+	born map[key]uint64                         // revisions at which replicas joined, by Place; nil: not known yet
 	own  map[uint32]func() (term, index uint64) // positions of replicas that run here
 	kept map[uint32]Position                    // positions of replicas here, as far as the file may say
 
@@ -58,6 +59,8 @@ type key struct {
 // row is the newest position of one node in one group. Answers of one node in one group come one after the other, so
 // its mutex is hardly ever contended.
 type row struct {
+	joined uint64 // revision at which the node got the replica, as far as known when the row was made
+
 	mu sync.Mutex
 	at Position
 }
@@ -97,7 +100,7 @@ func (t *Table) fill(nodes *clusterpb.SeenNodes) {
 			if n.Node == t.cfg.Node {
 				t.kept[p.Group] = at
 			} else {
-				rows[key{n.Node, p.Group}] = &row{at: at}
+				rows[key{n.Node, p.Group}] = &row{at: at, joined: p.Joined}
 			}
 		}
 	}
@@ -137,9 +140,37 @@ func (t *Table) addRow(k key) *row {
 		return nil
 	}
 	more := maps.Clone(rows)
-	more[k] = &row{}
+	more[k] = &row{joined: t.born[k]}
 	t.rows.Store(&more)
 	return more[k]
+}
+
+// Place hands the table the replicas that the cluster has, with the revisions at which they joined: for each group, by
+// node. The table drops the rows of replicas that were removed since, and begins new rows for replicas that were
+// removed and added again. It keeps all rows of groups that are not given.
+func (t *Table) Place(joined map[uint32]map[string]uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.born = make(map[key]uint64)
+	for group, nodes := range joined {
+		for node, revision := range nodes {
+			t.born[key{node, group}] = revision
+		}
+	}
+	next := maps.Clone(*t.rows.Load())
+	for k, r := range next {
+		if joined[k.group] == nil {
+			continue
+		}
+		switch revision, placed := joined[k.group][k.node]; {
+		case !placed:
+			delete(next, k)
+		case revision > r.joined:
+			next[k] = &row{joined: revision}
+		}
+	}
+	t.rows.Store(&next)
+	t.changed.Store(true)
 }
 
 const maxGroups = 64 // of one node, on average
@@ -199,6 +230,15 @@ func (t *Table) Follow(group uint32, at func() (term, index uint64)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.own[group] = at
+}
+
+// Drop forgets a replica that is leaving this node, durably.
+func (t *Table) Drop(group uint32) error {
+	t.mu.Lock()
+	delete(t.own, group)
+	delete(t.kept, group)
+	t.mu.Unlock()
+	return t.flush()
 }
 
 // keep writes the table while it changes.
