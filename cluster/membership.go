@@ -15,7 +15,9 @@ func (n *Node) follow(ctx context.Context) {
 	if !n.member.Enter(ctx) {
 		return
 	}
-	for _, run := range []func(context.Context){n.member.Announce, n.registrar.Run, n.directory.Run, n.keepTime} {
+	for _, run := range []func(context.Context){
+		n.member.Announce, n.registrar.Run, n.directory.Run, n.keepTime, n.keepPlaced,
+	} {
 		n.workers.Go(func() { run(ctx) })
 	}
 	n.replicas.Follow(ctx)
@@ -53,6 +55,7 @@ func (n *Node) newMember() *membership.Member {
 		Directory: n.directory, Admission: n.admission, Registrar: n.registrar, Control: n.control,
 		Peer: n.peers.rpc, Witness: n.peers.witness, Run: n.runHere, Expect: n.cfg.BootstrapExpect,
 		Plan:      control.Plan{Shards: n.cfg.Shards, Replication: n.cfg.Replication},
+		Shards:    moves{n.router, n.viewer, n.health},
 		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Logger: n.cfg.Logger, Fatal: n.cfg.Fatal,
 	})
 }

@@ -135,6 +135,9 @@ func (n *Node) openFolder() error {
 	}); err != nil {
 		return err
 	}
+	if err := n.identity.ResumeRemovals(n.records.Drop); err != nil {
+		return err
+	}
 	if n.journal, err = journal.Open(journal.Config{
 		Dir: n.identity.JournalDir(), Root: n.cfg.DataDir, Fatal: n.cfg.Fatal, Registerer: n.cfg.Registerer,
 	}); err != nil {

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/raftgroup/raftlog"
 	"github.com/belfryhq/belfry/shard"
@@ -21,7 +23,7 @@ func (n *Node) newReplicas() *replicas.Set {
 		Open: func(state *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error) {
 			return n.openReplica(state, placed, snapshots)
 		},
-		Opened: n.replicaOpened,
+		Opened: n.replicaOpened, IsCurrent: n.control.IsCurrent, Held: n.heldShards, Left: n.leaveShard,
 	})
 }
 
@@ -29,7 +31,12 @@ func (n *Node) newReplicas() *replicas.Set {
 func (n *Node) openReplica(
 	state *clusterpb.ControlState, placed *clusterpb.Shard, snapshots *semaphore.Weighted,
 ) (*shard.Shard, error) {
-	id := placed.Id
+	id, joined := placed.Id, placed.Joined[n.ID()]
+	if n.identity.Opened(id) && joined > n.identity.Joined(id) { // the folder is of a replica that was removed
+		if err := n.leaveShard(id); err != nil {
+			return nil, err
+		}
+	}
 	disk, err := n.disks.Get(id)
 	if err != nil {
 		return nil, err
@@ -45,7 +52,7 @@ func (n *Node) openReplica(
 	opened, err := shard.Open(shard.Config{
 		ID: id, NodeID: n.ID(), FirstSlot: state.Slots[at].First, EndSlot: state.Slots[at].End,
 		Storage: disk, Existing: n.identity.Opened(id), Applied: n.records.Kept(id).Index,
-		Replicas: voters(placed), Preferred: placed.Preferred, Transport: transport, Deliver: n.cfg.Deliver,
+		Replicas: founders(placed), Preferred: placed.Preferred, Transport: transport, Deliver: n.cfg.Deliver,
 		Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees, Arrived: n.consumers.Arrived, MayLead: n.health.MayLead,
 		Policies: n.policies, Limits: n.router,
 		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: policyOf(n.cfg, n.ID(), state),
@@ -60,9 +67,22 @@ func (n *Node) openReplica(
 }
 
 // replicaOpened makes the node's own record of a replica follow it, and records its group in the data folder.
-func (n *Node) replicaOpened(s *shard.Shard) error {
+func (n *Node) replicaOpened(s *shard.Shard, placed *clusterpb.Shard) error {
 	n.records.Follow(s.ID(), s.Position)
-	return n.identity.RecordOpened(s.ID())
+	return n.identity.RecordOpened(s.ID(), placed.Joined[n.ID()])
+}
+
+// heldShards returns the shards that have files in the data folder.
+func (n *Node) heldShards() []uint32 {
+	return slices.DeleteFunc(n.identity.Held(), func(group uint32) bool { return group == control.Number })
+}
+
+// leaveShard deletes the files of a replica that has moved away.
+func (n *Node) leaveShard(id uint32) error {
+	if err := n.disks.Drop(id); err != nil {
+		return err
+	}
+	return n.identity.Remove(id, n.records.Drop)
 }
 
 // policyOf returns the policy of the replicas on a node. The bytes for tombstones on this node are shared among the
@@ -80,7 +100,12 @@ func policyOf(cfg Config, node string, state *clusterpb.ControlState) shard.Poli
 	return policy
 }
 
-func voters(s *clusterpb.Shard) []shard.Replica {
+// founders returns the voters with which a shard's group begins: the replicas that it was first placed on. A replica
+// that is opened for the first time after a change of them waits for the shard's leader.
+func founders(s *clusterpb.Shard) []shard.Replica {
+	if s.Revision > 0 {
+		return nil
+	}
 	var all []shard.Replica
 	for _, id := range s.Replicas {
 		all = append(all, shard.Replica{NodeID: id})
@@ -93,4 +118,34 @@ func (n *Node) onLeader(c shard.Change) {
 	if n.leaders.Note(c.Shard, c.Term, c.Leader) && c.Leader == n.ID() {
 		n.gossip.Announce(&clusterpb.LeaderHint{Shard: c.Shard, Term: c.Term, Leader: c.Leader})
 	}
+}
+
+// keepPlaced tells the node's record of other nodes which replicas the cluster has, until ctx ends.
+func (n *Node) keepPlaced(ctx context.Context) {
+	for {
+		state, changed := n.control.Watch()
+		if n.control.IsCurrent(state) {
+			n.records.Place(placedIn(state))
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// placedIn returns the nodes that hold a replica of each shard, with the revisions at which they joined.
+func placedIn(state *clusterpb.ControlState) map[uint32]map[string]uint64 {
+	placed := make(map[uint32]map[string]uint64)
+	for _, s := range state.Shards {
+		if len(s.Replicas) == 0 {
+			continue
+		}
+		placed[s.Id] = make(map[string]uint64)
+		for _, node := range s.Replicas {
+			placed[s.Id][node] = s.Joined[node]
+		}
+	}
+	return placed
 }

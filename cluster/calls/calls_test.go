@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -48,6 +49,16 @@ func (l local) Queues(_ context.Context, id uint32, ask *clusterpb.QueuesCall) (
 func (l local) Lend(_ context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error) {
 	sum := uint64(owner) + uint64(ask.Shard) + ask.Term + ask.Round + uint64(ask.InFlight+ask.Unused)
 	return shard.Loan{Permits: ask.Want, Life: time.Duration(sum) * time.Microsecond, RetryAfter: time.Millisecond}, l.err
+}
+
+// Members returns a member named after the change.
+func (l local) Members(_ context.Context, id uint32, ask *clusterpb.MembersCall) (*clusterpb.Membership, error) {
+	if l.err != nil {
+		return nil, l.err
+	}
+	return &clusterpb.Membership{
+		Term: uint64(id), Members: []*clusterpb.Member{{Node: ask.GetAddVoter(), Lag: ask.Seen.GetTerm()}},
+	}, nil
 }
 
 func (l local) ChangeQueue(_ context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
@@ -112,6 +123,12 @@ func TestCallsArriveWhole(t *testing.T) {
 		loan != want {
 		t.Errorf("Lend: %v, %v, want %v", loan, err, want)
 	}
+	members, err := r.Members(ctx, 3, &clusterpb.MembersCall{
+		Seen: &clusterpb.Membership{Term: 5}, Change: &clusterpb.MembersCall_AddVoter{AddVoter: "d"},
+	})
+	if err != nil || members.Term != 3 || members.Members[0].Node != "d" || members.Members[0].Lag != 5 {
+		t.Errorf("Members: %v, %v", members, err)
+	}
 	changed, err := r.ChangeQueue(ctx, deletion("q"))
 	if err != nil || !changed.Existed || changed.Version != 9 {
 		t.Errorf("ChangeQueue: %v, %v", changed, err)
@@ -124,10 +141,11 @@ func each(ctx context.Context, n Node) map[string]error {
 	_, list := n.List(ctx, 3, &fsmpb.ListQuery{}, false)
 	_, queues := n.Queues(ctx, 3, &clusterpb.QueuesCall{})
 	_, lend := n.Lend(ctx, 3, shard.Borrow{})
+	_, members := n.Members(ctx, 3, &clusterpb.MembersCall{})
 	_, change := n.ChangeQueue(ctx, deletion("x"))
 	return map[string]error{
 		"Do": n.Do(ctx, 3, []*fsmpb.Command{{Id: "x"}})[0].Err, "Get": get, "List": list, "Queues": queues, "Lend": lend,
-		"ChangeQueue": change,
+		"Members": members, "ChangeQueue": change,
 	}
 }
 
@@ -135,6 +153,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 	for name, c := range map[string]struct{ made, want error }{
 		"not proposed": {fmt.Errorf("x: %w", task.ErrNotProposed), task.ErrNotProposed},
 		"unknown":      {task.ErrUnknown, task.ErrUnknown},
+		"unfit":        {fmt.Errorf("x: %w", raftgroup.ErrUnfit), raftgroup.ErrUnfit},
 		"overloaded":   {task.ErrOverloaded, task.ErrOverloaded},
 		"no room":      {task.ErrNoRoom, task.ErrNoRoom},
 		"no memory":    {fmt.Errorf("x: %w", &task.MemoryError{Node: "n1", Limit: "1GiB"}), task.ErrNoMemory},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup"
 )
 
 // encodeError encodes an error for another node. An error that the encoding cannot name becomes unknown, the safest
@@ -30,6 +31,8 @@ func encodeError(err error) *clusterpb.CallError {
 		e.Kind, e.Node, e.Limit = clusterpb.ErrorKind_ERROR_KIND_NO_MEMORY, memory.Node, memory.Limit
 	case errors.As(err, &full):
 		e.Kind, e.Limit = clusterpb.ErrorKind_ERROR_KIND_QUEUES_FULL, full.Limit
+	case errors.Is(err, raftgroup.ErrUnfit):
+		e.Kind = clusterpb.ErrorKind_ERROR_KIND_UNFIT
 	case errors.Is(err, task.ErrNotProposed):
 		e.Kind = clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED
 	case errors.As(err, &field):
@@ -58,6 +61,8 @@ func decodeError(e *clusterpb.CallError, shard uint32, node string) error {
 		kind = task.ErrNoRoom
 	case clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED:
 		kind = task.ErrNotProposed
+	case clusterpb.ErrorKind_ERROR_KIND_UNFIT:
+		kind = raftgroup.ErrUnfit
 	}
 	return remoteError{kind: kind, node: node, detail: e.Detail}
 }

@@ -26,6 +26,9 @@ type Shards interface {
 	// Lend asks the shard that owns a limited queue for permits. It may be repeated: each time the borrower states the
 	// permits that it holds, and so the owner forgets a loan that did not arrive.
 	Lend(ctx context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error)
+	// Members makes a change of the shard's membership, if one is set, and returns the membership after it. The error
+	// wraps raftgroup.ErrUnfit if the change does not fit.
+	Members(ctx context.Context, shard uint32, ask *clusterpb.MembersCall) (*clusterpb.Membership, error)
 }
 
 // Node answers the calls of another node.
@@ -102,6 +105,12 @@ func (r Remote) Lend(ctx context.Context, owner uint32, ask shard.Borrow) (shard
 	}, err
 }
 
+// Members makes a change of a shard's membership, if one is set, and returns the membership after it.
+func (r Remote) Members(ctx context.Context, id uint32, ask *clusterpb.MembersCall) (*clusterpb.Membership, error) {
+	reply, err := r.ask(ctx, &clusterpb.Call{Shard: id, Op: &clusterpb.Call_Members{Members: ask}}, ask.Change == nil)
+	return reply.GetMembers(), err
+}
+
 // ChangeQueue makes the control group commit a change.
 func (r Remote) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	call := &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_ChangeQueue{ChangeQueue: change}}
@@ -145,6 +154,8 @@ func Answer(ctx context.Context, n Node, call *clusterpb.Call) *clusterpb.CallRe
 		reply.Counts, err = n.Queues(ctx, call.Shard, op.Queues)
 	case *clusterpb.Call_Lend:
 		reply.Loan, err = answerLend(ctx, n, call.Shard, op.Lend)
+	case *clusterpb.Call_Members:
+		reply.Members, err = n.Members(ctx, call.Shard, op.Members)
 	case *clusterpb.Call_ChangeQueue:
 		reply.Queue, err = n.ChangeQueue(ctx, op.ChangeQueue)
 	default:

@@ -266,12 +266,17 @@ func (x *SlotRange) GetShard() uint32 {
 	return 0
 }
 
-// Shard names the nodes that hold a replica of a shard.
+// Shard names the nodes that hold a replica of a shard, and the nodes that should.
 type Shard struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Replicas      []string               `protobuf:"bytes,2,rep,name=replicas,proto3" json:"replicas,omitempty"`   // node ids, sorted; empty before Place
-	Preferred     string                 `protobuf:"bytes,3,opt,name=preferred,proto3" json:"preferred,omitempty"` // node id of the replica that should lead while it is healthy
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Id        uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Replicas  []string               `protobuf:"bytes,2,rep,name=replicas,proto3" json:"replicas,omitempty"`   // node ids, sorted; empty before Place. A replica here need not vote yet, or any more
+	Preferred string                 `protobuf:"bytes,3,opt,name=preferred,proto3" json:"preferred,omitempty"` // node id of the replica that should lead while it is healthy
+	Target    []string               `protobuf:"bytes,4,rep,name=target,proto3" json:"target,omitempty"`       // node ids, sorted: where the replicas should be; empty: where they are
+	Revision  uint64                 `protobuf:"varint,5,opt,name=revision,proto3" json:"revision,omitempty"`  // rises with each Assign
+	// Revision of the Assign that gave a node its replica; absent: Place did. A folder of another revision is of an
+	// earlier replica, which was removed.
+	Joined        map[string]uint64 `protobuf:"bytes,6,rep,name=joined,proto3" json:"joined,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -327,6 +332,27 @@ func (x *Shard) GetPreferred() string {
 	return ""
 }
 
+func (x *Shard) GetTarget() []string {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *Shard) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Shard) GetJoined() map[string]uint64 {
+	if x != nil {
+		return x.Joined
+	}
+	return nil
+}
+
 // ControlEntry is the data of one log entry of the control group.
 type ControlEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -339,6 +365,8 @@ type ControlEntry struct {
 	//	*ControlEntry_Place
 	//	*ControlEntry_SetQueue
 	//	*ControlEntry_DeleteQueue
+	//	*ControlEntry_Retarget
+	//	*ControlEntry_Assign
 	Op            isControlEntry_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -433,6 +461,24 @@ func (x *ControlEntry) GetDeleteQueue() *DeleteQueue {
 	return nil
 }
 
+func (x *ControlEntry) GetRetarget() *Retarget {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_Retarget); ok {
+			return x.Retarget
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetAssign() *Assign {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_Assign); ok {
+			return x.Assign
+		}
+	}
+	return nil
+}
+
 type isControlEntry_Op interface {
 	isControlEntry_Op()
 }
@@ -457,6 +503,14 @@ type ControlEntry_DeleteQueue struct {
 	DeleteQueue *DeleteQueue `protobuf:"bytes,12,opt,name=delete_queue,json=deleteQueue,proto3,oneof"`
 }
 
+type ControlEntry_Retarget struct {
+	Retarget *Retarget `protobuf:"bytes,13,opt,name=retarget,proto3,oneof"`
+}
+
+type ControlEntry_Assign struct {
+	Assign *Assign `protobuf:"bytes,14,opt,name=assign,proto3,oneof"`
+}
+
 func (*ControlEntry_Init) isControlEntry_Op() {}
 
 func (*ControlEntry_Register) isControlEntry_Op() {}
@@ -466,6 +520,10 @@ func (*ControlEntry_Place) isControlEntry_Op() {}
 func (*ControlEntry_SetQueue) isControlEntry_Op() {}
 
 func (*ControlEntry_DeleteQueue) isControlEntry_Op() {}
+
+func (*ControlEntry_Retarget) isControlEntry_Op() {}
+
+func (*ControlEntry_Assign) isControlEntry_Op() {}
 
 // Init is the first command of a cluster. It sets the cluster's id and the slots of each shard. A later Init changes
 // nothing.
@@ -611,6 +669,112 @@ func (x *Place) GetShards() []*Shard {
 	return nil
 }
 
+// Retarget sets the nodes that should hold the replicas of shards, and their preferred leaders. It moves nothing.
+type Retarget struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shards        []*Shard               `protobuf:"bytes,1,rep,name=shards,proto3" json:"shards,omitempty"` // id, target and preferred are set
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Retarget) Reset() {
+	*x = Retarget{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Retarget) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Retarget) ProtoMessage() {}
+
+func (x *Retarget) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Retarget.ProtoReflect.Descriptor instead.
+func (*Retarget) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Retarget) GetShards() []*Shard {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
+// Assign replaces the nodes that hold a replica of a shard. It is refused if the shard has another revision by now.
+type Assign struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Revision      uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"` // revision that the change is based on
+	Replicas      []string               `protobuf:"bytes,3,rep,name=replicas,proto3" json:"replicas,omitempty"`  // node ids, sorted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Assign) Reset() {
+	*x = Assign{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Assign) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Assign) ProtoMessage() {}
+
+func (x *Assign) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Assign.ProtoReflect.Descriptor instead.
+func (*Assign) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Assign) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *Assign) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Assign) GetReplicas() []string {
+	if x != nil {
+		return x.Replicas
+	}
+	return nil
+}
+
 // SetQueue sets the policy of a queue.
 type SetQueue struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -624,7 +788,7 @@ type SetQueue struct {
 
 func (x *SetQueue) Reset() {
 	*x = SetQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -636,7 +800,7 @@ func (x *SetQueue) String() string {
 func (*SetQueue) ProtoMessage() {}
 
 func (x *SetQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -649,7 +813,7 @@ func (x *SetQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQueue.ProtoReflect.Descriptor instead.
 func (*SetQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SetQueue) GetPolicy() *fsmpb.QueuePolicy {
@@ -677,7 +841,7 @@ type DeleteQueue struct {
 
 func (x *DeleteQueue) Reset() {
 	*x = DeleteQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -689,7 +853,7 @@ func (x *DeleteQueue) String() string {
 func (*DeleteQueue) ProtoMessage() {}
 
 func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -702,7 +866,7 @@ func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueue.ProtoReflect.Descriptor instead.
 func (*DeleteQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeleteQueue) GetNamespace() string {
@@ -737,7 +901,7 @@ type GossipMeta struct {
 
 func (x *GossipMeta) Reset() {
 	*x = GossipMeta{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -749,7 +913,7 @@ func (x *GossipMeta) String() string {
 func (*GossipMeta) ProtoMessage() {}
 
 func (x *GossipMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -762,7 +926,7 @@ func (x *GossipMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipMeta.ProtoReflect.Descriptor instead.
 func (*GossipMeta) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GossipMeta) GetId() string {
@@ -839,7 +1003,7 @@ type LeaderHints struct {
 
 func (x *LeaderHints) Reset() {
 	*x = LeaderHints{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -851,7 +1015,7 @@ func (x *LeaderHints) String() string {
 func (*LeaderHints) ProtoMessage() {}
 
 func (x *LeaderHints) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -864,7 +1028,7 @@ func (x *LeaderHints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHints.ProtoReflect.Descriptor instead.
 func (*LeaderHints) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *LeaderHints) GetClusterId() string {
@@ -893,7 +1057,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +1069,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +1082,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LeaderHint) GetShard() uint32 {
@@ -966,11 +1130,17 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\tSlotRange\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\rR\x05first\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\rR\x03end\x12\x14\n" +
-	"\x05shard\x18\x03 \x01(\rR\x05shard\"Q\n" +
+	"\x05shard\x18\x03 \x01(\rR\x05shard\"\xfe\x01\n" +
 	"\x05Shard\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x1a\n" +
 	"\breplicas\x18\x02 \x03(\tR\breplicas\x12\x1c\n" +
-	"\tpreferred\x18\x03 \x01(\tR\tpreferred\"\xcb\x02\n" +
+	"\tpreferred\x18\x03 \x01(\tR\tpreferred\x12\x16\n" +
+	"\x06target\x18\x04 \x03(\tR\x06target\x12\x1a\n" +
+	"\brevision\x18\x05 \x01(\x04R\brevision\x12<\n" +
+	"\x06joined\x18\x06 \x03(\v2$.belfry.cluster.v1.Shard.JoinedEntryR\x06joined\x1a9\n" +
+	"\vJoinedEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xbb\x03\n" +
 	"\fControlEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
 	"\x04init\x18\b \x01(\v2\x17.belfry.cluster.v1.InitH\x00R\x04init\x129\n" +
@@ -978,7 +1148,9 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x05place\x18\n" +
 	" \x01(\v2\x18.belfry.cluster.v1.PlaceH\x00R\x05place\x12:\n" +
 	"\tset_queue\x18\v \x01(\v2\x1b.belfry.cluster.v1.SetQueueH\x00R\bsetQueue\x12C\n" +
-	"\fdelete_queue\x18\f \x01(\v2\x1e.belfry.cluster.v1.DeleteQueueH\x00R\vdeleteQueueB\x04\n" +
+	"\fdelete_queue\x18\f \x01(\v2\x1e.belfry.cluster.v1.DeleteQueueH\x00R\vdeleteQueue\x129\n" +
+	"\bretarget\x18\r \x01(\v2\x1b.belfry.cluster.v1.RetargetH\x00R\bretarget\x123\n" +
+	"\x06assign\x18\x0e \x01(\v2\x19.belfry.cluster.v1.AssignH\x00R\x06assignB\x04\n" +
 	"\x02op\"Y\n" +
 	"\x04Init\x12\x1d\n" +
 	"\n" +
@@ -987,7 +1159,13 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\bRegister\x12+\n" +
 	"\x04node\x18\x01 \x01(\v2\x17.belfry.cluster.v1.NodeR\x04node\"9\n" +
 	"\x05Place\x120\n" +
-	"\x06shards\x18\x01 \x03(\v2\x18.belfry.cluster.v1.ShardR\x06shards\"l\n" +
+	"\x06shards\x18\x01 \x03(\v2\x18.belfry.cluster.v1.ShardR\x06shards\"<\n" +
+	"\bRetarget\x120\n" +
+	"\x06shards\x18\x01 \x03(\v2\x18.belfry.cluster.v1.ShardR\x06shards\"V\n" +
+	"\x06Assign\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x1a\n" +
+	"\breplicas\x18\x03 \x03(\tR\breplicas\"l\n" +
 	"\bSetQueue\x122\n" +
 	"\x06policy\x18\x01 \x01(\v2\x1a.belfry.fsm.v1.QueuePolicyR\x06policy\x12\x1f\n" +
 	"\bexpected\x18\x02 \x01(\x04H\x00R\bexpected\x88\x01\x01B\v\n" +
@@ -1030,7 +1208,7 @@ func file_cluster_clusterpb_control_proto_rawDescGZIP() []byte {
 	return file_cluster_clusterpb_control_proto_rawDescData
 }
 
-var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(*ControlState)(nil),      // 0: belfry.cluster.v1.ControlState
 	(*Node)(nil),              // 1: belfry.cluster.v1.Node
@@ -1040,33 +1218,40 @@ var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(*Init)(nil),              // 5: belfry.cluster.v1.Init
 	(*Register)(nil),          // 6: belfry.cluster.v1.Register
 	(*Place)(nil),             // 7: belfry.cluster.v1.Place
-	(*SetQueue)(nil),          // 8: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),       // 9: belfry.cluster.v1.DeleteQueue
-	(*GossipMeta)(nil),        // 10: belfry.cluster.v1.GossipMeta
-	(*LeaderHints)(nil),       // 11: belfry.cluster.v1.LeaderHints
-	(*LeaderHint)(nil),        // 12: belfry.cluster.v1.LeaderHint
-	(*fsmpb.QueuePolicy)(nil), // 13: belfry.fsm.v1.QueuePolicy
+	(*Retarget)(nil),          // 8: belfry.cluster.v1.Retarget
+	(*Assign)(nil),            // 9: belfry.cluster.v1.Assign
+	(*SetQueue)(nil),          // 10: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),       // 11: belfry.cluster.v1.DeleteQueue
+	(*GossipMeta)(nil),        // 12: belfry.cluster.v1.GossipMeta
+	(*LeaderHints)(nil),       // 13: belfry.cluster.v1.LeaderHints
+	(*LeaderHint)(nil),        // 14: belfry.cluster.v1.LeaderHint
+	nil,                       // 15: belfry.cluster.v1.Shard.JoinedEntry
+	(*fsmpb.QueuePolicy)(nil), // 16: belfry.fsm.v1.QueuePolicy
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
 	2,  // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
 	3,  // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
-	13, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
-	5,  // 4: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
-	6,  // 5: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
-	7,  // 6: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	8,  // 7: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
-	9,  // 8: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
-	2,  // 9: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	1,  // 10: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	3,  // 11: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	13, // 12: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	12, // 13: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	16, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
+	15, // 4: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	5,  // 5: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
+	6,  // 6: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
+	7,  // 7: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
+	10, // 8: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	11, // 9: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	8,  // 10: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
+	9,  // 11: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
+	2,  // 12: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	1,  // 13: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	3,  // 14: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	3,  // 15: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	16, // 16: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	14, // 17: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }
@@ -1080,15 +1265,17 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_Place)(nil),
 		(*ControlEntry_SetQueue)(nil),
 		(*ControlEntry_DeleteQueue)(nil),
+		(*ControlEntry_Retarget)(nil),
+		(*ControlEntry_Assign)(nil),
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[8].OneofWrappers = []any{}
+	file_cluster_clusterpb_control_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_control_proto_rawDesc), len(file_cluster_clusterpb_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   13,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -37,6 +37,7 @@ const (
 	ErrorKind_ERROR_KIND_NO_ROOM      ErrorKind = 6
 	ErrorKind_ERROR_KIND_NO_MEMORY    ErrorKind = 7
 	ErrorKind_ERROR_KIND_QUEUES_FULL  ErrorKind = 8
+	ErrorKind_ERROR_KIND_UNFIT        ErrorKind = 9 // the change of membership does not fit; nothing has changed
 )
 
 // Enum value maps for ErrorKind.
@@ -51,6 +52,7 @@ var (
 		6: "ERROR_KIND_NO_ROOM",
 		7: "ERROR_KIND_NO_MEMORY",
 		8: "ERROR_KIND_QUEUES_FULL",
+		9: "ERROR_KIND_UNFIT",
 	}
 	ErrorKind_value = map[string]int32{
 		"ERROR_KIND_UNSPECIFIED":  0,
@@ -62,6 +64,7 @@ var (
 		"ERROR_KIND_NO_ROOM":      6,
 		"ERROR_KIND_NO_MEMORY":    7,
 		"ERROR_KIND_QUEUES_FULL":  8,
+		"ERROR_KIND_UNFIT":        9,
 	}
 )
 
@@ -155,11 +158,13 @@ func (x *NodeRun) GetPeerAddr() string {
 
 // SeenPosition is the newest position in a group's history that a node was seen to hold durably.
 type SeenPosition struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
-	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
-	Index         uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`                          // index of an entry that the node held in the term; 0: no entry was seen
-	EntryTerm     uint64                 `protobuf:"varint,4,opt,name=entry_term,json=entryTerm,proto3" json:"entry_term,omitempty"` // term in which that entry was written
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Group     uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Term      uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	Index     uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`                          // index of an entry that the node held in the term; 0: no entry was seen
+	EntryTerm uint64                 `protobuf:"varint,4,opt,name=entry_term,json=entryTerm,proto3" json:"entry_term,omitempty"` // term in which that entry was written
+	// Revision of the shard's record at which the node got this replica, as far as the observer knew; see Shard.joined.
+	Joined        uint64 `protobuf:"varint,5,opt,name=joined,proto3" json:"joined,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -218,6 +223,13 @@ func (x *SeenPosition) GetIndex() uint64 {
 func (x *SeenPosition) GetEntryTerm() uint64 {
 	if x != nil {
 		return x.EntryTerm
+	}
+	return 0
+}
+
+func (x *SeenPosition) GetJoined() uint64 {
+	if x != nil {
+		return x.Joined
 	}
 	return 0
 }
@@ -1824,6 +1836,7 @@ type Call struct {
 	//	*Call_ChangeQueue
 	//	*Call_Queues
 	//	*Call_Lend
+	//	*Call_Members
 	Op            isCall_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1941,6 +1954,15 @@ func (x *Call) GetLend() *LendCall {
 	return nil
 }
 
+func (x *Call) GetMembers() *MembersCall {
+	if x != nil {
+		if x, ok := x.Op.(*Call_Members); ok {
+			return x.Members
+		}
+	}
+	return nil
+}
+
 type isCall_Op interface {
 	isCall_Op()
 }
@@ -1969,6 +1991,10 @@ type Call_Lend struct {
 	Lend *LendCall `protobuf:"bytes,9,opt,name=lend,proto3,oneof"`
 }
 
+type Call_Members struct {
+	Members *MembersCall `protobuf:"bytes,10,opt,name=members,proto3,oneof"`
+}
+
 func (*Call_Commands) isCall_Op() {}
 
 func (*Call_Get) isCall_Op() {}
@@ -1980,6 +2006,8 @@ func (*Call_ChangeQueue) isCall_Op() {}
 func (*Call_Queues) isCall_Op() {}
 
 func (*Call_Lend) isCall_Op() {}
+
+func (*Call_Members) isCall_Op() {}
 
 type Commands struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2383,6 +2411,267 @@ func (x *LendCall) GetRound() uint64 {
 	return 0
 }
 
+// MembersCall asks a shard's leader for the members of its group, after a change if one is set.
+type MembersCall struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Membership that the change was decided for. The leader changes nothing if there is another one by now.
+	Seen *Membership `protobuf:"bytes,1,opt,name=seen,proto3" json:"seen,omitempty"`
+	// Types that are valid to be assigned to Change:
+	//
+	//	*MembersCall_AddNonvoter
+	//	*MembersCall_AddVoter
+	//	*MembersCall_Remove
+	//	*MembersCall_Transfer
+	Change        isMembersCall_Change `protobuf_oneof:"change"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MembersCall) Reset() {
+	*x = MembersCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MembersCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MembersCall) ProtoMessage() {}
+
+func (x *MembersCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
+func (*MembersCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *MembersCall) GetSeen() *Membership {
+	if x != nil {
+		return x.Seen
+	}
+	return nil
+}
+
+func (x *MembersCall) GetChange() isMembersCall_Change {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *MembersCall) GetAddNonvoter() string {
+	if x != nil {
+		if x, ok := x.Change.(*MembersCall_AddNonvoter); ok {
+			return x.AddNonvoter
+		}
+	}
+	return ""
+}
+
+func (x *MembersCall) GetAddVoter() string {
+	if x != nil {
+		if x, ok := x.Change.(*MembersCall_AddVoter); ok {
+			return x.AddVoter
+		}
+	}
+	return ""
+}
+
+func (x *MembersCall) GetRemove() string {
+	if x != nil {
+		if x, ok := x.Change.(*MembersCall_Remove); ok {
+			return x.Remove
+		}
+	}
+	return ""
+}
+
+func (x *MembersCall) GetTransfer() string {
+	if x != nil {
+		if x, ok := x.Change.(*MembersCall_Transfer); ok {
+			return x.Transfer
+		}
+	}
+	return ""
+}
+
+type isMembersCall_Change interface {
+	isMembersCall_Change()
+}
+
+type MembersCall_AddNonvoter struct {
+	AddNonvoter string `protobuf:"bytes,2,opt,name=add_nonvoter,json=addNonvoter,proto3,oneof"` // node that gets the log and does not vote
+}
+
+type MembersCall_AddVoter struct {
+	AddVoter string `protobuf:"bytes,3,opt,name=add_voter,json=addVoter,proto3,oneof"` // member that gets a vote
+}
+
+type MembersCall_Remove struct {
+	Remove string `protobuf:"bytes,4,opt,name=remove,proto3,oneof"`
+}
+
+type MembersCall_Transfer struct {
+	Transfer string `protobuf:"bytes,5,opt,name=transfer,proto3,oneof"` // voter that gets the leadership
+}
+
+func (*MembersCall_AddNonvoter) isMembersCall_Change() {}
+
+func (*MembersCall_AddVoter) isMembersCall_Change() {}
+
+func (*MembersCall_Remove) isMembersCall_Change() {}
+
+func (*MembersCall_Transfer) isMembersCall_Change() {}
+
+// Membership is the configuration of a group in the view of its leader.
+type Membership struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
+	Members       []*Member              `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`      // sorted by node
+	Committed     uint64                 `protobuf:"varint,3,opt,name=committed,proto3" json:"committed,omitempty"` // Raft index
+	Leader        string                 `protobuf:"bytes,4,opt,name=leader,proto3" json:"leader,omitempty"`        // node id
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Membership) Reset() {
+	*x = Membership{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Membership) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Membership) ProtoMessage() {}
+
+func (x *Membership) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Membership.ProtoReflect.Descriptor instead.
+func (*Membership) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *Membership) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *Membership) GetMembers() []*Member {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *Membership) GetCommitted() uint64 {
+	if x != nil {
+		return x.Committed
+	}
+	return 0
+}
+
+func (x *Membership) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
+type Member struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Voter         bool                   `protobuf:"varint,2,opt,name=voter,proto3" json:"voter,omitempty"`
+	SilenceMs     int64                  `protobuf:"varint,3,opt,name=silence_ms,json=silenceMs,proto3" json:"silence_ms,omitempty"` // since the leader sent the newest request that the node answered; -1: none in this term
+	Lag           uint64                 `protobuf:"varint,4,opt,name=lag,proto3" json:"lag,omitempty"`                              // log entries that the node lacks, as far as known
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Member) Reset() {
+	*x = Member{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Member) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Member) ProtoMessage() {}
+
+func (x *Member) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Member.ProtoReflect.Descriptor instead.
+func (*Member) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *Member) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Member) GetVoter() bool {
+	if x != nil {
+		return x.Voter
+	}
+	return false
+}
+
+func (x *Member) GetSilenceMs() int64 {
+	if x != nil {
+		return x.SilenceMs
+	}
+	return 0
+}
+
+func (x *Member) GetLag() uint64 {
+	if x != nil {
+		return x.Lag
+	}
+	return 0
+}
+
 type ForwardReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Replies       []*CallReply           `protobuf:"bytes,1,rep,name=replies,proto3" json:"replies,omitempty"`
@@ -2392,7 +2681,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2404,7 +2693,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2417,7 +2706,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -2438,13 +2727,14 @@ type CallReply struct {
 	Queue         *QueueChanged          `protobuf:"bytes,6,opt,name=queue,proto3" json:"queue,omitempty"`
 	Counts        []*fsmpb.QueueCounts   `protobuf:"bytes,7,rep,name=counts,proto3" json:"counts,omitempty"` // of each queue that has tasks, sorted by queue
 	Loan          *Loan                  `protobuf:"bytes,8,opt,name=loan,proto3" json:"loan,omitempty"`
+	Members       *Membership            `protobuf:"bytes,9,opt,name=members,proto3" json:"members,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2456,7 +2746,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2469,7 +2759,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -2528,6 +2818,13 @@ func (x *CallReply) GetLoan() *Loan {
 	return nil
 }
 
+func (x *CallReply) GetMembers() *Membership {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
 type QueueChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Existed       bool                   `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`   // the queue had a policy before
@@ -2539,7 +2836,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2551,7 +2848,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2564,7 +2861,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -2599,7 +2896,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2611,7 +2908,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2624,7 +2921,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -2658,7 +2955,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2670,7 +2967,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2683,7 +2980,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -2714,7 +3011,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2726,7 +3023,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2739,7 +3036,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -2792,13 +3089,14 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\aNodeRun\x12\x12\n" +
 	"\x04boot\x18\x01 \x01(\x04R\x04boot\x12\x14\n" +
 	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\x12\x1b\n" +
-	"\tpeer_addr\x18\x03 \x01(\tR\bpeerAddr\"m\n" +
+	"\tpeer_addr\x18\x03 \x01(\tR\bpeerAddr\"\x85\x01\n" +
 	"\fSeenPosition\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
 	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x1d\n" +
 	"\n" +
-	"entry_term\x18\x04 \x01(\x04R\tentryTerm\"\x8b\x01\n" +
+	"entry_term\x18\x04 \x01(\x04R\tentryTerm\x12\x16\n" +
+	"\x06joined\x18\x05 \x01(\x04R\x06joined\"\x8b\x01\n" +
 	"\bSeenNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12,\n" +
 	"\x03run\x18\x02 \x01(\v2\x1a.belfry.cluster.v1.NodeRunR\x03run\x12=\n" +
@@ -2907,7 +3205,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\boutvoted\x18\x03 \x03(\tR\boutvoted\x12\x1a\n" +
 	"\bdiverged\x18\x04 \x01(\bR\bdiverged\"?\n" +
 	"\x0eForwardRequest\x12-\n" +
-	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xa8\x03\n" +
+	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xe4\x03\n" +
 	"\x04Call\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
@@ -2918,7 +3216,9 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x04list\x18\x06 \x01(\v2\x1b.belfry.cluster.v1.ListCallH\x00R\x04list\x12C\n" +
 	"\fchange_queue\x18\a \x01(\v2\x1e.belfry.cluster.v1.QueueChangeH\x00R\vchangeQueue\x127\n" +
 	"\x06queues\x18\b \x01(\v2\x1d.belfry.cluster.v1.QueuesCallH\x00R\x06queues\x121\n" +
-	"\x04lend\x18\t \x01(\v2\x1b.belfry.cluster.v1.LendCallH\x00R\x04lendB\x04\n" +
+	"\x04lend\x18\t \x01(\v2\x1b.belfry.cluster.v1.LendCallH\x00R\x04lend\x12:\n" +
+	"\amembers\x18\n" +
+	" \x01(\v2\x1e.belfry.cluster.v1.MembersCallH\x00R\amembersB\x04\n" +
 	"\x02op\">\n" +
 	"\bCommands\x122\n" +
 	"\bcommands\x18\x01 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"M\n" +
@@ -2946,9 +3246,28 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06unused\x18\x05 \x01(\rR\x06unused\x12\x12\n" +
 	"\x04want\x18\x06 \x01(\rR\x04want\x12\x12\n" +
 	"\x04term\x18\a \x01(\x04R\x04term\x12\x14\n" +
-	"\x05round\x18\b \x01(\x04R\x05round\"F\n" +
+	"\x05round\x18\b \x01(\x04R\x05round\"\xc6\x01\n" +
+	"\vMembersCall\x121\n" +
+	"\x04seen\x18\x01 \x01(\v2\x1d.belfry.cluster.v1.MembershipR\x04seen\x12#\n" +
+	"\fadd_nonvoter\x18\x02 \x01(\tH\x00R\vaddNonvoter\x12\x1d\n" +
+	"\tadd_voter\x18\x03 \x01(\tH\x00R\baddVoter\x12\x18\n" +
+	"\x06remove\x18\x04 \x01(\tH\x00R\x06remove\x12\x1c\n" +
+	"\btransfer\x18\x05 \x01(\tH\x00R\btransferB\b\n" +
+	"\x06change\"\x8b\x01\n" +
+	"\n" +
+	"Membership\x12\x12\n" +
+	"\x04term\x18\x01 \x01(\x04R\x04term\x123\n" +
+	"\amembers\x18\x02 \x03(\v2\x19.belfry.cluster.v1.MemberR\amembers\x12\x1c\n" +
+	"\tcommitted\x18\x03 \x01(\x04R\tcommitted\x12\x16\n" +
+	"\x06leader\x18\x04 \x01(\tR\x06leader\"c\n" +
+	"\x06Member\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
+	"\x05voter\x18\x02 \x01(\bR\x05voter\x12\x1d\n" +
+	"\n" +
+	"silence_ms\x18\x03 \x01(\x03R\tsilenceMs\x12\x10\n" +
+	"\x03lag\x18\x04 \x01(\x04R\x03lag\"F\n" +
 	"\fForwardReply\x126\n" +
-	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\x82\x03\n" +
+	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xbb\x03\n" +
 	"\tCallReply\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x122\n" +
 	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12;\n" +
@@ -2957,7 +3276,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x04page\x18\x05 \x01(\v2\x17.belfry.fsm.v1.ListPageR\x04page\x125\n" +
 	"\x05queue\x18\x06 \x01(\v2\x1f.belfry.cluster.v1.QueueChangedR\x05queue\x122\n" +
 	"\x06counts\x18\a \x03(\v2\x1a.belfry.fsm.v1.QueueCountsR\x06counts\x12+\n" +
-	"\x04loan\x18\b \x01(\v2\x17.belfry.cluster.v1.LoanR\x04loan\"^\n" +
+	"\x04loan\x18\b \x01(\v2\x17.belfry.cluster.v1.LoanR\x04loan\x127\n" +
+	"\amembers\x18\t \x01(\v2\x1d.belfry.cluster.v1.MembershipR\amembers\"^\n" +
 	"\fQueueChanged\x12\x18\n" +
 	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
@@ -2975,7 +3295,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x14\n" +
 	"\x05field\x18\x04 \x01(\tR\x05field\x12\x14\n" +
 	"\x05limit\x18\x05 \x01(\tR\x05limit\x12\x12\n" +
-	"\x04node\x18\x06 \x01(\tR\x04node*\xf8\x01\n" +
+	"\x04node\x18\x06 \x01(\tR\x04node*\x8e\x02\n" +
 	"\tErrorKind\x12\x1a\n" +
 	"\x16ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ERROR_KIND_NOT_PROPOSED\x10\x01\x12\x19\n" +
@@ -2985,7 +3305,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x12ERROR_KIND_INVALID\x10\x05\x12\x16\n" +
 	"\x12ERROR_KIND_NO_ROOM\x10\x06\x12\x18\n" +
 	"\x14ERROR_KIND_NO_MEMORY\x10\a\x12\x1a\n" +
-	"\x16ERROR_KIND_QUEUES_FULL\x10\b2\x9e\x06\n" +
+	"\x16ERROR_KIND_QUEUES_FULL\x10\b\x12\x14\n" +
+	"\x10ERROR_KIND_UNFIT\x10\t2\x9e\x06\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +
@@ -3011,7 +3332,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
@@ -3051,21 +3372,24 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*QueueChange)(nil),        // 35: belfry.cluster.v1.QueueChange
 	(*QueuesCall)(nil),         // 36: belfry.cluster.v1.QueuesCall
 	(*LendCall)(nil),           // 37: belfry.cluster.v1.LendCall
-	(*ForwardReply)(nil),       // 38: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 39: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 40: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 41: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 42: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 43: belfry.cluster.v1.CallError
-	(*Node)(nil),               // 44: belfry.cluster.v1.Node
-	(*fsmpb.Task)(nil),         // 45: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 46: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 47: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 48: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 49: belfry.cluster.v1.DeleteQueue
-	(*fsmpb.ListPage)(nil),     // 50: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 51: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 52: belfry.fsm.v1.Result
+	(*MembersCall)(nil),        // 38: belfry.cluster.v1.MembersCall
+	(*Membership)(nil),         // 39: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 40: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 41: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 42: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 43: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 44: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 45: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 46: belfry.cluster.v1.CallError
+	(*Node)(nil),               // 47: belfry.cluster.v1.Node
+	(*fsmpb.Task)(nil),         // 48: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 49: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 50: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 51: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 52: belfry.cluster.v1.DeleteQueue
+	(*fsmpb.ListPage)(nil),     // 53: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 54: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 55: belfry.fsm.v1.Result
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -3074,11 +3398,11 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
-	44, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	47, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	16, // 7: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	18, // 8: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	45, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	43, // 10: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	48, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	46, // 10: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	24, // 11: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	23, // 12: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	27, // 13: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
@@ -3092,46 +3416,50 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	35, // 21: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
 	36, // 22: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
 	37, // 23: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	46, // 24: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	47, // 25: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	48, // 26: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	49, // 27: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	39, // 28: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	43, // 29: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	42, // 30: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	45, // 31: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	50, // 32: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	40, // 33: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	51, // 34: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	41, // 35: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	52, // 36: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	43, // 37: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 38: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	7,  // 39: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	9,  // 40: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	30, // 41: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	11, // 42: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	21, // 43: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	26, // 44: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	13, // 45: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	15, // 46: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	19, // 47: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 48: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	8,  // 49: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	10, // 50: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	38, // 51: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	12, // 52: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	22, // 53: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	28, // 54: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	14, // 55: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	17, // 56: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	20, // 57: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 58: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	49, // [49:59] is the sub-list for method output_type
-	39, // [39:49] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	38, // 24: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	49, // 25: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	50, // 26: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	51, // 27: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	52, // 28: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	39, // 29: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	40, // 30: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	42, // 31: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	46, // 32: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	45, // 33: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	48, // 34: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	53, // 35: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	43, // 36: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	54, // 37: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	44, // 38: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	39, // 39: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	55, // 40: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	46, // 41: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 42: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	7,  // 43: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	9,  // 44: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	30, // 45: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	11, // 46: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	21, // 47: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	26, // 48: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	13, // 49: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	15, // 50: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	19, // 51: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 52: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	8,  // 53: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	10, // 54: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	41, // 55: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	12, // 56: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	22, // 57: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	28, // 58: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	14, // 59: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	17, // 60: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	20, // 61: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 62: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	53, // [53:63] is the sub-list for method output_type
+	43, // [43:53] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -3147,10 +3475,17 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_ChangeQueue)(nil),
 		(*Call_Queues)(nil),
 		(*Call_Lend)(nil),
+		(*Call_Members)(nil),
 	}
 	file_cluster_clusterpb_peer_proto_msgTypes[34].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
+	}
+	file_cluster_clusterpb_peer_proto_msgTypes[37].OneofWrappers = []any{
+		(*MembersCall_AddNonvoter)(nil),
+		(*MembersCall_AddVoter)(nil),
+		(*MembersCall_Remove)(nil),
+		(*MembersCall_Transfer)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3158,7 +3493,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   43,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,8 @@ type Config struct {
 	Bootstrap []string // the voters of a new group; empty: the group's leader adds this node
 	Plan      Plan
 
+	Shards Shards // moves replicas; nil: nothing moves
+
 	Storage   raftgroup.Storage   // closed by Close; see OpenDisk
 	Transport raftgroup.Transport // without a fast path for heartbeats
 	Heartbeat time.Duration       // see raftgroup.Timing; 0: 600 ms. Running shards do not need the group; those of a

@@ -22,6 +22,24 @@ import (
 func replica(t *testing.T, dir, id string, existing bool, bootstrap []string,
 	others ...*raft.InmemTransport) (*Group, *raft.InmemTransport) {
 	t.Helper()
+	return replicaWith(t, dir, id, existing, bootstrap, nil, others...)
+}
+
+// single opens a group of one replica that moves shards, and waits until they are placed on it.
+func single(t *testing.T, shards Shards) *Group {
+	t.Helper()
+	g, _ := replicaWith(t, t.TempDir(), "a", false, []string{"a"}, shards)
+	t.Cleanup(func() { closeGroup(t, g) })
+	until(t, g, "placed", placed)
+	if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: 1, Boot: 1}); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func replicaWith(t *testing.T, dir, id string, existing bool, bootstrap []string, shards Shards,
+	others ...*raft.InmemTransport) (*Group, *raft.InmemTransport) {
+	t.Helper()
 	_, tr := raft.NewInmemTransport(raft.ServerAddress(id))
 	for _, o := range others {
 		tr.Connect(o.LocalAddr(), o)
@@ -36,7 +54,7 @@ func replica(t *testing.T, dir, id string, existing bool, bootstrap []string,
 	}
 	g, err := Open(Config{
 		NodeID: id, Bootstrap: bootstrap, Plan: plan, Storage: disk, Transport: tr, Heartbeat: 150 * time.Millisecond,
-		Fatal: fatal,
+		Shards: shards, Fatal: fatal,
 	})
 	if err != nil {
 		t.Fatal(err)

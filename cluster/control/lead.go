@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/belfryhq/belfry/raftgroup"
@@ -20,6 +21,11 @@ func (g *Group) reconcile(ctx context.Context) {
 	if err := g.group.Barrier(ctx); err != nil {
 		g.cfg.Logger.Debug("no longer leading the control group", "err", err)
 		return
+	}
+	if g.cfg.Shards != nil {
+		var moving sync.WaitGroup
+		moving.Go(func() { newMover(g).run(ctx) })
+		defer moving.Wait()
 	}
 	for ctx.Err() == nil {
 		state, changed := g.machine.watch()
@@ -51,7 +57,10 @@ func (g *Group) take(ctx context.Context, s step) error {
 		_, err := g.propose(ctx, s.entry)
 		return err
 	}
-	err := g.group.AddNonvoter(ctx, s.nonvoter)
+	seen, err := g.group.Membership()
+	if err == nil {
+		err = g.group.ChangeMembers(ctx, seen, raftgroup.MemberChange{AddNonvoter: s.nonvoter})
+	}
 	if errors.Is(err, raftgroup.ErrNotLeader) {
 		return g.explain(err)
 	}

@@ -51,6 +51,10 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 		refusal = applyRegister(next, op.Register.GetNode())
 	case *clusterpb.ControlEntry_Place:
 		refusal = applyPlace(next, op.Place)
+	case *clusterpb.ControlEntry_Retarget:
+		refusal = applyRetarget(next, op.Retarget)
+	case *clusterpb.ControlEntry_Assign:
+		refusal = applyAssign(next, op.Assign)
 	case *clusterpb.ControlEntry_SetQueue:
 		change, refusal = applySetQueue(next, op.SetQueue)
 	case *clusterpb.ControlEntry_DeleteQueue:
@@ -143,34 +147,10 @@ func applyRegister(s *clusterpb.ControlState, node *clusterpb.Node) error {
 
 func byID(n *clusterpb.Node, id string) int { return strings.Compare(n.Id, id) }
 
-func applyPlace(s *clusterpb.ControlState, place *clusterpb.Place) error {
-	s.Shards = slices.Clone(s.Shards)
-	for _, p := range place.Shards {
-		shard := Shard(s, p.Id)
-		if shard == nil || len(p.Replicas) == 0 || !slices.IsSorted(p.Replicas) || !slices.Contains(p.Replicas, p.Preferred) {
-			return fmt.Errorf("%v is no placement", p)
-		}
-		if len(shard.Replicas) == 0 {
-			placed := proto.CloneOf(shard)
-			placed.Replicas, placed.Preferred = p.Replicas, p.Preferred
-			s.Shards[p.Id-1] = placed
-		}
-	}
-	return nil
-}
-
 // Node returns a node of the state, or nil if there is none.
 func Node(s *clusterpb.ControlState, id string) *clusterpb.Node {
 	if at, found := slices.BinarySearchFunc(s.Nodes, id, byID); found {
 		return s.Nodes[at]
 	}
 	return nil
-}
-
-// Shard returns a shard of the state, or nil if there is none.
-func Shard(s *clusterpb.ControlState, id uint32) *clusterpb.Shard {
-	if id == 0 || int(id) > len(s.Shards) {
-		return nil
-	}
-	return s.Shards[id-1]
 }

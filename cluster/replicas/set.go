@@ -27,7 +27,14 @@ type Config struct {
 	// Open opens a replica of a shard that the state places here.
 	Open func(state *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error)
 	// Opened is called once for each opened replica, and again if it has failed.
-	Opened func(s *shard.Shard) error
+	Opened func(s *shard.Shard, placed *clusterpb.Shard) error
+	// IsCurrent reports whether a state is the present one, not one of a log that is read again after a restart.
+	IsCurrent func(state *clusterpb.ControlState) bool
+	// Held returns the shards that have files here.
+	Held func() []uint32
+	// Left is called after a replica has closed that the state no longer places here. It deletes the replica's files,
+	// and is called again if it has failed.
+	Left func(shard uint32) error
 	// Changed is called after a replica was opened or has failed to open.
 	Changed func()
 	// Leader returns the believed leader of a shard, or "" if none.
@@ -43,12 +50,15 @@ type Set struct {
 
 	mu     sync.RWMutex
 	shards map[uint32]*shard.Shard
-	failed map[uint32]error // replicas that are placed here and failed to open
+	joined map[uint32]uint64 // revisions at which the running replicas joined
+	failed map[uint32]error  // replicas that are placed here and failed to open
 }
 
 // New returns a Set without any replica.
 func New(cfg Config) *Set {
-	s := &Set{cfg: cfg, shards: make(map[uint32]*shard.Shard), failed: make(map[uint32]error)}
+	s := &Set{
+		cfg: cfg, shards: make(map[uint32]*shard.Shard), joined: make(map[uint32]uint64), failed: make(map[uint32]error),
+	}
 	s.Answers = Answers{Find: s.find, Policies: s.policies}
 	return s
 }
@@ -58,13 +68,15 @@ func (s *Set) policies(namespace string) []*fsmpb.QueuePolicy {
 	return control.Queues(state, namespace)
 }
 
-// Follow opens the replicas that the control group places here, until ctx ends.
+// Follow opens the replicas that the control group places here, and closes those that it has moved away, until ctx
+// ends.
 func (s *Set) Follow(ctx context.Context) {
 	for {
 		state, changed := s.cfg.Watch()
+		left := s.leave(ctx, state)
 		s.openPlaced(ctx, state)
 		var again <-chan time.Time
-		if s.lacksRoom() {
+		if !left || s.lacksRoom() {
 			again = time.After(OpenAgain)
 		}
 		select {
@@ -133,12 +145,12 @@ func (s *Set) open(state *clusterpb.ControlState, placed *clusterpb.Shard) {
 		opened, err = s.cfg.Open(state, placed)
 	}
 	if err == nil {
-		err = s.cfg.Opened(opened)
+		err = s.cfg.Opened(opened, placed)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if opened != nil {
-		s.shards[placed.Id] = opened
+		s.shards[placed.Id], s.joined[placed.Id] = opened, placed.Joined[s.cfg.Self]
 	}
 	switch {
 	case err != nil:

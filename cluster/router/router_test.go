@@ -116,6 +116,11 @@ func (n node) Queues(_ context.Context, shard uint32, ask *clusterpb.QueuesCall)
 	return counts, nil
 }
 
+// Members fails, as no test of this package changes members.
+func (node) Members(context.Context, uint32, *clusterpb.MembersCall) (*clusterpb.Membership, error) {
+	return nil, task.ErrNotProposed
+}
+
 func (n node) Lend(_ context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()

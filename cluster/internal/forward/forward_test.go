@@ -102,6 +102,11 @@ func (l local) List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, _ boo
 	return &fsmpb.ListPage{Slot: shard}, r.Err
 }
 
+// Members fails, as no test of this package changes members.
+func (local) Members(context.Context, uint32, *clusterpb.MembersCall) (*clusterpb.Membership, error) {
+	return nil, task.ErrNotProposed
+}
+
 func (l local) Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
 	r := l.do(ctx, shard, ask.Queue)
 	return []*fsmpb.QueueCounts{{Queue: ask.Queue, Ready: uint64(shard)}}, r.Err

@@ -40,9 +40,10 @@ type Config struct {
 	Peer    func(node string) clusterpb.PeerClient
 	Witness func(ctx context.Context, addr string, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
 
-	Run       witness.Run   // this start of the node
-	Expect    int           // nodes to form a cluster with, this one included; 0: join an existing one
-	Plan      control.Plan  // of a new cluster, without its id
+	Run       witness.Run  // this start of the node
+	Expect    int          // nodes to form a cluster with, this one included; 0: join an existing one
+	Plan      control.Plan // of a new cluster, without its id
+	Shards    control.Shards
 	Heartbeat time.Duration // of the control group
 
 	Logger *slog.Logger
@@ -148,7 +149,7 @@ func (m *Member) openControl() error {
 			return err
 		}
 	}
-	return m.cfg.Identity.RecordOpened(control.Number)
+	return m.cfg.Identity.RecordOpened(control.Number, 0)
 }
 
 func (m *Member) startControl() error {
@@ -177,7 +178,7 @@ func (m *Member) controlConfig() control.Config {
 	plan.ClusterID = m.cfg.Identity.ClusterID()
 	return control.Config{
 		NodeID: m.cfg.Identity.NodeID(), Applied: m.cfg.Records.Kept(control.Number).Index,
-		Bootstrap: m.bootstrapList(), Heartbeat: m.cfg.Heartbeat, Plan: plan,
+		Bootstrap: m.bootstrapList(), Heartbeat: m.cfg.Heartbeat, Plan: plan, Shards: m.cfg.Shards,
 		Logger: m.cfg.Logger.With("group", "control"), Fatal: m.cfg.Fatal,
 	}
 }

@@ -1,0 +1,149 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/raftgroup"
+)
+
+// groups are the shards' groups of a test. A third of the calls fail: one half of these take effect all the same.
+type groups struct {
+	mu      sync.Mutex
+	random  *rand.Rand
+	state   func() *clusterpb.ControlState
+	members map[uint32]*clusterpb.Membership
+	errs    []error // breaches of the order of steps
+}
+
+var errLost = errors.New("the answer is lost")
+
+func (g *groups) Members(
+	_ context.Context, shard uint32, ask *clusterpb.MembersCall,
+) (*clusterpb.Membership, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	fate := g.random.IntN(6)
+	if fate == 0 {
+		return nil, errLost
+	}
+	now := g.group(shard)
+	if ask.Change != nil {
+		if !sameMembers(now, ask.Seen) {
+			return nil, raftgroup.ErrUnfit
+		}
+		now = proto.CloneOf(now)
+		g.change(shard, now, ask)
+		g.members[shard] = now
+	}
+	if fate == 1 {
+		return nil, errLost
+	}
+	return now, nil
+}
+
+// group returns a shard's group, which begins with the nodes on which the shard was placed.
+func (g *groups) group(shard uint32) *clusterpb.Membership {
+	if g.members[shard] == nil {
+		first := Shard(g.state(), shard).Replicas
+		g.members[shard] = &clusterpb.Membership{Term: 1, Leader: first[0]}
+		for _, node := range first {
+			g.members[shard].Members = append(g.members[shard].Members, &clusterpb.Member{Node: node, Voter: true})
+		}
+	}
+	return g.members[shard]
+}
+
+func sameMembers(a, b *clusterpb.Membership) bool {
+	return a.Term == b.Term && slices.EqualFunc(a.Members, b.Members, func(x, y *clusterpb.Member) bool {
+		return x.Node == y.Node && x.Voter == y.Voter
+	})
+}
+
+func (g *groups) change(shard uint32, now *clusterpb.Membership, ask *clusterpb.MembersCall) {
+	is := func(id string) func(*clusterpb.Member) bool {
+		return func(m *clusterpb.Member) bool { return m.Node == id }
+	}
+	switch c := ask.Change.(type) {
+	case *clusterpb.MembersCall_AddNonvoter:
+		if !slices.Contains(Shard(g.state(), shard).Replicas, c.AddNonvoter) {
+			g.errs = append(g.errs, fmt.Errorf("shard %d: node %s joins without a replica", shard, c.AddNonvoter))
+		}
+		now.Members = append(now.Members, &clusterpb.Member{Node: c.AddNonvoter})
+	case *clusterpb.MembersCall_AddVoter:
+		now.Members[slices.IndexFunc(now.Members, is(c.AddVoter))].Voter = true
+	case *clusterpb.MembersCall_Remove:
+		if len(now.Members) <= 3 {
+			g.errs = append(g.errs, fmt.Errorf("shard %d: node %s is removed from %v", shard, c.Remove, now))
+		}
+		now.Members = slices.DeleteFunc(now.Members, is(c.Remove))
+	case *clusterpb.MembersCall_Transfer:
+		now.Term, now.Leader = now.Term+1, c.Transfer
+	}
+}
+
+func (g *groups) Applied(_ context.Context, node string, shard uint32) (uint64, error) {
+	if Shard(g.state(), shard) == nil || !slices.Contains(Shard(g.state(), shard).Replicas, node) {
+		return 0, fmt.Errorf("node %s has no replica of shard %d", node, shard)
+	}
+	return 100, nil
+}
+
+func (g *groups) Fit(uint32, string) bool { return true }
+
+// TestShardsMoveToTheirTargets moves every shard from the nodes a, b, c to d, e, f, while a third of the calls fail and the
+// target of one shard changes on the way.
+func TestShardsMoveToTheirTargets(t *testing.T) {
+	shards := &groups{random: rand.New(rand.NewPCG(1, 14)), members: make(map[uint32]*clusterpb.Membership)}
+	g := single(t, shards)
+	shards.mu.Lock()
+	shards.state = g.State
+	shards.mu.Unlock()
+	for _, id := range []string{"b", "c", "d", "e", "f"} {
+		if err := g.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: 1, Boot: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	retarget := func(target []string, ids ...uint32) {
+		op := &clusterpb.Retarget{}
+		for _, id := range ids {
+			op.Shards = append(op.Shards, &clusterpb.Shard{Id: id, Target: target, Preferred: target[0]})
+		}
+		entry := &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_Retarget{Retarget: op}}
+		if _, err := g.propose(t.Context(), entry); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := []uint32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+	retarget([]string{"a", "b", "c"}, all...)
+	until(t, g, "three replicas each", func(s *clusterpb.ControlState) bool { return settled(s, []string{"a", "b", "c"}) })
+	retarget([]string{"b", "c", "d"}, 5)
+	retarget([]string{"d", "e", "f"}, all...)
+	until(t, g, "moved", func(s *clusterpb.ControlState) bool { return settled(s, []string{"d", "e", "f"}) })
+	shards.mu.Lock()
+	defer shards.mu.Unlock()
+	for _, err := range shards.errs {
+		t.Error(err)
+	}
+	for id, group := range shards.members {
+		for _, m := range group.Members {
+			if !m.Voter || m.Node < "d" {
+				t.Errorf("shard %d ends with %v", id, group)
+			}
+		}
+	}
+}
+
+func settled(s *clusterpb.ControlState, nodes []string) bool {
+	return !slices.ContainsFunc(s.Shards, func(one *clusterpb.Shard) bool {
+		return len(one.Target) > 0 || !slices.Equal(one.Replicas, nodes)
+	})
+}

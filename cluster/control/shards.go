@@ -1,0 +1,109 @@
+package control
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+// applyPlace gives replicas to shards that have none.
+func applyPlace(s *clusterpb.ControlState, place *clusterpb.Place) error {
+	s.Shards = slices.Clone(s.Shards)
+	for _, p := range place.Shards {
+		shard := Shard(s, p.Id)
+		if shard == nil || !isPlacement(p.Replicas) || !slices.Contains(p.Replicas, p.Preferred) {
+			return fmt.Errorf("%v is no placement", p)
+		}
+		if len(shard.Replicas) == 0 {
+			placed := proto.CloneOf(shard)
+			placed.Replicas, placed.Preferred = p.Replicas, p.Preferred
+			s.Shards[p.Id-1] = placed
+		}
+	}
+	return nil
+}
+
+// isPlacement reports whether the node ids are distinct and sorted, and at least one.
+func isPlacement(nodes []string) bool {
+	return len(nodes) > 0 && slices.IsSorted(nodes) && len(slices.Compact(slices.Clone(nodes))) == len(nodes)
+}
+
+// applyRetarget sets where the replicas of shards should be. The nodes must be registered. A shard that is where it
+// should be loses its target.
+func applyRetarget(s *clusterpb.ControlState, change *clusterpb.Retarget) error {
+	s.Shards = slices.Clone(s.Shards)
+	for _, p := range change.Shards {
+		shard := Shard(s, p.Id)
+		settled := len(p.Target) == 0
+		if shard == nil || !settled && (!isPlacement(p.Target) || !slices.Contains(p.Target, p.Preferred)) {
+			return fmt.Errorf("%v is no target", p)
+		}
+		if err := areRegistered(s, p.Target); err != nil {
+			return err
+		}
+		aimed := proto.CloneOf(shard)
+		if aimed.Target = p.Target; !settled {
+			aimed.Preferred = p.Preferred
+		}
+		s.Shards[p.Id-1] = aimed
+	}
+	return nil
+}
+
+func areRegistered(s *clusterpb.ControlState, nodes []string) error {
+	for _, id := range nodes {
+		if Node(s, id) == nil {
+			return fmt.Errorf("node %s is not registered", id)
+		}
+	}
+	return nil
+}
+
+// applyAssign replaces the nodes that hold a replica of a shard. A node that is new among them joins at the shard's new
+// revision.
+func applyAssign(s *clusterpb.ControlState, change *clusterpb.Assign) error {
+	shard := Shard(s, change.Shard)
+	switch {
+	case shard == nil || !isPlacement(change.Replicas):
+		return fmt.Errorf("%v is no placement", change)
+	case shard.Revision != change.Revision:
+		return fmt.Errorf("shard %d is at revision %d, not %d", shard.Id, shard.Revision, change.Revision)
+	}
+	if err := areRegistered(s, change.Replicas); err != nil {
+		return err
+	}
+	assigned := proto.CloneOf(shard)
+	assigned.Revision++
+	assigned.Joined = joined(shard, change.Replicas, assigned.Revision)
+	assigned.Replicas = change.Replicas
+	s.Shards = slices.Clone(s.Shards)
+	s.Shards[shard.Id-1] = assigned
+	return nil
+}
+
+// joined returns the revisions at which the nodes of the next replicas joined.
+func joined(before *clusterpb.Shard, next []string, revision uint64) map[string]uint64 {
+	at := maps.Clone(before.Joined)
+	if at == nil {
+		at = make(map[string]uint64)
+	}
+	maps.DeleteFunc(at, func(node string, _ uint64) bool { return !slices.Contains(next, node) })
+	for _, node := range next {
+		if !slices.Contains(before.Replicas, node) {
+			at[node] = revision
+		}
+	}
+	return at
+}
+
+// Shard returns a shard of the state, or nil if there is none.
+func Shard(s *clusterpb.ControlState, id uint32) *clusterpb.Shard {
+	if id == 0 || int(id) > len(s.Shards) {
+		return nil
+	}
+	return s.Shards[id-1]
+}

@@ -1,0 +1,25 @@
+// Package reshape decides the next step of a shard on its way from its present replicas to its target.
+//
+//	        record (control group)        group (the shard's leader)       step
+//	1       a replica, not in the target  no member                        Assign without the node: it deletes its data
+//	2                                     no vote, not in the target       Remove
+//	3       a replica, in the target      no member                        AddNonvoter
+//	4                                     no vote, caught up               AddVoter
+//	5       in the target, no replica                                      Assign with the node: it opens a replica
+//	6       not in the target             leads                            Transfer to a voter of the target
+//	7       not in the target             votes                            Remove
+//	8       the target                    the target, all voting           Retarget without a target: it has arrived
+//
+// The first row that applies is the next step. In row 4 the shard waits until the replica has caught up, so one copy of
+// a shard is under way at a time. Rows 6 and 7 wait until every node of the target votes: replicas are added before
+// others are removed. A step that fails, or is taken twice, does no harm, since the next look begins from the record
+// and the group as they are. So the decision needs no memory, and any leader of the control group goes on from any point.
+//
+// The package depends on its input only.
+//
+// # Why not otherwise
+//
+// Not joint consensus, which changes all voters at once: hashicorp/raft changes one server at a time. Not removal
+// first, which would save disk space: a shard would be one failure away from standing still for as long as the copy
+// takes.
+package reshape

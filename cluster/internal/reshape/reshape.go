@@ -1,0 +1,191 @@
+package reshape
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+// Shard is a shard as the reconciler sees it.
+type Shard struct {
+	Record *clusterpb.Shard
+	Group  *clusterpb.Membership // nil: no leader has answered
+	// CaughtUp reports whether the replica on a node, a member without a vote, may become a voter.
+	CaughtUp func(node string) bool
+	// Well reports whether a node is fit to lead.
+	Well func(node string) bool
+	// MayAdd returns the reason why no replica may be added on a node now, or "".
+	MayAdd func(node string) string
+}
+
+// Step is one step of a shard. One of the fields is set; none: the shard is where it should be, or waits.
+type Step struct {
+	Assign *clusterpb.Assign      // to be committed by the control group
+	Change *clusterpb.MembersCall // to be made by the shard's leader
+	Settle *clusterpb.Retarget    // to be committed by the control group: the target is reached
+}
+
+// String names the step for logs.
+func (s Step) String() string {
+	switch {
+	case s.Assign != nil:
+		return fmt.Sprintf("replicas on %v", s.Assign.Replicas)
+	case s.Settle != nil:
+		return "the target is reached"
+	}
+	switch c := s.Change.GetChange().(type) {
+	case *clusterpb.MembersCall_AddNonvoter:
+		return "node " + c.AddNonvoter + " gets the log"
+	case *clusterpb.MembersCall_AddVoter:
+		return "node " + c.AddVoter + " gets a vote"
+	case *clusterpb.MembersCall_Remove:
+		return "node " + c.Remove + " is removed"
+	case *clusterpb.MembersCall_Transfer:
+		return "node " + c.Transfer + " gets the leadership"
+	}
+	return "none"
+}
+
+// Next returns the shard's next step. If it returns none, waits is the reason, or "" if none is left.
+func Next(s Shard) (step Step, waits string) {
+	if len(s.Record.Target) == 0 {
+		return Step{}, ""
+	}
+	if s.Group == nil {
+		return Step{}, fmt.Sprintf("shard %d has no leader that answers", s.Record.Id)
+	}
+	for _, rule := range []func() (Step, string){
+		s.drop, s.dismiss, s.join, s.promote, s.add, s.handOver, s.remove, s.settle,
+	} {
+		if step, waits = rule(); step != (Step{}) || waits != "" {
+			return step, waits
+		}
+	}
+	return Step{}, ""
+}
+
+// drop takes a node that is no member any more, and should not be, out of the record.
+func (s Shard) drop() (Step, string) {
+	for _, node := range s.Record.Replicas {
+		if !s.isTarget(node) && s.member(node) == nil {
+			rest := slices.DeleteFunc(slices.Clone(s.Record.Replicas), func(id string) bool { return id == node })
+			return s.assign(rest), ""
+		}
+	}
+	return Step{}, ""
+}
+
+// dismiss removes a member without a vote that is not in the target: the target has changed on its way.
+func (s Shard) dismiss() (Step, string) {
+	for _, m := range s.Group.Members {
+		if !m.Voter && !s.isTarget(m.Node) {
+			return s.change(&clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: m.Node}}), ""
+		}
+	}
+	return Step{}, ""
+}
+
+// join makes the shard's leader send its log to a replica. After drop, every replica without membership is in the
+// target.
+func (s Shard) join() (Step, string) {
+	for _, node := range s.Record.Replicas {
+		if s.member(node) == nil {
+			return s.change(&clusterpb.MembersCall{Change: &clusterpb.MembersCall_AddNonvoter{AddNonvoter: node}}), ""
+		}
+	}
+	return Step{}, ""
+}
+
+// promote gives a vote to a replica that has caught up. The shard waits for it: one copy of a shard is under way at a
+// time.
+func (s Shard) promote() (Step, string) {
+	for _, m := range s.Group.Members {
+		switch {
+		case m.Voter:
+		case s.CaughtUp(m.Node):
+			return s.change(&clusterpb.MembersCall{Change: &clusterpb.MembersCall_AddVoter{AddVoter: m.Node}}), ""
+		case m.SilenceMs < 0:
+			return Step{}, fmt.Sprintf("node %s does not answer the leader of shard %d", m.Node, s.Record.Id)
+		default:
+			return Step{}, fmt.Sprintf("node %s has not caught up with shard %d: it lacks %d log entries",
+				m.Node, s.Record.Id, m.Lag)
+		}
+	}
+	return Step{}, ""
+}
+
+// add gives a node of the target a replica.
+func (s Shard) add() (Step, string) {
+	for _, node := range s.Record.Target {
+		if slices.Contains(s.Record.Replicas, node) {
+			continue
+		}
+		if why := s.MayAdd(node); why != "" {
+			return Step{}, why
+		}
+		more := append(slices.Clone(s.Record.Replicas), node)
+		slices.Sort(more)
+		return s.assign(more), ""
+	}
+	return Step{}, ""
+}
+
+// handOver gives the leadership to a node of the target.
+func (s Shard) handOver() (Step, string) {
+	if s.isTarget(s.Group.Leader) {
+		return Step{}, ""
+	}
+	heirs := slices.Clone(s.Record.Target)
+	if slices.Contains(heirs, s.Record.Preferred) {
+		heirs = append([]string{s.Record.Preferred}, heirs...)
+	}
+	for _, node := range heirs {
+		if s.Well(node) {
+			return s.change(&clusterpb.MembersCall{Change: &clusterpb.MembersCall_Transfer{Transfer: node}}), ""
+		}
+	}
+	return Step{}, fmt.Sprintf("no node of shard %d's target is fit to lead", s.Record.Id)
+}
+
+// remove takes the vote from a node that is not in the target, from the one that has been silent for longest: while a
+// lost node votes, the shard can lose fewer others.
+func (s Shard) remove() (Step, string) {
+	var gone *clusterpb.Member
+	for _, m := range s.Group.Members {
+		if !s.isTarget(m.Node) && (gone == nil || silence(m) > silence(gone)) {
+			gone = m
+		}
+	}
+	if gone == nil {
+		return Step{}, ""
+	}
+	return s.change(&clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: gone.Node}}), ""
+}
+
+// settle ends the move.
+func (s Shard) settle() (Step, string) {
+	return Step{Settle: &clusterpb.Retarget{Shards: []*clusterpb.Shard{{Id: s.Record.Id}}}}, ""
+}
+
+func silence(m *clusterpb.Member) uint64 { return uint64(m.SilenceMs) } // -1, no contact, is the longest
+
+func (s Shard) isTarget(node string) bool { return slices.Contains(s.Record.Target, node) }
+
+func (s Shard) member(node string) *clusterpb.Member {
+	for _, m := range s.Group.Members {
+		if m.Node == node {
+			return m
+		}
+	}
+	return nil
+}
+
+func (s Shard) assign(replicas []string) Step {
+	return Step{Assign: &clusterpb.Assign{Shard: s.Record.Id, Revision: s.Record.Revision, Replicas: replicas}}
+}
+
+func (s Shard) change(call *clusterpb.MembersCall) Step {
+	call.Seen = s.Group
+	return Step{Change: call}
+}

@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/internal/health"
+	"github.com/belfryhq/belfry/cluster/router"
+)
+
+// moves is the reconciler's way to the replicas of all nodes.
+type moves struct {
+	router *router.Router
+	viewer *viewer
+	health *health.Nodes
+}
+
+var _ control.Shards = moves{}
+
+// Members makes a change of a shard's membership at its leader.
+func (m moves) Members(
+	ctx context.Context, shard uint32, ask *clusterpb.MembersCall,
+) (*clusterpb.Membership, error) {
+	return m.router.Members(ctx, shard, ask)
+}
+
+// Applied asks a node for the last entry that its replica of a shard has applied.
+func (m moves) Applied(ctx context.Context, node string, shard uint32) (uint64, error) {
+	reply, err := m.viewer.askStatus(ctx, node)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range reply.Replicas {
+		if r.Shard == shard {
+			return r.Applied, nil
+		}
+	}
+	return 0, fmt.Errorf("node %s has no replica of shard %d yet", node, shard)
+}
+
+// Fit reports whether a node's replica of a shard is fit to lead.
+func (m moves) Fit(shard uint32, node string) bool { return m.health.MayLead(shard, node) }

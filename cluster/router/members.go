@@ -1,0 +1,20 @@
+package router
+
+import (
+	"context"
+
+	"github.com/belfryhq/belfry/cluster/calls"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+// Members makes a change of a shard's membership, if one is set, at the shard's leader, and returns the membership
+// after it. A change may be repeated, since it is bound to the membership that it was decided for.
+func (r *Router) Members(
+	ctx context.Context, shard uint32, ask *clusterpb.MembersCall,
+) (*clusterpb.Membership, error) {
+	ctx, cancel := r.patient(ctx)
+	defer cancel()
+	return read(ctx, r, shard, false, func(ctx context.Context, s calls.Shards) (*clusterpb.Membership, error) {
+		return s.Members(ctx, shard, ask)
+	})
+}
