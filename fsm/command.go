@@ -13,7 +13,12 @@ type command struct {
 	call bool
 	// present is set if the call needs an existing task. Without a task, the answer is not found.
 	present bool
+	// since is the first command version with the kind; 0 stands for version 1.
+	since uint32
 }
+
+// VersionOf returns the lowest command version at which a command may be written.
+func VersionOf(c *fsmpb.Command) uint32 { return max(commandOf(c.Op).since, FirstVersion) }
 
 // commandOf returns the entry of the command table for the kind of op. (A map by type would cost each command 35 ns.)
 func commandOf(op any) command {

@@ -1,7 +1,10 @@
 package fsm
 
 import (
+	"slices"
 	"testing"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -16,5 +19,42 @@ func TestEveryKindOfCommandIsApplied(t *testing.T) {
 		if commandOf(op).apply == nil {
 			t.Errorf("%T is not in the table", op)
 		}
+	}
+}
+
+// firstKinds are the kinds of command of the first build, by field number. The list never grows.
+var firstKinds = []protoreflect.FieldNumber{8, 9, 10, 11, 12, 16, 17, 18, 19, 20, 21, 24, 25}
+
+// TestLaterKindsDeclareTheirVersion checks that no kind that the first build cannot read has its version.
+func TestLaterKindsDeclareTheirVersion(t *testing.T) {
+	kinds := (&fsmpb.Command{}).ProtoReflect().Descriptor().Oneofs().ByName("op").Fields()
+	if kinds.Len() < len(firstKinds) {
+		t.Fatalf("%d kinds", kinds.Len())
+	}
+	for i := range kinds.Len() {
+		c := &fsmpb.Command{}
+		c.ProtoReflect().Mutable(kinds.Get(i))
+		needed := VersionOf(c)
+		isFirst := slices.Contains(firstKinds, kinds.Get(i).Number())
+		if isFirst != (needed == FirstVersion) || needed > CommandVersion {
+			t.Errorf("%s needs version %d", kinds.Get(i).Name(), needed)
+		}
+	}
+}
+
+// TestSnapshotHasTheVersionOfItsCommands checks that an older build can read a snapshot unless a newer command made the
+// state, also after a restart from a snapshot.
+func TestSnapshotHasTheVersionOfItsCommands(t *testing.T) {
+	m := New(1)
+	for _, version := range []uint32{FirstVersion, CommandVersion, FirstVersion} {
+		before := m.store.Version
+		applyBytes(t, m, mustMarshal(&fsmpb.Entry{Version: version, Commands: []*fsmpb.Command{scheduleCommand("a", 5)}}))
+		if want := max(before, version); m.store.Version != want {
+			t.Fatalf("after an entry of version %d: %d, want %d", version, m.store.Version, want)
+		}
+		m = restored(t, m)
+	}
+	if m.store.Version != CommandVersion {
+		t.Errorf("version %d after a restart", m.store.Version)
 	}
 }

@@ -12,6 +12,9 @@ import (
 // CommandVersion is the newest command version that this build writes and reads.
 const CommandVersion = store.Version
 
+// FirstVersion is the command version of the first build. Every build reads it.
+const FirstVersion = store.FirstVersion
+
 // Machine is the state machine of one shard. One goroutine applies entries; any number of goroutines may read.
 type Machine struct {
 	shard uint32
@@ -48,6 +51,7 @@ func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.store.Version = max(m.store.Version, entry.Version)
 	m.passTime(entry.AtMs)
 	m.full, m.grants = full, nil
 	var applied Applied

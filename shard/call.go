@@ -3,6 +3,7 @@ package shard
 import (
 	"fmt"
 
+	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -12,6 +13,7 @@ import (
 type call struct {
 	data    []byte // the commands, framed
 	ends    []int  // the end of each command in data
+	version uint32 // lowest command version at which they may be written
 	ofUser  bool   // at least one command comes from a user, not from a consumer with a lease
 	replies []task.Reply
 	// 0 <= answered <= taken <= len(ends)
@@ -40,6 +42,7 @@ func newCall(cmds []*fsmpb.Command) (*call, error) {
 			return nil, fmt.Errorf("command %d of %d: %w", i+1, len(cmds), err)
 		}
 		c.ends = append(c.ends, len(c.data))
+		c.version = max(c.version, fsm.VersionOf(cmd))
 		c.ofUser = c.ofUser || !isOfLease(cmd)
 	}
 	return c, nil

@@ -37,6 +37,10 @@ type Config struct {
 	Policies Policies
 	Limits   Limits
 
+	// MayWrite returns an error while entries of a command version may not be written, because a node of the cluster
+	// cannot read them. Nil: all versions may be written.
+	MayWrite func(version uint32) error
+
 	Clock func() time.Time // wall clock; default time.Now
 
 	// ClockAgrees compares this node's clock with those of a majority of the voters. A leader proposes nothing before
@@ -180,6 +184,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.Policy = c.Policy.withDefaults()
 	if c.Policies == nil {
 		c.Policies = noPolicies{}
+	}
+	if c.MayWrite == nil {
+		c.MayWrite = func(uint32) error { return nil }
 	}
 	if c.inTouch == nil {
 		c.inTouch = (*raftgroup.Group).InTouch

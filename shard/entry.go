@@ -42,6 +42,7 @@ func frame(buf []byte, cmd *fsmpb.Command) ([]byte, error) {
 // entry is one proposal: its encoded bytes and the waiters for its results.
 type entry struct {
 	data     []byte
+	version  uint32 // command version in data
 	commands int
 	takeover bool
 	rules    *ruleChange // nil: none
@@ -58,12 +59,22 @@ type segment struct {
 }
 
 func newEntry(at time.Time, size int) *entry {
-	data := make([]byte, 0, size+32)
-	data = protowire.AppendTag(data, entryVersionField, protowire.VarintType)
-	data = protowire.AppendVarint(data, fsm.CommandVersion)
-	data = protowire.AppendTag(data, entryAtField, protowire.VarintType)
-	data = protowire.AppendVarint(data, uint64(at.UnixMilli()))
-	return &entry{data: data}
+	e := &entry{data: make([]byte, 0, size+32)}
+	e.raise(fsm.FirstVersion)
+	e.data = protowire.AppendTag(e.data, entryAtField, protowire.VarintType)
+	e.data = protowire.AppendVarint(e.data, uint64(at.UnixMilli()))
+	return e
+}
+
+// raise gives the entry the command version if the entry has a lower one. The encoding may have the field twice: then
+// protobuf takes the last value.
+func (e *entry) raise(version uint32) {
+	if version <= e.version {
+		return
+	}
+	e.version = version
+	e.data = protowire.AppendTag(e.data, entryVersionField, protowire.VarintType)
+	e.data = protowire.AppendVarint(e.data, uint64(version))
 }
 
 // add appends one of the leader's own commands.
@@ -73,6 +84,7 @@ func (e *entry) add(cmd *fsmpb.Command) error {
 		return err
 	}
 	e.data = data
+	e.raise(fsm.VersionOf(cmd))
 	e.commands++
 	return nil
 }

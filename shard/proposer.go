@@ -97,6 +97,7 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 	e.usersAt = e.commands
 	for _, s := range w.segments {
 		e.addFramed(s.call.bytes(s.from, s.from+s.n), s.n)
+		e.raise(s.call.version)
 	}
 	return e, err
 }

@@ -113,6 +113,11 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	if err != nil {
 		return s.refuse(len(cmds), fmt.Errorf("%w: %w", task.ErrNotProposed, err))
 	}
+	if c.version > fsm.FirstVersion {
+		if err := s.cfg.MayWrite(c.version); err != nil {
+			return s.refuse(len(cmds), fmt.Errorf("%w: %w", task.ErrNotProposed, err))
+		}
+	}
 	if err := intake.enqueue(c, reserved); err != nil {
 		return s.refuse(len(cmds), err)
 	}

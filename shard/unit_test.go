@@ -89,8 +89,27 @@ func TestEntryEncoding(t *testing.T) {
 	if err := proto.Unmarshal(e.data, &got); err != nil {
 		t.Fatal(err)
 	}
-	want := &fsmpb.Entry{Version: fsm.CommandVersion, AtMs: 1234, Commands: cmds}
+	want := &fsmpb.Entry{Version: fsm.FirstVersion, AtMs: 1234, Commands: cmds}
 	if !proto.Equal(&got, want) || e.commands != 3 {
+		t.Errorf("%v, want %v", &got, want)
+	}
+}
+
+// TestEntryHasTheVersionOfItsCommands checks that an entry has the highest of its commands' versions, and is otherwise
+// unchanged by it.
+func TestEntryHasTheVersionOfItsCommands(t *testing.T) {
+	e := newEntry(time.UnixMilli(1234), 100)
+	if err := e.add(cancelOf("a")); err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []uint32{fsm.FirstVersion, 3, 2} {
+		e.raise(version)
+	}
+	var got fsmpb.Entry
+	if err := got.UnmarshalVTUnsafe(e.data); err != nil {
+		t.Fatal(err)
+	}
+	if want := (&fsmpb.Entry{Version: 3, AtMs: 1234, Commands: []*fsmpb.Command{cancelOf("a")}}); !proto.Equal(&got, want) {
 		t.Errorf("%v, want %v", &got, want)
 	}
 }

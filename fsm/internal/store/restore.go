@@ -88,6 +88,7 @@ func (to *restoring) header(in *snapshotReader) error {
 	case header.Shard != to.s.shard:
 		return fmt.Errorf("it is of shard %d", header.Shard)
 	}
+	to.s.Version = max(header.Version, FirstVersion)
 	to.s.Number, to.s.NowMs, to.s.Origin = header.Number, header.NowMs, header.Origin
 	to.s.Defaults = Defaults{header.TombstoneBytes, header.HorizonMs, header.KeepDoneMs}
 	to.s.wheel = wheel.New(nodes{to.s.tasks}, header.PositionMs)

@@ -26,7 +26,7 @@ type Snapshot struct {
 func (s *Store) Snapshot() *Snapshot {
 	return &Snapshot{
 		header: &fsmpb.SnapshotHeader{
-			Version:        Version,
+			Version:        s.Version,
 			Shard:          s.shard,
 			Number:         s.Number,
 			NowMs:          s.NowMs,

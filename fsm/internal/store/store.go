@@ -12,7 +12,10 @@ import (
 // Store holds the tasks of one shard. It has no lock: while one goroutine changes it, no other may read it.
 type Store struct {
 	Header
-	shard uint32
+	// Version is the newest version of the commands that made the state. A snapshot carries it, so that an older build
+	// refuses a state that it would misread. It is no part of the hash: an older build does not know it.
+	Version uint32
+	shard   uint32
 
 	tasks    *slab.Pages[record]
 	progress *slab.Pages[progress]
@@ -59,6 +62,7 @@ type Defaults struct {
 func New(shard uint32) *Store {
 	s := &Store{
 		Header:   Header{Defaults: Defaults{KeepDoneMs: task.DefaultKeepDone.Milliseconds()}},
+		Version:  FirstVersion,
 		shard:    shard,
 		tasks:    slab.NewPages[record](),
 		progress: slab.NewPages[progress](),
