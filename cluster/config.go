@@ -38,6 +38,10 @@ type Config struct {
 	Shards          int // of a new cluster; 0: placement.Shards for its nodes and this node's processors
 	Replication     int // of a new cluster; 0: 3
 
+	// HoldVersion is the newest command version that this node lets the cluster write, so that its nodes can return to
+	// an older build; 0: no limit. A version that is in force already stays so.
+	HoldVersion uint32
+
 	Keys *peer.Keys // nil: no TLS, and loopback only
 
 	Deliver        shard.Deliverer

@@ -45,7 +45,7 @@ func (n *Node) newRegistrar() *membership.Registrar {
 			Id: n.ID(), Name: n.cfg.Name, PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr,
 			CommandVersion: fsm.CommandVersion, Boot: n.identity.Boot(),
 		},
-		Control: n.control, Peer: n.peers.rpc, Logger: n.cfg.Logger,
+		Hold: n.cfg.HoldVersion, Control: n.control, Peer: n.peers.rpc, Logger: n.cfg.Logger,
 	})
 }
 

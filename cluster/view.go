@@ -20,10 +20,11 @@ import (
 
 // View is the cluster as this node sees it.
 type View struct {
-	ClusterID string
-	Map       string      // see Node.MapVersion
-	Nodes     []NodeView  // by id
-	Shards    []ShardView // by id
+	ClusterID      string
+	CommandVersion uint32      // newest command version that the cluster may write
+	Map            string      // see Node.MapVersion
+	Nodes          []NodeView  // by id
+	Shards         []ShardView // by id
 }
 
 // NodeView describes one node.
@@ -32,6 +33,7 @@ type NodeView struct {
 	Alive                        bool
 	DiskLow                      bool          // its free disk space is below its reserve
 	MemoryFull                   bool          // the shards of its replicas take no more tasks
+	CommandVersion               uint32        // newest command version that it reads, or the one that it holds
 	ClockOffset                  time.Duration // the lead of its clock over this node's; 0 if not known
 }
 
@@ -93,7 +95,7 @@ func (n *Node) View(ctx context.Context) View { return n.viewer.view(ctx) }
 func (w *viewer) view(ctx context.Context) View {
 	state := w.control.State()
 	accounts := w.askAll(ctx, state)
-	v := View{ClusterID: w.cluster(), Map: w.mapVersion()}
+	v := View{ClusterID: w.cluster(), CommandVersion: control.InForce(state), Map: w.mapVersion()}
 	for _, node := range state.Nodes {
 		v.Nodes = append(v.Nodes, w.viewNode(node, accounts[node.Id]))
 	}
@@ -179,7 +181,7 @@ func (w *viewer) viewNode(node *clusterpb.Node, report *account) NodeView {
 	v.Alive = report != nil || w.health.Alive(node.Id)
 	v.DiskLow = report != nil && report.diskLow
 	v.MemoryFull = report != nil && report.memoryFull
-	v.ClockOffset = w.offset(node.Id)
+	v.ClockOffset, v.CommandVersion = w.offset(node.Id), node.CommandVersion
 	return v
 }
 

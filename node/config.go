@@ -35,6 +35,7 @@ type Config struct {
 	BootstrapExpect int        // number of nodes that form a new cluster: 1, 3 or 5; 0: join an existing one
 	Shards          int        // of a new cluster; 0: cluster.DefaultShards
 	MaxClockOffset  time.Duration
+	HoldVersion     uint32 // newest command version that the node lets the cluster write; 0: no limit
 
 	LogStore    string         // "wal" or "boltdb"
 	Timing      string         // "fast", "lan" or "wan": the time until a silent leader is replaced
@@ -133,7 +134,8 @@ func (c *Config) clusterConfig() (cluster.Config, error) {
 	cfg := cluster.Config{
 		DataDir: c.DataDir, Name: c.Name, BindAddr: c.PeerAddr, AdvertiseAddr: c.AdvertisePeer, Keys: c.PeerKeys,
 		Join: c.Join, BootstrapExpect: c.BootstrapExpect, Shards: c.Shards, MaxClockOffset: c.MaxClockOffset,
-		Timing: timing, MinFreeDisk: c.MinFreeDisk, QueueMetrics: c.QueueMetrics,
+		HoldVersion: c.HoldVersion,
+		Timing:      timing, MinFreeDisk: c.MinFreeDisk, QueueMetrics: c.QueueMetrics,
 	}
 	if cfg.Shards == 0 {
 		cfg.Shards = cluster.DefaultShards(cfg.BootstrapExpect)

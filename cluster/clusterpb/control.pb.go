@@ -28,16 +28,19 @@ const (
 // ControlState is the whole state of the control group. The state is small, so each change copies it whole, and a
 // snapshot is the message itself.
 type ControlState struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ClusterId      string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`                 // empty before Init
-	CommandVersion uint32                 `protobuf:"varint,2,opt,name=command_version,json=commandVersion,proto3" json:"command_version,omitempty"` // newest version that shards may write: the lowest of all nodes; it never falls
-	Nodes          []*Node                `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`                                          // sorted by id
-	Slots          []*SlotRange           `protobuf:"bytes,4,rep,name=slots,proto3" json:"slots,omitempty"`                                          // sorted; together they cover every slot once
-	Shards         []*Shard               `protobuf:"bytes,5,rep,name=shards,proto3" json:"shards,omitempty"`                                        // sorted by id; an id is the number of the shard's Raft group, from 1
-	Queues         []*fsmpb.QueuePolicy   `protobuf:"bytes,6,rep,name=queues,proto3" json:"queues,omitempty"`                                        // sorted by namespace and name
-	QueuesVersion  uint64                 `protobuf:"varint,7,opt,name=queues_version,json=queuesVersion,proto3" json:"queues_version,omitempty"`    // rises with each change of a queue's policy
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	ClusterId string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"` // empty before Init
+	// Newest command version that the shards and this group may write: the lowest of all nodes. It never falls.
+	CommandVersion uint32               `protobuf:"varint,2,opt,name=command_version,json=commandVersion,proto3" json:"command_version,omitempty"`
+	Nodes          []*Node              `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`                                       // sorted by id
+	Slots          []*SlotRange         `protobuf:"bytes,4,rep,name=slots,proto3" json:"slots,omitempty"`                                       // sorted; together they cover every slot once
+	Shards         []*Shard             `protobuf:"bytes,5,rep,name=shards,proto3" json:"shards,omitempty"`                                     // sorted by id; an id is the number of the shard's Raft group, from 1
+	Queues         []*fsmpb.QueuePolicy `protobuf:"bytes,6,rep,name=queues,proto3" json:"queues,omitempty"`                                     // sorted by namespace and name
+	QueuesVersion  uint64               `protobuf:"varint,7,opt,name=queues_version,json=queuesVersion,proto3" json:"queues_version,omitempty"` // rises with each change of a queue's policy
+	// Newest command version among the applied entries; 0 means 1. Older builds refuse snapshots of the state.
+	Version       uint32 `protobuf:"varint,15,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ControlState) Reset() {
@@ -119,6 +122,13 @@ func (x *ControlState) GetQueuesVersion() uint64 {
 	return 0
 }
 
+func (x *ControlState) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 // Node is one data folder. The folder keeps its id for its whole life. Every other field may change when the node
 // starts again.
 type Node struct {
@@ -127,7 +137,7 @@ type Node struct {
 	Name           string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`                                            // label for people
 	PeerAddr       string                 `protobuf:"bytes,3,opt,name=peer_addr,json=peerAddr,proto3" json:"peer_addr,omitempty"`                    // host:port for other nodes
 	HttpAddr       string                 `protobuf:"bytes,4,opt,name=http_addr,json=httpAddr,proto3" json:"http_addr,omitempty"`                    // host:port for callers
-	CommandVersion uint32                 `protobuf:"varint,5,opt,name=command_version,json=commandVersion,proto3" json:"command_version,omitempty"` // newest version that the node reads
+	CommandVersion uint32                 `protobuf:"varint,5,opt,name=command_version,json=commandVersion,proto3" json:"command_version,omitempty"` // newest version that the node reads, or less if the operator holds it
 	Boot           uint64                 `protobuf:"varint,6,opt,name=boot,proto3" json:"boot,omitempty"`                                           // number of starts; a registration never replaces one with a higher boot
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -356,7 +366,7 @@ func (x *Shard) GetJoined() map[string]uint64 {
 // ControlEntry is the data of one log entry of the control group.
 type ControlEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Newest control version that the entry uses. A replica that knows only older versions stops.
+	// Command version that the entry needs. A replica that knows only older versions stops.
 	Version uint32 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
 	// Types that are valid to be assigned to Op:
 	//
@@ -367,6 +377,7 @@ type ControlEntry struct {
 	//	*ControlEntry_DeleteQueue
 	//	*ControlEntry_Retarget
 	//	*ControlEntry_Assign
+	//	*ControlEntry_Raise
 	Op            isControlEntry_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -479,6 +490,15 @@ func (x *ControlEntry) GetAssign() *Assign {
 	return nil
 }
 
+func (x *ControlEntry) GetRaise() *Raise {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_Raise); ok {
+			return x.Raise
+		}
+	}
+	return nil
+}
+
 type isControlEntry_Op interface {
 	isControlEntry_Op()
 }
@@ -511,6 +531,10 @@ type ControlEntry_Assign struct {
 	Assign *Assign `protobuf:"bytes,14,opt,name=assign,proto3,oneof"`
 }
 
+type ControlEntry_Raise struct {
+	Raise *Raise `protobuf:"bytes,30,opt,name=raise,proto3,oneof"`
+}
+
 func (*ControlEntry_Init) isControlEntry_Op() {}
 
 func (*ControlEntry_Register) isControlEntry_Op() {}
@@ -524,6 +548,8 @@ func (*ControlEntry_DeleteQueue) isControlEntry_Op() {}
 func (*ControlEntry_Retarget) isControlEntry_Op() {}
 
 func (*ControlEntry_Assign) isControlEntry_Op() {}
+
+func (*ControlEntry_Raise) isControlEntry_Op() {}
 
 // Init is the first command of a cluster. It sets the cluster's id and the slots of each shard. A later Init changes
 // nothing.
@@ -883,6 +909,52 @@ func (x *DeleteQueue) GetQueue() string {
 	return ""
 }
 
+// Raise is the first entry of a command version. It changes nothing else. A node with an older build stops at it, so it
+// cannot run on unaware of the entries that follow.
+type Raise struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Raise) Reset() {
+	*x = Raise{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Raise) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Raise) ProtoMessage() {}
+
+func (x *Raise) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Raise.ProtoReflect.Descriptor instead.
+func (*Raise) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Raise) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 // GossipMeta describes a node in gossip. Its encoding has at most 512 bytes.
 type GossipMeta struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -901,7 +973,7 @@ type GossipMeta struct {
 
 func (x *GossipMeta) Reset() {
 	*x = GossipMeta{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -913,7 +985,7 @@ func (x *GossipMeta) String() string {
 func (*GossipMeta) ProtoMessage() {}
 
 func (x *GossipMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -926,7 +998,7 @@ func (x *GossipMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipMeta.ProtoReflect.Descriptor instead.
 func (*GossipMeta) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GossipMeta) GetId() string {
@@ -1003,7 +1075,7 @@ type LeaderHints struct {
 
 func (x *LeaderHints) Reset() {
 	*x = LeaderHints{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1087,7 @@ func (x *LeaderHints) String() string {
 func (*LeaderHints) ProtoMessage() {}
 
 func (x *LeaderHints) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1100,7 @@ func (x *LeaderHints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHints.ProtoReflect.Descriptor instead.
 func (*LeaderHints) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *LeaderHints) GetClusterId() string {
@@ -1057,7 +1129,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1069,7 +1141,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1082,7 +1154,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *LeaderHint) GetShard() uint32 {
@@ -1110,7 +1182,7 @@ var File_cluster_clusterpb_control_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xc6\x02\n" +
+	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xe0\x02\n" +
 	"\fControlState\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12'\n" +
@@ -1119,7 +1191,8 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x05slots\x18\x04 \x03(\v2\x1c.belfry.cluster.v1.SlotRangeR\x05slots\x120\n" +
 	"\x06shards\x18\x05 \x03(\v2\x18.belfry.cluster.v1.ShardR\x06shards\x122\n" +
 	"\x06queues\x18\x06 \x03(\v2\x1a.belfry.fsm.v1.QueuePolicyR\x06queues\x12%\n" +
-	"\x0equeues_version\x18\a \x01(\x04R\rqueuesVersion\"\xa1\x01\n" +
+	"\x0equeues_version\x18\a \x01(\x04R\rqueuesVersion\x12\x18\n" +
+	"\aversion\x18\x0f \x01(\rR\aversion\"\xa1\x01\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -1140,7 +1213,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x06joined\x18\x06 \x03(\v2$.belfry.cluster.v1.Shard.JoinedEntryR\x06joined\x1a9\n" +
 	"\vJoinedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xbb\x03\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xed\x03\n" +
 	"\fControlEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
 	"\x04init\x18\b \x01(\v2\x17.belfry.cluster.v1.InitH\x00R\x04init\x129\n" +
@@ -1150,7 +1223,8 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\tset_queue\x18\v \x01(\v2\x1b.belfry.cluster.v1.SetQueueH\x00R\bsetQueue\x12C\n" +
 	"\fdelete_queue\x18\f \x01(\v2\x1e.belfry.cluster.v1.DeleteQueueH\x00R\vdeleteQueue\x129\n" +
 	"\bretarget\x18\r \x01(\v2\x1b.belfry.cluster.v1.RetargetH\x00R\bretarget\x123\n" +
-	"\x06assign\x18\x0e \x01(\v2\x19.belfry.cluster.v1.AssignH\x00R\x06assignB\x04\n" +
+	"\x06assign\x18\x0e \x01(\v2\x19.belfry.cluster.v1.AssignH\x00R\x06assign\x120\n" +
+	"\x05raise\x18\x1e \x01(\v2\x18.belfry.cluster.v1.RaiseH\x00R\x05raiseB\x04\n" +
 	"\x02op\"Y\n" +
 	"\x04Init\x12\x1d\n" +
 	"\n" +
@@ -1172,7 +1246,9 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\t_expected\"A\n" +
 	"\vDeleteQueue\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
-	"\x05queue\x18\x02 \x01(\tR\x05queue\"\xfd\x01\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\"!\n" +
+	"\x05Raise\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\"\xfd\x01\n" +
 	"\n" +
 	"GossipMeta\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -1208,7 +1284,7 @@ func file_cluster_clusterpb_control_proto_rawDescGZIP() []byte {
 	return file_cluster_clusterpb_control_proto_rawDescData
 }
 
-var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(*ControlState)(nil),      // 0: belfry.cluster.v1.ControlState
 	(*Node)(nil),              // 1: belfry.cluster.v1.Node
@@ -1222,18 +1298,19 @@ var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(*Assign)(nil),            // 9: belfry.cluster.v1.Assign
 	(*SetQueue)(nil),          // 10: belfry.cluster.v1.SetQueue
 	(*DeleteQueue)(nil),       // 11: belfry.cluster.v1.DeleteQueue
-	(*GossipMeta)(nil),        // 12: belfry.cluster.v1.GossipMeta
-	(*LeaderHints)(nil),       // 13: belfry.cluster.v1.LeaderHints
-	(*LeaderHint)(nil),        // 14: belfry.cluster.v1.LeaderHint
-	nil,                       // 15: belfry.cluster.v1.Shard.JoinedEntry
-	(*fsmpb.QueuePolicy)(nil), // 16: belfry.fsm.v1.QueuePolicy
+	(*Raise)(nil),             // 12: belfry.cluster.v1.Raise
+	(*GossipMeta)(nil),        // 13: belfry.cluster.v1.GossipMeta
+	(*LeaderHints)(nil),       // 14: belfry.cluster.v1.LeaderHints
+	(*LeaderHint)(nil),        // 15: belfry.cluster.v1.LeaderHint
+	nil,                       // 16: belfry.cluster.v1.Shard.JoinedEntry
+	(*fsmpb.QueuePolicy)(nil), // 17: belfry.fsm.v1.QueuePolicy
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
 	2,  // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
 	3,  // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
-	16, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
-	15, // 4: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	17, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
+	16, // 4: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
 	5,  // 5: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
 	6,  // 6: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
 	7,  // 7: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
@@ -1241,17 +1318,18 @@ var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	11, // 9: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
 	8,  // 10: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
 	9,  // 11: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
-	2,  // 12: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	1,  // 13: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	3,  // 14: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	3,  // 15: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
-	16, // 16: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	14, // 17: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	12, // 12: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
+	2,  // 13: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	1,  // 14: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	3,  // 15: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	3,  // 16: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	17, // 17: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	15, // 18: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }
@@ -1267,6 +1345,7 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_DeleteQueue)(nil),
 		(*ControlEntry_Retarget)(nil),
 		(*ControlEntry_Assign)(nil),
+		(*ControlEntry_Raise)(nil),
 	}
 	file_cluster_clusterpb_control_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
@@ -1275,7 +1354,7 @@ func file_cluster_clusterpb_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_control_proto_rawDesc), len(file_cluster_clusterpb_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -18,6 +18,25 @@
 //     of different builds cannot differ.
 //   - Moving a shard will be more such steps: the rest of the package need not change for it.
 //
+// # Command versions
+//
+// Builds of several versions run in one cluster while it is upgraded, node by node. One number, the command version,
+// describes the entries of all logs: those of the shards and of this group.
+//
+//	Node.command_version          newest version that the node reads; an operator may hold it lower (--hold-version)
+//	ControlState.command_version  the lowest of all nodes: the newest that may be written. It never falls
+//	ControlEntry.version          lowest version that the entry needs (versionOf), likewise fsmpb.Entry.version
+//	ControlState.version          highest version among the applied entries, also in the snapshot's header
+//
+//   - The leader writes no entry that a registered node cannot read. It answers a BehindError, which names the nodes.
+//   - The reconciler writes a Raise once all nodes read a newer version. From then on an older build refuses the log and
+//     the snapshot of every node instead of misreading them. Before, each node may return to its older build, because
+//     logs and snapshots have no newer parts.
+//   - A node that is gone for good keeps the version from rising until it is waived (Waive).
+//
+// Why not a number for each kind of log? A node registers one number, and the first build compares that one. So all
+// builds judge a registration alike. And an operator can understand one.
+//
 // # Policies
 //
 //   - There are at most MaxQueues policies.

@@ -59,6 +59,7 @@ func FuzzControlApply(f *testing.F) {
 	for _, e := range []*clusterpb.ControlEntry{
 		register("c", 1, 2), register("a", 9, 3), register("", 1, 1), setQueue(policy("r", 1)), setQueue(policy("q", 2)),
 		setQueue(&fsmpb.QueuePolicy{}), deleteQueue("q"), deleteQueue("none"), {Version: Version}, {Version: Version + 1},
+		raise(Version).entry,
 		{Op: &clusterpb.ControlEntry_Init{Init: &clusterpb.Init{ClusterId: "c", Slots: []*clusterpb.SlotRange{
 			{First: 0, End: 10, Shard: 2}, {First: 10, End: task.Slots, Shard: 1}}}}},
 		{Op: &clusterpb.ControlEntry_Place{Place: &clusterpb.Place{Shards: []*clusterpb.Shard{
@@ -127,7 +128,7 @@ func inOrder(t *testing.T, s *clusterpb.ControlState) {
 // snapshot unchanged, or the bytes must be refused and the old state kept.
 func FuzzControlRestore(f *testing.F) {
 	body := marshal(f, formed(f))
-	whole := sealed(body)
+	whole := sealed(body, 0)
 	f.Add(body, true)
 	f.Add([]byte{}, true)
 	f.Add(body[:len(body)-3], true)
@@ -138,7 +139,7 @@ func FuzzControlRestore(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, seal bool) {
 		if seal {
-			data = sealed(data)
+			data = sealed(data, 0)
 		}
 		m := newMachine()
 		if _, err := m.Apply(entry(1, marshal(t, setQueue(policy("kept", 1))))); err != nil {
@@ -178,7 +179,7 @@ func FuzzControlRestore(f *testing.F) {
 
 // A truncated snapshot, or one with a wrong byte, is refused.
 func TestDamagedSnapshotIsRefused(t *testing.T) {
-	whole := sealed(marshal(t, formed(t)))
+	whole := sealed(marshal(t, formed(t)), 0)
 	restore := func(data []byte) error {
 		return newMachine().Restore(bytes.NewReader(data))
 	}

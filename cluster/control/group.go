@@ -112,13 +112,20 @@ func (g *Group) Register(ctx context.Context, node *clusterpb.Node) error {
 		return nil
 	}
 	_, err := g.propose(ctx, &clusterpb.ControlEntry{
-		Version: Version, Op: &clusterpb.ControlEntry_Register{Register: &clusterpb.Register{Node: node}},
+		Op: &clusterpb.ControlEntry_Register{Register: &clusterpb.Register{Node: node}},
 	})
 	return err
 }
 
-// propose commits an entry and returns the answer of applying it.
+// propose commits an entry, and returns the answer of applying it. It sets the entry's version. The error is a
+// *BehindError if a node does not read that version.
 func (g *Group) propose(ctx context.Context, entry *clusterpb.ControlEntry) (any, error) {
+	entry.Version = versionOf(entry)
+	if g.group.Leads() { // the state of another node may be old
+		if err := MayWrite(g.State(), entry.Version); err != nil {
+			return nil, err
+		}
+	}
 	data, err := proto.Marshal(entry)
 	if err != nil {
 		return nil, err

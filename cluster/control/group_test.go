@@ -31,7 +31,7 @@ func single(t *testing.T, shards Shards) *Group {
 	g, _ := replicaWith(t, t.TempDir(), "a", false, []string{"a"}, shards)
 	t.Cleanup(func() { closeGroup(t, g) })
 	until(t, g, "placed", placed)
-	if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: 1, Boot: 1}); err != nil {
+	if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: Version, Boot: 1}); err != nil {
 		t.Fatal(err)
 	}
 	return g

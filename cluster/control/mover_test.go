@@ -108,7 +108,7 @@ func TestShardsMoveToTheirTargets(t *testing.T) {
 	shards.state = g.State
 	shards.mu.Unlock()
 	for _, id := range []string{"b", "c", "d", "e", "f"} {
-		if err := g.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: 1, Boot: 1}); err != nil {
+		if err := g.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: Version, Boot: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}

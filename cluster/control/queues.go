@@ -31,7 +31,7 @@ func (g *Group) SetQueue(ctx context.Context, set *clusterpb.SetQueue) (Change, 
 	}
 	checked := &clusterpb.SetQueue{Policy: policy, Expected: set.Expected}
 	return g.changeQueue(ctx, &clusterpb.ControlEntry{
-		Version: Version, Op: &clusterpb.ControlEntry_SetQueue{SetQueue: checked},
+		Op: &clusterpb.ControlEntry_SetQueue{SetQueue: checked},
 	})
 }
 
@@ -40,7 +40,7 @@ func (g *Group) DeleteQueue(ctx context.Context, namespace, queue string) (Chang
 	namespace, queue = names(namespace, queue)
 	del := &clusterpb.DeleteQueue{Namespace: namespace, Queue: queue}
 	return g.changeQueue(ctx, &clusterpb.ControlEntry{
-		Version: Version, Op: &clusterpb.ControlEntry_DeleteQueue{DeleteQueue: del},
+		Op: &clusterpb.ControlEntry_DeleteQueue{DeleteQueue: del},
 	})
 }
 

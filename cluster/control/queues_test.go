@@ -22,12 +22,12 @@ func policy(queue string, maxInFlight uint32) *fsmpb.QueuePolicy {
 }
 
 func setQueue(p *fsmpb.QueuePolicy) *clusterpb.ControlEntry {
-	return &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_SetQueue{
+	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_SetQueue{
 		SetQueue: &clusterpb.SetQueue{Policy: p}}}
 }
 
 func deleteQueue(queue string) *clusterpb.ControlEntry {
-	return &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_DeleteQueue{
+	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_DeleteQueue{
 		DeleteQueue: &clusterpb.DeleteQueue{Namespace: task.DefaultNamespace, Queue: queue}}}
 }
 
@@ -186,7 +186,7 @@ func TestPoliciesAreBounded(t *testing.T) {
 func TestUnknownFieldsStay(t *testing.T) {
 	m := newMachine()
 	newer := []byte{0xfa, 0x7f, 2, 'h', 'i'} // field 2047
-	if err := m.Restore(io.NopCloser(bytes.NewReader(sealed(newer)))); err != nil {
+	if err := m.Restore(io.NopCloser(bytes.NewReader(sealed(newer, 0)))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := change(t, m, setQueue(policy("a", 1))); err != nil {

@@ -34,6 +34,9 @@ func next(state *clusterpb.ControlState, members []raftgroup.Member, plan Plan) 
 		s, err := place(state, members, plan)
 		return s, err == nil, err
 	}
+	if version := raisable(state, members); version > 0 {
+		return raise(version), true, nil
+	}
 	for _, n := range state.Nodes {
 		known := func(m raftgroup.Member) bool { return m.NodeID == n.Id }
 		if !slices.ContainsFunc(members, known) {
@@ -52,7 +55,7 @@ func initialise(plan Plan) (step, error) {
 	for i, r := range ranges {
 		op.Slots = append(op.Slots, &clusterpb.SlotRange{First: r.First, End: r.End, Shard: uint32(i) + 1})
 	}
-	entry := &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_Init{Init: op}}
+	entry := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Init{Init: op}}
 	return step{what: "initialise the cluster", entry: entry}, nil
 }
 
@@ -74,6 +77,6 @@ func place(state *clusterpb.ControlState, members []raftgroup.Member, plan Plan)
 	for i, s := range state.Shards {
 		op.Shards = append(op.Shards, &clusterpb.Shard{Id: s.Id, Replicas: placed[i].Nodes, Preferred: placed[i].Preferred})
 	}
-	entry := &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_Place{Place: op}}
+	entry := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Place{Place: op}}
 	return step{what: "place the shards", entry: entry}, nil
 }

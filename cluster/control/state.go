@@ -13,9 +13,6 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Version is the newest version of control entries that this build writes and reads.
-const Version = 1
-
 // ErrRefused is the error of a change that the state does not allow.
 var ErrRefused = errors.New("refused by the control group")
 
@@ -38,10 +35,13 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 		return state, Change{}, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	if entry.Version > Version {
-		return state, Change{}, fmt.Errorf("%w: it is of version %d, this build reads %d",
-			errUnreadable, entry.Version, Version)
+		return state, Change{}, fmt.Errorf("%w: it has command version %d, and this build reads %d at most: "+
+			"upgrade this node", errUnreadable, entry.Version, Version)
 	}
 	next := shallowCopy(state)
+	if entry.Version > firstVersion {
+		next.Version = max(next.Version, entry.Version)
+	}
 	var change Change
 	var refusal error
 	switch op := entry.Op.(type) {
@@ -59,6 +59,8 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 		change, refusal = applySetQueue(next, op.SetQueue)
 	case *clusterpb.ControlEntry_DeleteQueue:
 		change = applyDeleteQueue(next, op.DeleteQueue)
+	case *clusterpb.ControlEntry_Raise:
+		// its version is all that it brings
 	default:
 		return state, Change{}, fmt.Errorf("%w: it has no operation known here", errUnreadable)
 	}
@@ -125,8 +127,8 @@ func applyRegister(s *clusterpb.ControlState, node *clusterpb.Node) error {
 		return errors.New("a node registers by its id, with a cluster that has one")
 	}
 	if node.CommandVersion < s.CommandVersion {
-		return fmt.Errorf("node %s reads commands up to version %d, and the shards may hold version %d already",
-			node.Id, node.CommandVersion, s.CommandVersion)
+		return fmt.Errorf("node %s reads command version %d at most, and the logs may hold version %d already: "+
+			"give the node a newer build, or lift its --hold-version", node.Id, node.CommandVersion, s.CommandVersion)
 	}
 	at, found := slices.BinarySearchFunc(s.Nodes, node.Id, byID)
 	s.Nodes = slices.Clone(s.Nodes)

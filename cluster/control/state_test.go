@@ -20,6 +20,7 @@ var plan = Plan{ClusterID: "cluster123456789", Shards: 12, Replication: 3}
 
 func mustApply(t *testing.T, s *clusterpb.ControlState, e *clusterpb.ControlEntry) *clusterpb.ControlState {
 	t.Helper()
+	e.Version = versionOf(e)
 	data, err := proto.Marshal(e)
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -37,7 +38,7 @@ func mustApply(t *testing.T, s *clusterpb.ControlState, e *clusterpb.ControlEntr
 
 func register(id string, boot uint64, version uint32) *clusterpb.ControlEntry {
 	node := &clusterpb.Node{Id: id, Boot: boot, CommandVersion: version, PeerAddr: fmt.Sprintf("%s:%d", id, boot)}
-	return &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_Register{
+	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Register{
 		Register: &clusterpb.Register{Node: node}}}
 }
 

@@ -88,6 +88,8 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 		"`network` of brokers to publish to without credentials; repeatable")
 	flags.Var(newSpan(&c.MaxClockOffset, c.MaxClockOffset), "max-clock-offset",
 		"`duration`; a node whose clock is further from the others' leads nothing")
+	flags.Uint32Var(&c.HoldVersion, "hold-version", 0, "newest command `version` that the cluster may write while this "+
+		"node holds it, so that a build that reads no newer one can return; 0: no limit")
 	flags.StringVar(&f.minFreeDisk, "min-free-disk", "", "`space`; with less for its data, the node leads only shards "+
 		"that no other node can lead, and takes no new tasks: 256MiB, 5%, or 0 for no such bound (default: 1GiB, or "+
 		"5% if that is less)")

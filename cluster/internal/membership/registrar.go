@@ -17,6 +17,7 @@ import (
 // RegistrarConfig holds this node's entry, and the ways to the control group.
 type RegistrarConfig struct {
 	Entry   *clusterpb.Node // the correct entry of this node, which is not changed
+	Hold    uint32          // command version that the node does not want to be exceeded; 0: none
 	Control *control.Replica
 	Peer    func(node string) clusterpb.PeerClient // asks another node
 	Logger  *slog.Logger
@@ -32,7 +33,7 @@ func NewRegistrar(cfg RegistrarConfig) *Registrar { return &Registrar{cfg} }
 func (r *Registrar) Run(ctx context.Context) {
 	for {
 		state, changed := r.cfg.Control.Watch()
-		if known := control.Node(state, r.cfg.Entry.Id); known != nil && proto.Equal(known, r.cfg.Entry) {
+		if known := control.Node(state, r.cfg.Entry.Id); known != nil && proto.Equal(known, r.entry()) {
 			select {
 			case <-changed:
 				continue
@@ -52,7 +53,19 @@ func (r *Registrar) Run(ctx context.Context) {
 func (r *Registrar) registerSelf(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	return r.Register(ctx, &clusterpb.RegisterRequest{Node: r.cfg.Entry})
+	return r.Register(ctx, &clusterpb.RegisterRequest{Node: r.entry()})
+}
+
+// entry returns the correct entry of this node. A node that holds the command version registers with that version, so
+// that the cluster writes nothing newer. A version that is in force already cannot be held back.
+func (r *Registrar) entry() *clusterpb.Node {
+	held := max(r.cfg.Hold, control.InForce(r.cfg.Control.State()))
+	if r.cfg.Hold == 0 || held >= r.cfg.Entry.CommandVersion {
+		return r.cfg.Entry
+	}
+	entry := proto.CloneOf(r.cfg.Entry)
+	entry.CommandVersion = held
+	return entry
 }
 
 // Register asks the control group's leader to register the entry. It tries the nodes that are named as the leader, and
@@ -84,7 +97,7 @@ func (r *Registrar) registerAt(ctx context.Context, node string, entry *clusterp
 
 // registerThrough registers this node with the cluster of another node, and returns the cluster's id.
 func (r *Registrar) registerThrough(ctx context.Context, node string) (string, error) {
-	reply, err := r.cfg.Peer(node).Register(ctx, &clusterpb.RegisterRequest{Node: r.cfg.Entry})
+	reply, err := r.cfg.Peer(node).Register(ctx, &clusterpb.RegisterRequest{Node: r.entry()})
 	return reply.GetClusterId(), err
 }
 
