@@ -87,7 +87,7 @@ func (m *Machine) repeat(r request, k *fsmpb.RememberedKey) *fsmpb.Result {
 		t.FireAtMs, t.CreatedAtMs = k.FireAtMs, k.CreatedAtMs
 		t.NextAttemptAtMs, t.Outcome, t.LastError = k.NextAttemptAtMs, 0, k.LastError
 		t.Occurrence = cmp.Or(k.Occurrence, k.Revision)
-		t.WebhookId = m.store.WebhookID(t.Occurrence)
+		t.WebhookId = m.store.WebhookID(t.Namespace, t.Id, t.Occurrence)
 	}
 	return result
 }

@@ -42,6 +42,17 @@
 //   - An attempt that has begun ends as it began: the task itself records whether a consumer has it and when its lease
 //     ends.
 //
+// # Rebuild
+//
+// Rebuild makes a machine out of other shards' tasks. Numbers, and with them revisions, fences and occurrences, are
+// unique in one shard only.
+//
+//   - The new counter begins above all old ones, so that the fences of each task keep rising.
+//   - A webhook id consists of a shard's random origin and the number of the occurrence. The new shard has an origin of
+//     its own, and a table of the old ones by slot and number.
+//   - Two tasks may have the same due time and number. One of them gets a new number in the wheel, and keeps its
+//     revision in a progress record, which other scheduled tasks do not have.
+//
 // # Not here
 //
 //   - Raft, disks, the clock and the network belong to the shard.

@@ -308,6 +308,7 @@ type SnapshotHeader struct {
 	TombstoneBytes int64                  `protobuf:"varint,7,opt,name=tombstone_bytes,json=tombstoneBytes,proto3" json:"tombstone_bytes,omitempty"` // bound in force
 	HorizonMs      int64                  `protobuf:"varint,8,opt,name=horizon_ms,json=horizonMs,proto3" json:"horizon_ms,omitempty"`
 	KeepDoneMs     int64                  `protobuf:"varint,9,opt,name=keep_done_ms,json=keepDoneMs,proto3" json:"keep_done_ms,omitempty"`
+	Inherited      []*Inherited           `protobuf:"bytes,10,rep,name=inherited,proto3" json:"inherited,omitempty"` // sorted by last
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -405,6 +406,84 @@ func (x *SnapshotHeader) GetKeepDoneMs() int64 {
 	return 0
 }
 
+func (x *SnapshotHeader) GetInherited() []*Inherited {
+	if x != nil {
+		return x.Inherited
+	}
+	return nil
+}
+
+// Inherited is the origin of the occurrences that tasks brought from another shard. The webhook id of an occurrence has
+// the origin of the first entry that covers the task's slot and has a last of at least the occurrence. Without such an
+// entry it has the shard's own origin.
+type Inherited struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	FirstSlot     uint32                 `protobuf:"varint,1,opt,name=first_slot,json=firstSlot,proto3" json:"first_slot,omitempty"`
+	EndSlot       uint32                 `protobuf:"varint,2,opt,name=end_slot,json=endSlot,proto3" json:"end_slot,omitempty"` // first slot behind the range
+	Last          uint64                 `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`                      // last number of the other shard's counter
+	Origin        uint64                 `protobuf:"varint,4,opt,name=origin,proto3" json:"origin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Inherited) Reset() {
+	*x = Inherited{}
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Inherited) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Inherited) ProtoMessage() {}
+
+func (x *Inherited) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Inherited.ProtoReflect.Descriptor instead.
+func (*Inherited) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Inherited) GetFirstSlot() uint32 {
+	if x != nil {
+		return x.FirstSlot
+	}
+	return 0
+}
+
+func (x *Inherited) GetEndSlot() uint32 {
+	if x != nil {
+		return x.EndSlot
+	}
+	return 0
+}
+
+func (x *Inherited) GetLast() uint64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *Inherited) GetOrigin() uint64 {
+	if x != nil {
+		return x.Origin
+	}
+	return 0
+}
+
 // SnapshotTask is a task and its place in the wheel and in the lists.
 type SnapshotTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -421,7 +500,7 @@ type SnapshotTask struct {
 
 func (x *SnapshotTask) Reset() {
 	*x = SnapshotTask{}
-	mi := &file_fsm_fsmpb_store_proto_msgTypes[4]
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -433,7 +512,7 @@ func (x *SnapshotTask) String() string {
 func (*SnapshotTask) ProtoMessage() {}
 
 func (x *SnapshotTask) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_store_proto_msgTypes[4]
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -446,7 +525,7 @@ func (x *SnapshotTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTask.ProtoReflect.Descriptor instead.
 func (*SnapshotTask) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{4}
+	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SnapshotTask) GetTask() *Task {
@@ -513,7 +592,7 @@ type SnapshotRecord struct {
 
 func (x *SnapshotRecord) Reset() {
 	*x = SnapshotRecord{}
-	mi := &file_fsm_fsmpb_store_proto_msgTypes[5]
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +604,7 @@ func (x *SnapshotRecord) String() string {
 func (*SnapshotRecord) ProtoMessage() {}
 
 func (x *SnapshotRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_store_proto_msgTypes[5]
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +617,7 @@ func (x *SnapshotRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRecord.ProtoReflect.Descriptor instead.
 func (*SnapshotRecord) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{5}
+	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SnapshotRecord) GetRecord() isSnapshotRecord_Record {
@@ -608,7 +687,7 @@ type SnapshotTrailer struct {
 
 func (x *SnapshotTrailer) Reset() {
 	*x = SnapshotTrailer{}
-	mi := &file_fsm_fsmpb_store_proto_msgTypes[6]
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -620,7 +699,7 @@ func (x *SnapshotTrailer) String() string {
 func (*SnapshotTrailer) ProtoMessage() {}
 
 func (x *SnapshotTrailer) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_store_proto_msgTypes[6]
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -633,7 +712,7 @@ func (x *SnapshotTrailer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTrailer.ProtoReflect.Descriptor instead.
 func (*SnapshotTrailer) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{6}
+	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SnapshotTrailer) GetTasks() uint64 {
@@ -683,7 +762,7 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\x12next_attempt_at_ms\x18\v \x01(\x03R\x0fnextAttemptAtMs\x12\x1d\n" +
 	"\n" +
 	"last_error\x18\f \x01(\tR\tlastError\x12\x1c\n" +
-	"\tunchanged\x18\r \x01(\bR\tunchanged\"\x92\x02\n" +
+	"\tunchanged\x18\r \x01(\bR\tunchanged\"\xca\x02\n" +
 	"\x0eSnapshotHeader\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x16\n" +
@@ -696,7 +775,15 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\n" +
 	"horizon_ms\x18\b \x01(\x03R\thorizonMs\x12 \n" +
 	"\fkeep_done_ms\x18\t \x01(\x03R\n" +
-	"keepDoneMs\"\x8f\x02\n" +
+	"keepDoneMs\x126\n" +
+	"\tinherited\x18\n" +
+	" \x03(\v2\x18.belfry.fsm.v1.InheritedR\tinherited\"q\n" +
+	"\tInherited\x12\x1d\n" +
+	"\n" +
+	"first_slot\x18\x01 \x01(\rR\tfirstSlot\x12\x19\n" +
+	"\bend_slot\x18\x02 \x01(\rR\aendSlot\x12\x12\n" +
+	"\x04last\x18\x03 \x01(\x04R\x04last\x12\x16\n" +
+	"\x06origin\x18\x04 \x01(\x04R\x06origin\"\x8f\x02\n" +
 	"\fSnapshotTask\x12'\n" +
 	"\x04task\x18\x01 \x01(\v2\x13.belfry.fsm.v1.TaskR\x04task\x12\x1e\n" +
 	"\bdelay_ms\x18\x02 \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12\x19\n" +
@@ -730,45 +817,47 @@ func file_fsm_fsmpb_store_proto_rawDescGZIP() []byte {
 	return file_fsm_fsmpb_store_proto_rawDescData
 }
 
-var file_fsm_fsmpb_store_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_fsm_fsmpb_store_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_fsm_fsmpb_store_proto_goTypes = []any{
 	(*Extra)(nil),           // 0: belfry.fsm.v1.Extra
 	(*Remembered)(nil),      // 1: belfry.fsm.v1.Remembered
 	(*RememberedKey)(nil),   // 2: belfry.fsm.v1.RememberedKey
 	(*SnapshotHeader)(nil),  // 3: belfry.fsm.v1.SnapshotHeader
-	(*SnapshotTask)(nil),    // 4: belfry.fsm.v1.SnapshotTask
-	(*SnapshotRecord)(nil),  // 5: belfry.fsm.v1.SnapshotRecord
-	(*SnapshotTrailer)(nil), // 6: belfry.fsm.v1.SnapshotTrailer
-	(*Retry)(nil),           // 7: belfry.fsm.v1.Retry
-	(*Label)(nil),           // 8: belfry.fsm.v1.Label
-	(*Target)(nil),          // 9: belfry.fsm.v1.Target
-	(*Key)(nil),             // 10: belfry.fsm.v1.Key
-	(Code)(0),               // 11: belfry.fsm.v1.Code
-	(State)(0),              // 12: belfry.fsm.v1.State
-	(CancelOutcome)(0),      // 13: belfry.fsm.v1.CancelOutcome
-	(*Task)(nil),            // 14: belfry.fsm.v1.Task
-	(*QueueRule)(nil),       // 15: belfry.fsm.v1.QueueRule
+	(*Inherited)(nil),       // 4: belfry.fsm.v1.Inherited
+	(*SnapshotTask)(nil),    // 5: belfry.fsm.v1.SnapshotTask
+	(*SnapshotRecord)(nil),  // 6: belfry.fsm.v1.SnapshotRecord
+	(*SnapshotTrailer)(nil), // 7: belfry.fsm.v1.SnapshotTrailer
+	(*Retry)(nil),           // 8: belfry.fsm.v1.Retry
+	(*Label)(nil),           // 9: belfry.fsm.v1.Label
+	(*Target)(nil),          // 10: belfry.fsm.v1.Target
+	(*Key)(nil),             // 11: belfry.fsm.v1.Key
+	(Code)(0),               // 12: belfry.fsm.v1.Code
+	(State)(0),              // 13: belfry.fsm.v1.State
+	(CancelOutcome)(0),      // 14: belfry.fsm.v1.CancelOutcome
+	(*Task)(nil),            // 15: belfry.fsm.v1.Task
+	(*QueueRule)(nil),       // 16: belfry.fsm.v1.QueueRule
 }
 var file_fsm_fsmpb_store_proto_depIdxs = []int32{
-	7,  // 0: belfry.fsm.v1.Extra.retry:type_name -> belfry.fsm.v1.Retry
-	8,  // 1: belfry.fsm.v1.Extra.labels:type_name -> belfry.fsm.v1.Label
-	9,  // 2: belfry.fsm.v1.Extra.target:type_name -> belfry.fsm.v1.Target
+	8,  // 0: belfry.fsm.v1.Extra.retry:type_name -> belfry.fsm.v1.Retry
+	9,  // 1: belfry.fsm.v1.Extra.labels:type_name -> belfry.fsm.v1.Label
+	10, // 2: belfry.fsm.v1.Extra.target:type_name -> belfry.fsm.v1.Target
 	2,  // 3: belfry.fsm.v1.Remembered.keys:type_name -> belfry.fsm.v1.RememberedKey
-	10, // 4: belfry.fsm.v1.RememberedKey.key:type_name -> belfry.fsm.v1.Key
-	11, // 5: belfry.fsm.v1.RememberedKey.code:type_name -> belfry.fsm.v1.Code
-	12, // 6: belfry.fsm.v1.RememberedKey.previous:type_name -> belfry.fsm.v1.State
-	13, // 7: belfry.fsm.v1.RememberedKey.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	12, // 8: belfry.fsm.v1.RememberedKey.state:type_name -> belfry.fsm.v1.State
-	14, // 9: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
-	1,  // 10: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
-	4,  // 11: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
-	6,  // 12: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
-	15, // 13: belfry.fsm.v1.SnapshotRecord.rule:type_name -> belfry.fsm.v1.QueueRule
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	11, // 4: belfry.fsm.v1.RememberedKey.key:type_name -> belfry.fsm.v1.Key
+	12, // 5: belfry.fsm.v1.RememberedKey.code:type_name -> belfry.fsm.v1.Code
+	13, // 6: belfry.fsm.v1.RememberedKey.previous:type_name -> belfry.fsm.v1.State
+	14, // 7: belfry.fsm.v1.RememberedKey.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	13, // 8: belfry.fsm.v1.RememberedKey.state:type_name -> belfry.fsm.v1.State
+	4,  // 9: belfry.fsm.v1.SnapshotHeader.inherited:type_name -> belfry.fsm.v1.Inherited
+	15, // 10: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
+	1,  // 11: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
+	5,  // 12: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
+	7,  // 13: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
+	16, // 14: belfry.fsm.v1.SnapshotRecord.rule:type_name -> belfry.fsm.v1.QueueRule
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_store_proto_init() }
@@ -777,8 +866,8 @@ func file_fsm_fsmpb_store_proto_init() {
 		return
 	}
 	file_fsm_fsmpb_fsm_proto_init()
-	file_fsm_fsmpb_store_proto_msgTypes[4].OneofWrappers = []any{}
-	file_fsm_fsmpb_store_proto_msgTypes[5].OneofWrappers = []any{
+	file_fsm_fsmpb_store_proto_msgTypes[5].OneofWrappers = []any{}
+	file_fsm_fsmpb_store_proto_msgTypes[6].OneofWrappers = []any{
 		(*SnapshotRecord_Task)(nil),
 		(*SnapshotRecord_Trailer)(nil),
 		(*SnapshotRecord_Rule)(nil),
@@ -789,7 +878,7 @@ func file_fsm_fsmpb_store_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_store_proto_rawDesc), len(file_fsm_fsmpb_store_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

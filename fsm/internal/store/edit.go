@@ -51,8 +51,9 @@ func (e Edit) StopWaiting() {
 
 // Hasten makes a scheduled or retrying task due at an instant no later than its own.
 func (e Edit) Hasten(dueMs int64) {
-	if e.record().progress == 0 {
+	if e.State() == fsmpb.State_STATE_SCHEDULED {
 		e.writeFirstOut()
+		e.s.dropProgress(e.h)
 	}
 	e.WaitUntil(min(dueMs, e.WaitsUntilMs()))
 	if e.record().progress != 0 {

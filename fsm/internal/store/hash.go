@@ -28,6 +28,11 @@ func (s *Store) Hash() uint64 {
 	if s.queues.rules > 0 {
 		d.uint(s.rulesSum)
 	}
+	for _, i := range s.Inherited {
+		d.uint(uint64(i.FirstSlot)<<32 | uint64(i.EndSlot))
+		d.uint(i.Last)
+		d.uint(i.Origin)
+	}
 	return d.sum()
 }
 

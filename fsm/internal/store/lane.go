@@ -154,17 +154,19 @@ func (s *Store) Loads() []task.LaneLoad {
 }
 
 // PushedGrants returns the tasks with a running attempt that no consumer has, in the order in which the attempts
-// began. The order of the lanes themselves differs between replicas.
-func (s *Store) PushedGrants() []Task {
+// began.
+func (s *Store) PushedGrants() []Task { return slices.DeleteFunc(s.Firing(), Task.Leased) }
+
+// Firing returns the tasks with a running attempt, in the order in which the attempts began. The order of the lanes
+// themselves differs between replicas.
+func (s *Store) Firing() []Task {
 	var firing []Task
 	for _, l := range s.lanes.values {
 		if l == nil {
 			continue
 		}
 		for h := l.firing.head; h != 0; h = s.links().read(h).next {
-			if t := (Task{s, h}); !t.Leased() {
-				firing = append(firing, t)
-			}
+			firing = append(firing, Task{s, h})
 		}
 	}
 	slices.SortFunc(firing, func(a, b Task) int { return cmp.Compare(a.read().order, b.read().order) })

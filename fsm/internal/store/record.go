@@ -16,7 +16,7 @@ type record struct {
 	wheel.Node
 	cold     slab.Ref // the content of the task: see cold
 	keys     slab.Ref // the remembered keys except the first: see remembered; 0: none
-	progress uint32   // the progress record; 0 while the task is scheduled
+	progress uint32   // the progress record; 0: the task is scheduled, and its revision is its number in the wheel
 	state    uint8    // fsmpb.State
 	idLen    uint8    // length of the inline id in bytes; 0: the cold blob has the id
 	waits    bool     // the task is in the wheel, or was popped just now
@@ -26,7 +26,8 @@ type record struct {
 
 func (r *record) is(s fsmpb.State) bool { return r.state == uint8(s) }
 
-// progress is the second record of a task. A task has it from the moment it comes due.
+// progress is the second record of a task. A task has it from the moment it comes due, and before if its revision is
+// not its place in the wheel: see Rebuild.
 type progress struct {
 	fireAt   int64
 	revision uint64

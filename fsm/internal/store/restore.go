@@ -20,7 +20,7 @@ const maxSnapshotRecord = 1 << 20
 
 // Restore builds a store from a snapshot and checks it against the snapshot's own state hash.
 func Restore(shard uint32, r io.Reader) (*Store, error) {
-	in := &snapshotReader{from: bufio.NewReaderSize(r, 256<<10)}
+	in := newSnapshotReader(r)
 	to := restoring{s: New(shard)}
 	if err := to.read(in); err != nil {
 		return nil, fmt.Errorf("snapshot of shard %d: %w", shard, err)
@@ -61,17 +61,26 @@ func (to *restoring) record(rec *fsmpb.SnapshotRecord) error {
 		to.s.SetRule(rec.Rule)
 	case *fsmpb.SnapshotRecord_Task:
 		to.tasks++
-		h, err := to.task(rec.Task)
-		if err != nil {
+		if err := to.take(rec.Task); err != nil {
 			return fmt.Errorf("task %d: %w", to.tasks, err)
 		}
-		if to.s.tasks.Read(h).progress != 0 {
-			to.listed = append(to.listed, listedTask{h, rec.Task.Order})
-		}
 	default:
-		return fmt.Errorf("after %d tasks: a record of a kind unknown to this build: upgrade this node", to.tasks)
+		return errUnknownRecord(to.tasks)
 	}
 	return nil
+}
+
+func errUnknownRecord(tasks uint64) error {
+	return fmt.Errorf("after %d tasks: a record of a kind unknown to this build: upgrade this node", tasks)
+}
+
+// take adds a task. Its place in a list follows after the last task.
+func (to *restoring) take(t *fsmpb.SnapshotTask) error {
+	h, err := to.task(t)
+	if err == nil && to.s.tasks.Read(h).progress != 0 {
+		to.listed = append(to.listed, listedTask{h, t.Order})
+	}
+	return err
 }
 
 func (to *restoring) header(in *snapshotReader) error {
@@ -79,25 +88,41 @@ func (to *restoring) header(in *snapshotReader) error {
 	if err := in.get(&header); err != nil {
 		return fmt.Errorf("header: %w", err)
 	}
+	if err := checkHeader(&header); err != nil {
+		return err
+	}
+	if header.Shard != to.s.shard {
+		return fmt.Errorf("it is of shard %d", header.Shard)
+	}
+	to.s.Version = max(header.Version, FirstVersion)
+	to.s.Number, to.s.NowMs = header.Number, header.NowMs
+	to.s.Origin, to.s.Inherited = header.Origin, header.Inherited
+	to.s.Defaults = Defaults{header.TombstoneBytes, header.HorizonMs, header.KeepDoneMs}
+	to.s.wheel = wheel.New(nodes{to.s.tasks}, header.PositionMs)
+	return nil
+}
+
+func checkHeader(header *fsmpb.SnapshotHeader) error {
 	switch {
 	case header.Version > Version:
 		return fmt.Errorf("command version %d, and this build knows %d at most: upgrade this node",
 			header.Version, Version)
 	case header.Number > wheel.MaxSeq || header.NowMs < 0:
 		return errors.New("header has a number out of range")
-	case header.Shard != to.s.shard:
-		return fmt.Errorf("it is of shard %d", header.Shard)
 	}
-	to.s.Version = max(header.Version, FirstVersion)
-	to.s.Number, to.s.NowMs, to.s.Origin = header.Number, header.NowMs, header.Origin
-	to.s.Defaults = Defaults{header.TombstoneBytes, header.HorizonMs, header.KeepDoneMs}
-	to.s.wheel = wheel.New(nodes{to.s.tasks}, header.PositionMs)
+	return nil
+}
+
+func checkCount(trailer *fsmpb.SnapshotTrailer, tasks uint64) error {
+	if trailer.Tasks != tasks {
+		return fmt.Errorf("has %d tasks where its trailer says %d", tasks, trailer.Tasks)
+	}
 	return nil
 }
 
 func (to *restoring) check(trailer *fsmpb.SnapshotTrailer) error {
-	if trailer.Tasks != to.tasks {
-		return fmt.Errorf("has %d tasks where its trailer says %d", to.tasks, trailer.Tasks)
+	if err := checkCount(trailer, to.tasks); err != nil {
+		return err
 	}
 	if sum := to.s.Hash(); sum != trailer.Sum {
 		return fmt.Errorf("its tasks hash to %x where its trailer says %x", sum, trailer.Sum)
@@ -124,7 +149,7 @@ func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
 		c.takeFirst(&keys[0], task.FireAtMs)
 	}
 	h := to.s.add(to.s.PlaceOf(task.Namespace, task.Id), task.Namespace, task.Id, c)
-	if task.State != fsmpb.State_STATE_SCHEDULED {
+	if task.State != fsmpb.State_STATE_SCHEDULED || t.WheelSeq != task.Revision {
 		to.progress(h, task)
 	}
 	if t.InWheel {
@@ -222,6 +247,10 @@ func (to *restoring) land() {
 type snapshotReader struct {
 	from   *bufio.Reader
 	record []byte // the last record, which its message points into
+}
+
+func newSnapshotReader(r io.Reader) *snapshotReader {
+	return &snapshotReader{from: bufio.NewReaderSize(r, 256<<10)}
 }
 
 // get reads the next message. The message is valid until the next call, so the caller copies the parts that it keeps.

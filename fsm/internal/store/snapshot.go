@@ -35,6 +35,7 @@ func (s *Store) Snapshot() *Snapshot {
 			TombstoneBytes: s.TombstoneBound,
 			HorizonMs:      s.HorizonMs,
 			KeepDoneMs:     s.KeepDoneMs,
+			Inherited:      s.Inherited,
 		},
 		rules:    s.queues.allRules(),
 		sum:      s.Hash(),

@@ -48,6 +48,8 @@ type Header struct {
 	Number uint64 // the last number assigned to a change; every revision and fence is at most Number
 	NowMs  int64  // the log's time
 	Origin uint64 // random, from the first takeover; forms a webhook id together with an occurrence
+	// Inherited are the origins of occurrences that began in other shards, sorted by Last. The messages are never changed.
+	Inherited []*fsmpb.Inherited
 	Defaults
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // View returns the task as a caller sees it, with its payload only if withPayload is set.
@@ -21,7 +22,7 @@ func (t Task) View(withPayload bool) *fsmpb.Task {
 		State:       t.State(),
 		Revision:    t.Revision(),
 		Occurrence:  c.occurrence,
-		WebhookId:   s.WebhookID(c.occurrence),
+		WebhookId:   s.WebhookID(namespace, id, c.occurrence),
 		Shard:       s.shard,
 	}
 	if r.progress == 0 {
@@ -42,13 +43,27 @@ func (t Task) View(withPayload bool) *fsmpb.Task {
 	return v
 }
 
-// WebhookID returns an id that is unique to an occurrence. The origin is random and stays for the shard's life, and no
-// two occurrences share a number.
-func (s *Store) WebhookID(occurrence uint64) string {
+// WebhookID returns an id that is unique to an occurrence of a task. The origin is random and stays for the shard's
+// life, and no two occurrences of one origin share a number.
+func (s *Store) WebhookID(namespace, id string, occurrence uint64) string {
 	var b [16]byte
-	binary.BigEndian.PutUint64(b[:], s.Origin)
+	binary.BigEndian.PutUint64(b[:], s.originOf(namespace, id, occurrence))
 	binary.BigEndian.PutUint64(b[8:], occurrence)
 	return "msg_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+}
+
+// originOf returns the origin of the shard in which an occurrence of a task began.
+func (s *Store) originOf(namespace, id string, occurrence uint64) uint64 {
+	if len(s.Inherited) == 0 || occurrence > s.Inherited[len(s.Inherited)-1].Last {
+		return s.Origin
+	}
+	slot := task.Slot(namespace, id)
+	for _, i := range s.Inherited {
+		if occurrence <= i.Last && i.FirstSlot <= slot && slot < i.EndSlot {
+			return i.Origin
+		}
+	}
+	return s.Origin
 }
 
 // Counts holds the numbers of tasks, lanes and bytes of a store. Reading them costs the same at any size.

@@ -1,0 +1,187 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/wheel"
+)
+
+// Rebuild builds the store of one shard from tasks in other shards' snapshots. The tasks keep their revisions, fences,
+// occurrences, webhook ids and remembered keys. Numbers of two shards may be equal, so the store's counter begins above
+// all of them, and Store orders tasks anew that would be equal in the wheel or in a list.
+type Rebuild struct {
+	to      restoring
+	sources int
+}
+
+// rebuiltSince is the first version that reads a rebuilt state: Store.Inherited, and progress records of scheduled tasks.
+const rebuiltSince = 2
+
+// NewRebuild begins a store. The rules are those of the queues' policies. No task is due before positionMs unless it
+// waits already.
+func NewRebuild(shard uint32, rules []*fsmpb.QueueRule, positionMs int64) *Rebuild {
+	s := New(shard)
+	s.Version = rebuiltSince
+	for s.Origin == 0 {
+		s.Origin = rand.Uint64()
+	}
+	for _, r := range rules {
+		s.SetRule(r)
+	}
+	s.wheel = wheel.New(nodes{s.tasks}, positionMs)
+	return &Rebuild{to: restoring{s: s}}
+}
+
+// SlotRange is the slots [First, End).
+type SlotRange struct{ First, End uint32 }
+
+// and returns the slots that are in both ranges.
+func (r SlotRange) and(o SlotRange) SlotRange {
+	return SlotRange{First: max(r.First, o.First), End: min(r.End, o.End)}
+}
+
+// From begins the tasks of another shard, whose snapshot begins with header. All of them lie in the ranges of slots,
+// and no other shard has tasks there.
+func (b *Rebuild) From(header *fsmpb.SnapshotHeader, ranges []SlotRange) error {
+	if err := checkHeader(header); err != nil {
+		return err
+	}
+	s := b.to.s
+	b.sources++
+	s.Version = max(s.Version, header.Version)
+	s.Number, s.NowMs = max(s.Number, header.Number), max(s.NowMs, header.NowMs)
+	s.HorizonMs = max(s.HorizonMs, header.HorizonMs)
+	s.KeepDoneMs = cmp.Or(header.KeepDoneMs, s.KeepDoneMs)
+	for _, r := range ranges {
+		for _, o := range header.Inherited {
+			s.inherit(r.and(SlotRange{o.FirstSlot, o.EndSlot}), o.Last, o.Origin)
+		}
+		s.inherit(r, header.Number, header.Origin)
+	}
+	return nil
+}
+
+// inherit records the origin of the occurrences up to last in a range of slots.
+func (s *Store) inherit(r SlotRange, last, origin uint64) {
+	if r.First < r.End && origin != 0 {
+		s.Inherited = append(s.Inherited,
+			&fsmpb.Inherited{FirstSlot: r.First, EndSlot: r.End, Last: last, Origin: origin})
+	}
+}
+
+// Add adds a task of the shard that From named last. It keeps no part of the message.
+func (b *Rebuild) Add(t *fsmpb.SnapshotTask) error {
+	b.to.tasks++
+	return b.to.take(t)
+}
+
+// Store returns the store after the last task. The Rebuild must not be used afterwards.
+func (b *Rebuild) Store() *Store {
+	s := b.to.s
+	slices.SortFunc(s.Inherited, func(a, b *fsmpb.Inherited) int {
+		return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.FirstSlot, b.FirstSlot))
+	})
+	b.orderLists()
+	if b.sources > 1 {
+		b.orderTies()
+	}
+	b.to.lists()
+	return s
+}
+
+// orderLists gives each task in a list a place of its own. Tasks of different shards take turns.
+func (b *Rebuild) orderLists() {
+	listed := b.to.listed
+	slices.SortStableFunc(listed, func(a, b listedTask) int { return cmp.Compare(a.order, b.order) })
+	for i := range listed {
+		listed[i].order = int64(i)
+	}
+	b.to.s.Number = max(b.to.s.Number, uint64(len(listed)))
+}
+
+// orderTies gives a number of its own to each task that has the due time and the number of another one in the wheel.
+// Replicas could otherwise pop the two in different orders. The task's revision stays.
+func (b *Rebuild) orderTies() {
+	s := b.to.s
+	var tied []handle
+	waiting := b.waiting()
+	slices.SortStableFunc(waiting, s.compareDue)
+	for i, h := range waiting {
+		if i > 0 && s.compareDue(waiting[i-1], h) == 0 {
+			tied = append(tied, h)
+		}
+	}
+	for _, h := range tied {
+		if r := s.tasks.Read(h); r.progress == 0 {
+			s.progressOf(h).revision = r.Seq()
+		}
+		s.Number++
+		s.wheel.Reschedule(h, s.tasks.Read(h).Due(), s.Number)
+	}
+}
+
+// waiting returns the tasks in the wheel, by slot.
+func (b *Rebuild) waiting() []handle {
+	s := b.to.s
+	all := make([]handle, 0, s.tasks.Len())
+	for slot := range uint32(task.Slots) {
+		for h := range s.index.Each(slot) {
+			if s.tasks.Read(h).waits {
+				all = append(all, h)
+			}
+		}
+	}
+	return all
+}
+
+func (s *Store) compareDue(a, b handle) int {
+	x, y := s.tasks.Read(a), s.tasks.Read(b)
+	return cmp.Or(cmp.Compare(x.Due(), y.Due()), cmp.Compare(x.Seq(), y.Seq()))
+}
+
+// ReadHeader reads the header of a snapshot. It may read on behind the header.
+func ReadHeader(r io.Reader) (*fsmpb.SnapshotHeader, error) {
+	header := &fsmpb.SnapshotHeader{}
+	if err := newSnapshotReader(r).get(header); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	return header, checkHeader(header)
+}
+
+// ReadTasks reads a snapshot without building its store. It calls begin with the header and then add with each task,
+// whose message is valid until add returns. It compares the number of tasks with the trailer, but not the state hash.
+func ReadTasks(r io.Reader, begin func(*fsmpb.SnapshotHeader) error, add func(*fsmpb.SnapshotTask) error) error {
+	in := newSnapshotReader(r)
+	var header fsmpb.SnapshotHeader
+	if err := in.get(&header); err != nil {
+		return fmt.Errorf("header: %w", err)
+	}
+	if err := begin(&header); err != nil {
+		return err
+	}
+	var rec fsmpb.SnapshotRecord
+	for tasks := uint64(0); ; {
+		rec.ResetVT()
+		if err := in.get(&rec); err != nil {
+			return fmt.Errorf("after %d tasks: %w", tasks, err)
+		}
+		switch rec := rec.Record.(type) {
+		case *fsmpb.SnapshotRecord_Rule:
+		case *fsmpb.SnapshotRecord_Trailer:
+			return checkCount(rec.Trailer, tasks)
+		case *fsmpb.SnapshotRecord_Task:
+			tasks++
+			if err := add(rec.Task); err != nil {
+				return fmt.Errorf("task %d: %w", tasks, err)
+			}
+		default:
+			return errUnknownRecord(tasks)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package fsm
+
+import (
+	"io"
+	"slices"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/internal/store"
+)
+
+// Rebuild builds a machine from tasks in other shards' snapshots, to restore a backup: see store.Rebuild.
+type Rebuild struct {
+	to    *store.Rebuild
+	shard uint32
+}
+
+// SlotRange is a range of slots: see store.SlotRange.
+type SlotRange = store.SlotRange
+
+// NewRebuild begins the machine of a shard: see store.NewRebuild.
+func NewRebuild(shard uint32, rules []*fsmpb.QueueRule, positionMs int64) *Rebuild {
+	return &Rebuild{store.NewRebuild(shard, rules, positionMs), shard}
+}
+
+// From begins the tasks of another shard: see store.Rebuild.
+func (b *Rebuild) From(header *fsmpb.SnapshotHeader, ranges []SlotRange) error {
+	return b.to.From(header, ranges)
+}
+
+// Add adds a task of the shard that From named last.
+func (b *Rebuild) Add(t *fsmpb.SnapshotTask) error { return b.to.Add(t) }
+
+// Machine returns the machine after the last task. It gives back the attempts and leases that were under way: their
+// tasks go before all others of their lanes, and no attempt counts. The Rebuild must not be used afterwards.
+func (b *Rebuild) Machine() *Machine {
+	m := &Machine{shard: b.shard, store: b.to.Store()}
+	for _, t := range slices.Backward(m.store.Firing()) { // each goes to the head of its lane
+		m.store.Number++
+		m.store.Change(t, m.release)
+	}
+	m.store.SettleLanes(false)
+	return m
+}
+
+// BuryOverdue makes dead letters of the tasks whose next attempt is due by nowMs, and returns their number. It is no
+// command of the log: only a state outside a Raft group may be changed so.
+func (m *Machine) BuryOverdue(nowMs int64, reason string) (buried int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	const atOnce = 10_000
+	for more := true; more; {
+		m.passTime(nowMs)
+		more = m.store.Advance(nowMs, atOnce, func(e store.Edit) {
+			if s := e.State(); s != fsmpb.State_STATE_SCHEDULED && s != fsmpb.State_STATE_RETRYING {
+				m.comeDue(e, newCredits(&fsmpb.Advance{}))
+				return
+			}
+			e.Begin()
+			e.SetLastError(reason)
+			e.Bury()
+			buried++
+		})
+	}
+	m.store.SettleLanes(false)
+	return buried
+}
+
+// ReadHeader reads the header of a snapshot. It may read on behind the header.
+func ReadHeader(r io.Reader) (*fsmpb.SnapshotHeader, error) { return store.ReadHeader(r) }
+
+// ReadTasks reads a snapshot task by task without building its machine: see store.ReadTasks.
+func ReadTasks(r io.Reader, begin func(*fsmpb.SnapshotHeader) error, add func(*fsmpb.SnapshotTask) error) error {
+	return store.ReadTasks(r, begin, add)
+}
