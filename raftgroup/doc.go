@@ -1,7 +1,7 @@
 // Package raftgroup runs this node's replica of one hashicorp/raft group. The shards and the control group use it. It
 // handles entries as bytes; their meaning belongs to the Machine.
 //
-//	         Propose, Commit, Verify, Transfer, ChangeMembers, Snapshot
+//	     Propose, Commit, Verify, Transfer, ChangeMembers, Snapshot, Capture
 //	                                 │
 //	┌─────────────── Group ──────────▼─────────────────────────────┐
 //	│ futures    one wait for every answer of Raft                 │
@@ -56,6 +56,7 @@
 //     too.
 //   - A snapshot is written in pieces that are each synced, with rests between them. One sync of tens of megabytes
 //     would delay the next log entry of every group on the node.
+//   - Capture takes a snapshot and opens its file, for a reader outside the group such as a backup.
 //   - An owner with a small state lets Raft count entries (SnapshotConfig.Entries).
 //
 // # What ends the process

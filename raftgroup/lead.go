@@ -100,10 +100,13 @@ func (g *Group) holdBack() bool {
 func (g *Group) Grown() <-chan struct{} { return g.applier.grown }
 
 // Snapshot takes a snapshot, if there are new entries, and cuts the log behind it except for the tail.
-func (g *Group) Snapshot() error {
+func (g *Group) Snapshot() error { return g.snapshot(context.Background()) }
+
+// snapshot is Snapshot until ctx ends. The snapshot goes on after that.
+func (g *Group) snapshot(ctx context.Context) error {
 	g.keepTail()
 	bytes := g.applier.logBytes.Load()
-	err := g.futures.await(context.Background(), func() raft.Future { return g.raft.Snapshot() })
+	err := g.futures.await(ctx, func() raft.Future { return g.raft.Snapshot() })
 	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return err
 	}

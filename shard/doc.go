@@ -63,6 +63,11 @@
 // within the last leader lease. A leader that was stopped and woken finds that none was, and proves its leadership
 // first.
 //
+// # Cuts
+//
+// Cut makes a snapshot for a backup and opens it. The leader proves afterwards that it still led. So the snapshot lacks
+// no command that any leader acknowledged before the cut.
+//
 // # Who should not lead
 //
 // Every replica records its state's hash at log indexes (checkpoint.go), for the cluster package to compare. A wrong

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
 )
@@ -38,6 +39,22 @@ func (s *snapshot) WriteTo(w io.Writer) (int64, error) {
 	}
 	written, err := s.machine.WriteTo(w)
 	return int64(n) + written, err
+}
+
+// WriteSnapshot writes a machine's state as the snapshot of a replica that has applied the log up to an entry.
+func WriteSnapshot(w io.Writer, m *fsm.Machine, index, term uint64) error {
+	s := snapshot{index: index, term: term, machine: m.Snapshot()}
+	defer s.Release()
+	_, err := s.WriteTo(w)
+	return err
+}
+
+// ReadTasks reads a snapshot task by task: see fsm.ReadTasks.
+func ReadTasks(r io.Reader, begin func(*fsmpb.SnapshotHeader) error, add func(*fsmpb.SnapshotTask) error) error {
+	if _, _, err := readSnapshotHeader(r); err != nil {
+		return err
+	}
+	return fsm.ReadTasks(r, begin, add)
 }
 
 // Release ends the tracking of changes since the mark.
@@ -107,6 +124,11 @@ func (s *Shard) snapshotUrgency() float64 {
 }
 
 func (s *Shard) takeSnapshot(ctx context.Context) error {
+	return s.inSnapshotTurn(ctx, s.group.Snapshot)
+}
+
+// inSnapshotTurn calls take when it is this shard's turn to take a snapshot and the disk has room for one.
+func (s *Shard) inSnapshotTurn(ctx context.Context, take func() error) error {
 	if gate := s.cfg.SnapshotGate; gate != nil {
 		if err := gate.Acquire(ctx, 1); err != nil {
 			return err
@@ -117,7 +139,7 @@ func (s *Shard) takeSnapshot(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	if err := s.group.Snapshot(); err != nil {
+	if err := take(); err != nil {
 		return err
 	}
 	s.metrics.snapshotTaken(time.Since(began))
