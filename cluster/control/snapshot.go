@@ -34,6 +34,12 @@ func (s snapshot) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
+// WriteSnapshot writes a state as the snapshot of a replica.
+func WriteSnapshot(w io.Writer, state *clusterpb.ControlState) error {
+	_, err := snapshot{state}.WriteTo(w)
+	return err
+}
+
 // Release does nothing, since states are never changed.
 func (snapshot) Release() {}
 

@@ -24,6 +24,11 @@
 //   - A renamed folder does not count as copied.
 //   - The location does not reveal a copy of a whole disk's image.
 //
+// # Restore
+//
+// While a backup is restored into a folder, a file RESTORING stands there, and no node opens the folder. The file goes
+// when all others are on the disk. So a restore that was killed leaves a folder that only another restore takes.
+//
 // # The file
 //
 // The record is one small JSON file, replaced whole: written aside, fsynced, renamed, the folder fsynced. Not a

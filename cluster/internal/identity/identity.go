@@ -76,6 +76,13 @@ type Identity struct {
 func Open(dir string) (*Identity, error) { return open(dir, func(string) error { return nil }) }
 
 func open(dir string, step func(string) error) (*Identity, error) {
+	if err := checkRestored(dir); err != nil {
+		return nil, err
+	}
+	return openUnmarked(dir, step)
+}
+
+func openUnmarked(dir string, step func(string) error) (*Identity, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}

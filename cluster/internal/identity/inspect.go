@@ -10,6 +10,9 @@ import (
 // Inspect opens a data folder read-only, and keeps nodes out of it until Close. It fails if a running node has the
 // folder open.
 func Inspect(dir string) (*Identity, error) {
+	if err := checkRestored(dir); err != nil {
+		return nil, err
+	}
 	if _, err := os.Stat(filepath.Join(dir, fileName)); err != nil {
 		return nil, fmt.Errorf("%s is no node's data folder: %w", dir, err)
 	}
