@@ -202,7 +202,7 @@ func TestFieldErrorsTravel(t *testing.T) {
 
 // The error of a whole call is the error of each of its commands.
 func TestErrorOfTheWholeCall(t *testing.T) {
-	made := encodeError(task.ErrNotProposed)
+	made := EncodeError(task.ErrNotProposed)
 	r := remote(t, local{}, func(reply *clusterpb.CallReply) { reply.Commands, reply.Error = nil, made })
 	for i, reply := range r.Do(t.Context(), 3, []*fsmpb.Command{{Id: "x"}, {Id: "y"}}) {
 		if !errors.Is(reply.Err, task.ErrNotProposed) {
@@ -226,7 +226,7 @@ func TestMissingAnswersAreUnknown(t *testing.T) {
 
 func TestUnknownCallsAreNotProposed(t *testing.T) {
 	reply := Answer(t.Context(), local{}, &clusterpb.Call{Number: 7})
-	if err := decodeError(reply.Error, 3, "b"); !errors.Is(err, task.ErrNotProposed) || reply.Number != 7 {
+	if err := DecodeError(reply.Error, 3, "b"); !errors.Is(err, task.ErrNotProposed) || reply.Number != 7 {
 		t.Errorf("call %d: %v", reply.Number, err)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// encodeError encodes an error for another node. An error that the encoding cannot name becomes unknown, the safest
+// EncodeError encodes an error for another node. An error that the encoding cannot name becomes unknown, the safest
 // kind.
-func encodeError(err error) *clusterpb.CallError {
+func EncodeError(err error) *clusterpb.CallError {
 	if err == nil {
 		return nil
 	}
@@ -41,7 +41,8 @@ func encodeError(err error) *clusterpb.CallError {
 	return e
 }
 
-func decodeError(e *clusterpb.CallError, shard uint32, node string) error {
+// DecodeError returns the error that another node encoded in its answer to a call about a shard; nil: none.
+func DecodeError(e *clusterpb.CallError, shard uint32, node string) error {
 	if e == nil {
 		return nil
 	}

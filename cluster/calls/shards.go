@@ -63,7 +63,7 @@ func (r Remote) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []task
 	}
 	replies := make([]task.Reply, len(cmds))
 	for i, answer := range reply.Commands {
-		replies[i] = task.Reply{Result: answer.Result, Err: decodeError(answer.Error, id, r.Node)}
+		replies[i] = task.Reply{Result: answer.Result, Err: DecodeError(answer.Error, id, r.Node)}
 		if replies[i].Result == nil && replies[i].Err == nil {
 			replies[i].Err = fmt.Errorf("%w: node %s answered nothing", task.ErrUnknown, r.Node)
 		}
@@ -131,7 +131,7 @@ func Refuse(n int, err error) []task.Reply {
 func (r Remote) ask(ctx context.Context, call *clusterpb.Call, repeatable bool) (*clusterpb.CallReply, error) {
 	reply, err := r.Ask(ctx, call, repeatable)
 	if err == nil {
-		err = decodeError(reply.Error, call.Shard, r.Node)
+		err = DecodeError(reply.Error, call.Shard, r.Node)
 	}
 	if err != nil {
 		return nil, err
@@ -161,14 +161,14 @@ func Answer(ctx context.Context, n Node, call *clusterpb.Call) *clusterpb.CallRe
 	default:
 		err = fmt.Errorf("%w: a call of a kind that this build does not know", task.ErrNotProposed)
 	}
-	reply.Error = encodeError(err)
+	reply.Error = EncodeError(err)
 	return reply
 }
 
 func answerCommands(replies []task.Reply) []*clusterpb.CommandReply {
 	var answers []*clusterpb.CommandReply
 	for _, r := range replies {
-		answers = append(answers, &clusterpb.CommandReply{Result: r.Result, Error: encodeError(r.Err)})
+		answers = append(answers, &clusterpb.CommandReply{Result: r.Result, Error: EncodeError(r.Err)})
 	}
 	return answers
 }

@@ -3081,11 +3081,115 @@ func (x *CallError) GetNode() string {
 	return ""
 }
 
+type BackupRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupRequest) Reset() {
+	*x = BackupRequest{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupRequest) ProtoMessage() {}
+
+func (x *BackupRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
+func (*BackupRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *BackupRequest) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+type BackupReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cut           *BackupShard           `protobuf:"bytes,1,opt,name=cut,proto3" json:"cut,omitempty"`     // in the first message
+	Error         *CallError             `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // in place of a cut: the reason
+	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`   // next bytes of the state, in later messages
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupReply) Reset() {
+	*x = BackupReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupReply) ProtoMessage() {}
+
+func (x *BackupReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
+func (*BackupReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *BackupReply) GetCut() *BackupShard {
+	if x != nil {
+		return x.Cut
+	}
+	return nil
+}
+
+func (x *BackupReply) GetError() *CallError {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *BackupReply) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 var File_cluster_clusterpb_peer_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\n" +
-	"\x1ccluster/clusterpb/peer.proto\x12\x11belfry.cluster.v1\x1a\x1fcluster/clusterpb/control.proto\x1a\x13fsm/fsmpb/fsm.proto\"P\n" +
+	"\x1ccluster/clusterpb/peer.proto\x12\x11belfry.cluster.v1\x1a\x1ecluster/clusterpb/backup.proto\x1a\x1fcluster/clusterpb/control.proto\x1a\x13fsm/fsmpb/fsm.proto\"P\n" +
 	"\aNodeRun\x12\x12\n" +
 	"\x04boot\x18\x01 \x01(\x04R\x04boot\x12\x14\n" +
 	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\x12\x1b\n" +
@@ -3295,7 +3399,13 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x14\n" +
 	"\x05field\x18\x04 \x01(\tR\x05field\x12\x14\n" +
 	"\x05limit\x18\x05 \x01(\tR\x05limit\x12\x12\n" +
-	"\x04node\x18\x06 \x01(\tR\x04node*\x8e\x02\n" +
+	"\x04node\x18\x06 \x01(\tR\x04node\"%\n" +
+	"\rBackupRequest\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\"\x87\x01\n" +
+	"\vBackupReply\x120\n" +
+	"\x03cut\x18\x01 \x01(\v2\x1e.belfry.cluster.v1.BackupShardR\x03cut\x122\n" +
+	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data*\x8e\x02\n" +
 	"\tErrorKind\x12\x1a\n" +
 	"\x16ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ERROR_KIND_NOT_PROPOSED\x10\x01\x12\x19\n" +
@@ -3306,7 +3416,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x12ERROR_KIND_NO_ROOM\x10\x06\x12\x18\n" +
 	"\x14ERROR_KIND_NO_MEMORY\x10\a\x12\x1a\n" +
 	"\x16ERROR_KIND_QUEUES_FULL\x10\b\x12\x14\n" +
-	"\x10ERROR_KIND_UNFIT\x10\t2\x9e\x06\n" +
+	"\x10ERROR_KIND_UNFIT\x10\t2\xec\x06\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +
@@ -3317,7 +3427,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\vAwaitQueues\x12%.belfry.cluster.v1.AwaitQueuesRequest\x1a#.belfry.cluster.v1.AwaitQueuesReply\x12H\n" +
 	"\x04Pull\x12\x1e.belfry.cluster.v1.PullRequest\x1a\x1c.belfry.cluster.v1.PullReply(\x010\x01\x12M\n" +
 	"\aArrived\x12!.belfry.cluster.v1.ArrivedRequest\x1a\x1f.belfry.cluster.v1.ArrivedReply\x12M\n" +
-	"\aWitness\x12!.belfry.cluster.v1.WitnessRequest\x1a\x1f.belfry.cluster.v1.WitnessReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
+	"\aWitness\x12!.belfry.cluster.v1.WitnessRequest\x1a\x1f.belfry.cluster.v1.WitnessReply\x12L\n" +
+	"\x06Backup\x12 .belfry.cluster.v1.BackupRequest\x1a\x1e.belfry.cluster.v1.BackupReply0\x01B.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
 
 var (
 	file_cluster_clusterpb_peer_proto_rawDescOnce sync.Once
@@ -3332,7 +3443,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
@@ -3381,15 +3492,18 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*Loan)(nil),               // 44: belfry.cluster.v1.Loan
 	(*CommandReply)(nil),       // 45: belfry.cluster.v1.CommandReply
 	(*CallError)(nil),          // 46: belfry.cluster.v1.CallError
-	(*Node)(nil),               // 47: belfry.cluster.v1.Node
-	(*fsmpb.Task)(nil),         // 48: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 49: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 50: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 51: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 52: belfry.cluster.v1.DeleteQueue
-	(*fsmpb.ListPage)(nil),     // 53: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 54: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 55: belfry.fsm.v1.Result
+	(*BackupRequest)(nil),      // 47: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 48: belfry.cluster.v1.BackupReply
+	(*Node)(nil),               // 49: belfry.cluster.v1.Node
+	(*fsmpb.Task)(nil),         // 50: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 51: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 52: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 53: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 54: belfry.cluster.v1.DeleteQueue
+	(*fsmpb.ListPage)(nil),     // 55: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 56: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 57: belfry.fsm.v1.Result
+	(*BackupShard)(nil),        // 58: belfry.cluster.v1.BackupShard
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -3398,10 +3512,10 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
-	47, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	49, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	16, // 7: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	18, // 8: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	48, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	50, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
 	46, // 10: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	24, // 11: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	23, // 12: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
@@ -3417,49 +3531,53 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	36, // 22: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
 	37, // 23: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
 	38, // 24: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	49, // 25: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	50, // 26: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	51, // 27: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	52, // 28: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	51, // 25: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	52, // 26: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	53, // 27: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	54, // 28: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
 	39, // 29: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
 	40, // 30: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
 	42, // 31: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
 	46, // 32: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
 	45, // 33: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	48, // 34: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	53, // 35: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	50, // 34: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	55, // 35: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
 	43, // 36: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	54, // 37: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	56, // 37: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
 	44, // 38: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
 	39, // 39: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	55, // 40: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	57, // 40: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
 	46, // 41: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
 	0,  // 42: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	7,  // 43: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	9,  // 44: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	30, // 45: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	11, // 46: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	21, // 47: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	26, // 48: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	13, // 49: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	15, // 50: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	19, // 51: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 52: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	8,  // 53: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	10, // 54: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	41, // 55: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	12, // 56: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	22, // 57: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	28, // 58: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	14, // 59: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	17, // 60: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	20, // 61: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 62: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	53, // [53:63] is the sub-list for method output_type
-	43, // [43:53] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	58, // 43: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	46, // 44: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	7,  // 45: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	9,  // 46: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	30, // 47: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	11, // 48: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	21, // 49: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	26, // 50: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	13, // 51: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	15, // 52: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	19, // 53: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 54: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	47, // 55: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	8,  // 56: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	10, // 57: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	41, // 58: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	12, // 59: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	22, // 60: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	28, // 61: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	14, // 62: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	17, // 63: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	20, // 64: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 65: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	48, // 66: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	56, // [56:67] is the sub-list for method output_type
+	45, // [45:56] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -3467,6 +3585,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 	if File_cluster_clusterpb_peer_proto != nil {
 		return
 	}
+	file_cluster_clusterpb_backup_proto_init()
 	file_cluster_clusterpb_control_proto_init()
 	file_cluster_clusterpb_peer_proto_msgTypes[30].OneofWrappers = []any{
 		(*Call_Commands)(nil),
@@ -3493,7 +3612,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   46,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

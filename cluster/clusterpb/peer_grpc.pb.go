@@ -32,6 +32,7 @@ const (
 	Peer_Pull_FullMethodName        = "/belfry.cluster.v1.Peer/Pull"
 	Peer_Arrived_FullMethodName     = "/belfry.cluster.v1.Peer/Arrived"
 	Peer_Witness_FullMethodName     = "/belfry.cluster.v1.Peer/Witness"
+	Peer_Backup_FullMethodName      = "/belfry.cluster.v1.Peer/Backup"
 )
 
 // PeerClient is the client API for Peer service.
@@ -62,6 +63,9 @@ type PeerClient interface {
 	// Witness returns the receiving node's observations of the calling node, which is about to start. The receiving node
 	// answers also while it takes part in no Raft group itself.
 	Witness(ctx context.Context, in *WitnessRequest, opts ...grpc.CallOption) (*WitnessReply, error)
+	// Backup sends the state of a shard that the receiving node leads: first the cut, or the reason why there is none,
+	// then the bytes.
+	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupReply], error)
 }
 
 type peerClient struct {
@@ -178,6 +182,25 @@ func (c *peerClient) Witness(ctx context.Context, in *WitnessRequest, opts ...gr
 	return out, nil
 }
 
+func (c *peerClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupReply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Peer_ServiceDesc.Streams[2], Peer_Backup_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[BackupRequest, BackupReply]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Peer_BackupClient = grpc.ServerStreamingClient[BackupReply]
+
 // PeerServer is the server API for Peer service.
 // All implementations must embed UnimplementedPeerServer
 // for forward compatibility.
@@ -206,6 +229,9 @@ type PeerServer interface {
 	// Witness returns the receiving node's observations of the calling node, which is about to start. The receiving node
 	// answers also while it takes part in no Raft group itself.
 	Witness(context.Context, *WitnessRequest) (*WitnessReply, error)
+	// Backup sends the state of a shard that the receiving node leads: first the cut, or the reason why there is none,
+	// then the bytes.
+	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupReply]) error
 	mustEmbedUnimplementedPeerServer()
 }
 
@@ -245,6 +271,9 @@ func (UnimplementedPeerServer) Arrived(context.Context, *ArrivedRequest) (*Arriv
 }
 func (UnimplementedPeerServer) Witness(context.Context, *WitnessRequest) (*WitnessReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Witness not implemented")
+}
+func (UnimplementedPeerServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupReply]) error {
+	return status.Error(codes.Unimplemented, "method Backup not implemented")
 }
 func (UnimplementedPeerServer) mustEmbedUnimplementedPeerServer() {}
 func (UnimplementedPeerServer) testEmbeddedByValue()              {}
@@ -425,6 +454,17 @@ func _Peer_Witness_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Peer_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(BackupRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(PeerServer).Backup(m, &grpc.GenericServerStream[BackupRequest, BackupReply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Peer_BackupServer = grpc.ServerStreamingServer[BackupReply]
+
 // Peer_ServiceDesc is the grpc.ServiceDesc for Peer service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -477,6 +517,11 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 			Handler:       _Peer_Pull_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
+		},
+		{
+			StreamName:    "Backup",
+			Handler:       _Peer_Backup_Handler,
+			ServerStreams: true,
 		},
 	},
 	Metadata: "cluster/clusterpb/peer.proto",
