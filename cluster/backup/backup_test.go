@@ -1,0 +1,175 @@
+package backup
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+// states are the states of two shards: one of several pieces, and an empty one.
+func states() [][]byte {
+	long := make([]byte, 2*stateBytes+1000)
+	source := rand.New(rand.NewPCG(1, 2))
+	for i := range long {
+		long[i] = byte(source.Uint32())
+	}
+	return [][]byte{long, {}}
+}
+
+func headerOf(states [][]byte) *clusterpb.BackupHeader {
+	h := &clusterpb.BackupHeader{ClusterId: "cluster", Control: &clusterpb.ControlState{ClusterId: "cluster"}}
+	for i, s := range states {
+		h.Shards = append(h.Shards, &clusterpb.BackupShard{Shard: uint32(i + 1), Index: 7, Bytes: uint64(len(s))})
+	}
+	return h
+}
+
+func written(t testing.TB, states [][]byte) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := NewWriter(&out)
+	err := errors.Join(w.Pause(), w.Header(headerOf(states)))
+	for i, s := range states {
+		err = errors.Join(err, w.Section(uint32(i+1), bytes.NewReader(s)), w.Pause())
+	}
+	if err = errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if w.Bytes() != uint64(out.Len()) || len(w.Sum()) != 64 {
+		t.Errorf("%d bytes of %d, sum %q", w.Bytes(), out.Len(), w.Sum())
+	}
+	return out.Bytes()
+}
+
+// readAll returns the states of a backup.
+func readAll(r io.Reader) (states [][]byte, err error) {
+	b, err := NewReader(r)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if _, err := b.Next(); errors.Is(err, io.EOF) {
+			return states, nil
+		} else if err != nil {
+			return states, err
+		}
+		state, err := io.ReadAll(b)
+		if err != nil {
+			return states, err
+		}
+		states = append(states, state)
+	}
+}
+
+func TestBackupIsReadAsWritten(t *testing.T) {
+	want := states()
+	data := written(t, want)
+	got, err := readAll(bytes.NewReader(data))
+	if err != nil || len(got) != len(want) {
+		t.Fatalf("%d states, %v", len(got), err)
+	}
+	for i := range want {
+		if !bytes.Equal(got[i], want[i]) {
+			t.Errorf("state %d differs", i)
+		}
+	}
+	b, err := NewReader(bytes.NewReader(data))
+	if err == nil {
+		err = b.Drain()
+	}
+	if err != nil || b.Bytes() != uint64(len(data)) || len(b.Sum()) != 64 {
+		t.Errorf("drained: %v, %d bytes", err, b.Bytes())
+	}
+}
+
+// Every byte matters: a backup with one changed byte is refused, and so is one that ends early or too late.
+func TestDamageIsFound(t *testing.T) {
+	data := written(t, [][]byte{[]byte("the state of one shard"), {}, []byte("another")})
+	for at := range data {
+		changed := bytes.Clone(data)
+		changed[at] ^= 1 << (at % 8)
+		_, err := readAll(bytes.NewReader(changed))
+		var damage *DamageError
+		switch {
+		case err == nil:
+			t.Fatalf("byte %d was changed, and the backup was read", at)
+		case at < len(magic):
+			if !errors.Is(err, ErrNoBackup) {
+				t.Errorf("byte %d: %v", at, err)
+			}
+		case !errors.As(err, &damage):
+			t.Errorf("byte %d: %v", at, err)
+		case damage.At > uint64(at) || damage.In == "":
+			t.Errorf("byte %d was changed: %v", at, err)
+		}
+	}
+	for length := range data {
+		if _, err := readAll(bytes.NewReader(data[:length])); err == nil {
+			t.Fatalf("%d bytes of %d were read as a whole backup", length, len(data))
+		}
+	}
+	if _, err := readAll(bytes.NewReader(append(bytes.Clone(data), 0))); err == nil {
+		t.Error("a byte behind the end was not noticed")
+	}
+}
+
+// Whole pieces that are lost, repeated or exchanged are noticed, although each of them is sound.
+func TestMovedPiecesAreFound(t *testing.T) {
+	data := written(t, states())
+	b, err := NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Next(); err != nil {
+		t.Fatal(err)
+	}
+	first, size := b.Bytes(), uint64(headBytes+stateBytes+sumBytes)
+	one, two := data[first:first+size], data[first+size:first+2*size]
+	for name, middle := range map[string][]byte{
+		"lost": two, "repeated": bytes.Join([][]byte{one, one}, nil), "exchanged": bytes.Join([][]byte{two, one}, nil),
+	} {
+		changed := bytes.Join([][]byte{data[:first], middle, data[first+2*size:]}, nil)
+		var damage *DamageError
+		if _, err := readAll(bytes.NewReader(changed)); !errors.As(err, &damage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWriterWantsAllSections(t *testing.T) {
+	w := NewWriter(io.Discard)
+	if err := w.Header(headerOf(states())); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err == nil {
+		t.Error("a backup without its sections was closed")
+	}
+	if err := w.Section(2, bytes.NewReader(nil)); err == nil {
+		t.Error("the second section was written first")
+	}
+	if err := w.Section(1, bytes.NewReader([]byte("short"))); err == nil {
+		t.Error("a section shorter than its cut was written")
+	}
+}
+
+func TestReaderSaysWhatIsNoBackup(t *testing.T) {
+	for _, data := range []string{"", "short", "a page of another kind", "belfryb\x02 later"} {
+		if _, err := NewReader(bytes.NewReader([]byte(data))); !errors.Is(err, ErrNoBackup) {
+			t.Errorf("%q: %v", data, err)
+		}
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	f.Add(written(f, [][]byte{[]byte("state"), {}}))
+	f.Add([]byte(magic))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := readAll(bytes.NewReader(data)); err == nil && !bytes.HasPrefix(data, []byte(magic)) {
+			t.Error("it was read as a backup")
+		}
+	})
+}
