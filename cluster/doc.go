@@ -8,7 +8,9 @@
 //	addressbook the last known addresses of nodes
 //	witness     other nodes' records of a node, which expose an old copy of its folder
 //	disk        the room left for the data
-//	verify      checks of a stopped node's data folder
+//	verify      checks of a stopped node's data folder, and of backups
+//	backup      the format of a backup
+//	restore     the data folder of a new cluster, out of a backup
 //
 // The other nodes:
 //
@@ -33,6 +35,7 @@
 //	router      id → slot → shard → leader, and repeated tries
 //	consume     due tasks, from all leaders to the consumers that wait here
 //	policies    changes of the queues' policies, and the present ones for the shards here
+//	cuts        a cut of every shard, for a backup
 //	compare     steady comparison of this node's replicas with those elsewhere
 //	health      live nodes and their room; whether the replicas here may lead and grow
 //	memory      the room left for tasks

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/internal/addressbook"
 	"github.com/belfryhq/belfry/cluster/internal/compare"
+	"github.com/belfryhq/belfry/cluster/internal/cuts"
 	"github.com/belfryhq/belfry/cluster/internal/directory"
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
 	"github.com/belfryhq/belfry/cluster/internal/health"
@@ -70,6 +71,7 @@ type Node struct {
 	router    *router.Router
 	consumers *consume.Consumers
 	policies  *policies.Policies
+	taker     *cuts.Taker
 	viewer    *viewer
 
 	ctx     context.Context // of the background goroutines
@@ -176,6 +178,7 @@ func (n *Node) openShards() {
 	})
 	n.consumers = n.newConsumers()
 	n.policies = n.newPolicies()
+	n.taker = n.newTaker()
 	n.disk, n.memory = n.watchDisk(), n.watchMemory()
 	n.comparer = n.newComparer()
 	n.viewer = n.newViewer()

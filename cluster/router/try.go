@@ -26,6 +26,9 @@ func (r *Router) newTry(shard uint32) *try {
 	})}
 }
 
+// Search begins a search for the leader of a shard.
+func (r *Router) Search(shard uint32) leaders.Search { return r.newTry(shard).Search }
+
 // leader returns the shards of the node to ask now, or nil if no replica is known.
 func (t *try) leader() calls.Shards { return t.at(t.Next()) }
 

@@ -1,0 +1,132 @@
+package cuts
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/leaders"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// world is a cluster of two shards whose leaders are on nodes a and b.
+type world struct {
+	mu     sync.Mutex
+	state  *clusterpb.ControlState
+	cuts   int
+	open   int
+	failed map[uint32][]error // of the next cuts of a shard
+	after  func()             // after each cut
+}
+
+func stateWith(boundary uint32) *clusterpb.ControlState {
+	return &clusterpb.ControlState{
+		Slots:  []*clusterpb.SlotRange{{End: boundary, Shard: 1}, {First: boundary, End: task.Slots, Shard: 2}},
+		Shards: []*clusterpb.Shard{{Id: 1, Replicas: []string{"a", "b"}}, {Id: 2, Replicas: []string{"a", "b"}}},
+	}
+}
+
+type content struct {
+	io.Reader
+	w *world
+}
+
+func (c content) Close() error {
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	c.w.open--
+	return nil
+}
+
+func (w *world) cutAt(_ context.Context, _ string, id uint32) (*clusterpb.BackupShard, state, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cuts++
+	if errs := w.failed[id]; len(errs) > 0 {
+		w.failed[id] = errs[1:]
+		return nil, nil, errs[0]
+	}
+	w.open++
+	if w.after != nil {
+		w.after()
+	}
+	return &clusterpb.BackupShard{Shard: id}, content{strings.NewReader("state"), w}, nil
+}
+
+func (w *world) taker() *Taker {
+	t := New(Config{
+		Self: "a",
+		State: func() *clusterpb.ControlState {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.state
+		},
+		Search: func(shard uint32) leaders.Search {
+			return leaders.NewSearch(leaders.SearchConfig{
+				Shard: shard, Source: leaders.NewBeliefs(), Alive: func(string) bool { return true },
+				Placement: func(id uint32) *clusterpb.Shard { return stateWith(1).Shards[id-1] }, LastPause: 200e6,
+			})
+		},
+	})
+	t.cutAt = w.cutAt
+	return t
+}
+
+func TestLeadersAreSearched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		moved := &task.NotLeaderError{Shard: 2, Leader: "b"}
+		w := &world{state: stateWith(2000), failed: map[uint32][]error{2: {moved, moved, errors.New("the disk is slow")}}}
+		set, err := w.taker().Take(t.Context())
+		if err != nil || len(set.Shards) != 2 || set.Shards[1].Shard != 2 || w.cuts != 5 || w.open != 2 {
+			t.Fatalf("%+v, %v, %d cuts, %d open", set, err, w.cuts, w.open)
+		}
+		set.Close()
+		if w.open != 0 {
+			t.Errorf("%d cuts stay open", w.open)
+		}
+	})
+}
+
+func TestShardThatCannotBeCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("no room")
+		w := &world{state: stateWith(2000), failed: map[uint32][]error{1: {broken, broken, broken, broken}}}
+		_, err := w.taker().Take(t.Context())
+		if !errors.Is(err, broken) || !errors.Is(err, task.ErrNotProposed) || w.open != 0 {
+			t.Errorf("%v, %d open", err, w.open)
+		}
+		w.failed[1] = nil
+		for range 100 {
+			w.failed[1] = append(w.failed[1], &task.NotLeaderError{Shard: 1})
+		}
+		if _, err := w.taker().Take(t.Context()); err == nil || w.open != 0 {
+			t.Errorf("a shard without a leader was cut: %v, %d open", err, w.open)
+		}
+	})
+}
+
+// Slots that move while the shards are cut could be in two sections or in none.
+func TestCutsAreTakenAnewAfterAMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{state: stateWith(2000)}
+		w.after = func() {
+			if w.cuts == 1 {
+				w.state = stateWith(1000)
+			}
+		}
+		set, err := w.taker().Take(t.Context())
+		if err != nil || w.cuts != 4 || w.open != 2 || set.State.Slots[0].End != 1000 {
+			t.Fatalf("%v, %d cuts, %d open", err, w.cuts, w.open)
+		}
+		set.Close()
+		w.after = func() { w.state = stateWith(1000 + uint32(w.cuts)) }
+		if _, err := w.taker().Take(t.Context()); !errors.Is(err, errMoved) || w.open != 0 {
+			t.Errorf("while slots moved all the time: %v, %d open", err, w.open)
+		}
+	})
+}
