@@ -1,6 +1,9 @@
-// Package verify inspects the data folder of a stopped node, and reports its content and its damage.
+// Package verify inspects the data folder of a stopped node, or a backup, and reports its content and its damage.
 //
-// For each group it
+//	Folder  a data folder
+//	Backup  a backup: the checksums of its pieces and of the whole (package backup), and each shard's state
+//
+// For each group of a folder it
 //
 //   - reads every snapshot and restores it (its own checksum, and the hash in its trailer)
 //   - opens the log as a starting node would (checksums, gaps, torn or lost entries: see raftgroup/logstore)

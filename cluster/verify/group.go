@@ -163,10 +163,5 @@ func (l *look) tell() {
 	}
 	at, counts := made.State()
 	l.Applied, l.Commands, l.Hash = at.Index, at.Commands, fmt.Sprintf("%016x", at.Sum)
-	l.Tasks = make(map[string]int)
-	for state, n := range counts.ByState {
-		if n > 0 {
-			l.Tasks[stateName(int32(state))] = n
-		}
-	}
+	l.Tasks = byState(counts)
 }

@@ -1,0 +1,304 @@
+package restore_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/internal/clustertest"
+	"github.com/belfryhq/belfry/cluster/restore"
+	"github.com/belfryhq/belfry/cluster/verify"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+func schedule(id, queue string, delay time.Duration) *fsmpb.Command {
+	now := time.Now()
+	return &fsmpb.Command{Id: id, Key: &fsmpb.Key{Hash: 7, Call: 8}, Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
+		Spec:     &fsmpb.Spec{Queue: queue, Payload: []byte(id)},
+		FireAtMs: now.Add(delay).UnixMilli(), ReceivedAtMs: now.UnixMilli(),
+	}}}
+}
+
+func do(t *testing.T, n *cluster.Node, cmds ...*fsmpb.Command) {
+	t.Helper()
+	for _, r := range n.Do(t.Context(), cmds) {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+}
+
+const later = 300
+
+// used is a cluster of three nodes with policies, and tasks of two queues in several states.
+func used(t *testing.T) *clustertest.Cluster {
+	t.Helper()
+	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 4 })
+	n := c.Node(0)
+	for _, p := range []*fsmpb.QueuePolicy{
+		{Namespace: "default", Queue: "work", Secrets: [][]byte{bytes.Repeat([]byte("s"), 32)}, KeepDoneMs: 3600_000},
+		{Namespace: "default", Queue: "held", Paused: true, Target: &fsmpb.Target{Url: "https://shop.example"}},
+	} {
+		if _, err := n.PutQueue(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var cmds []*fsmpb.Command
+	for i := range later {
+		cmds = append(cmds, schedule(fmt.Sprint("later-", i), []string{"work", "other"}[i%2], time.Hour+time.Duration(i)*time.Millisecond))
+	}
+	for i := range 40 {
+		cmds = append(cmds, schedule(fmt.Sprint("due-", i), "work", 0), schedule(fmt.Sprint("held-", i), "held", 0))
+	}
+	do(t, n, cmds...)
+	lease(t, n, 20)
+	c.Until("the leases that no consumer took are given back", func() error {
+		_, counts, err := n.Queue(t.Context(), "default", "work")
+		if err == nil && counts.Leased != 18 {
+			err = fmt.Errorf("%d tasks are leased", counts.Leased)
+		}
+		return err
+	})
+	do(t, n, &fsmpb.Command{Id: "later-0", Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}})
+	return c
+}
+
+// lease leases tasks of the queue "work", acknowledges one of them, and gives up another.
+func lease(t *testing.T, n *cluster.Node, count int) {
+	t.Helper()
+	var tasks []*fsmpb.Task
+	for len(tasks) < count {
+		got, err := n.Lease(t.Context(), task.LeaseRequest{Namespace: "default", Queue: "work", Max: count - len(tasks), Lease: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tasks = append(tasks, got...)
+	}
+	for i, verdict := range []fsmpb.Verdict{fsmpb.Verdict_VERDICT_DELIVERED, fsmpb.Verdict_VERDICT_DEAD} {
+		do(t, n, &fsmpb.Command{Id: tasks[i].Id, Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
+			Fence: tasks[i].Fence, Occurrence: tasks[i].Occurrence, Verdict: verdict, Consumer: true, Error: "refused",
+		}}})
+	}
+}
+
+func backupOf(t *testing.T, n *cluster.Node) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	summary, err := n.Backup(t.Context(), &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := verify.Backup(t.Context(), bytes.NewReader(out.Bytes()))
+	if err != nil || !report.Sound() || report.SHA256 != summary.SHA256 || len(report.Shards) != 4 {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	return out.Bytes()
+}
+
+// all returns the tasks of a cluster by id, without their shards.
+func all(t *testing.T, n *cluster.Node) map[string]*fsmpb.Task {
+	t.Helper()
+	found := map[string]*fsmpb.Task{}
+	for q := (&fsmpb.ListQuery{Limit: 1000, IncludePayload: true}); ; {
+		page, err := n.List(t.Context(), q, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range page.Tasks {
+			v.Shard = 0
+			found[v.Id] = v
+		}
+		if !page.More {
+			return found
+		}
+		q.Slot, q.AfterId = page.Slot, page.AfterId
+	}
+}
+
+// givenBack returns a task as it must be after its lease was given back, except for its revision.
+func givenBack(v *fsmpb.Task) *fsmpb.Task {
+	v.State, v.Leased, v.LeaseEndMs, v.Revision = fsmpb.State_STATE_READY, false, 0, 0
+	v.Attempts--
+	return v
+}
+
+// started restores a backup and starts the node.
+func started(t *testing.T, data []byte, cfg restore.Config) (*clustertest.Cluster, *restore.Report) {
+	t.Helper()
+	c := clustertest.Prepare(t, 1, nil)
+	cfg.From, cfg.Dir = bytes.NewReader(data), c.DataDir(0)
+	report, err := restore.Run(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if folder, err := verify.Folder(t.Context(), cfg.Dir, ""); err != nil || !folder.Sound() {
+		t.Fatalf("the folder: %+v, %v", folder, err)
+	}
+	c.Start(0)
+	c.WaitReady()
+	return c, report
+}
+
+func TestRestoreIntoAnotherShape(t *testing.T) {
+	old := used(t)
+	data := backupOf(t, old.Node(1))
+	before := all(t, old.Node(0))
+	firing := 0
+	for _, shards := range []int{1, 5, 20} {
+		c, report := started(t, data, restore.Config{Shards: shards})
+		n := c.Node(0)
+		if n.ClusterID() == old.Node(0).ClusterID() || n.ClusterID() != report.ClusterID || report.From != old.Node(0).ClusterID() ||
+			n.ID() != report.NodeID {
+			t.Errorf("restored as %+v", report)
+		}
+		if v := n.View(t.Context()); len(v.Shards) != shards {
+			t.Errorf("%d shards, want %d", len(v.Shards), shards)
+		}
+		after := all(t, n)
+		if len(after) != len(before) {
+			t.Errorf("%d tasks, want %d", len(after), len(before))
+		}
+		for id, was := range before {
+			is := after[id]
+			was = proto.CloneOf(was)
+			if was.State == fsmpb.State_STATE_FIRING {
+				firing++
+				was = givenBack(was)
+				is.Revision = 0
+			}
+			if !proto.Equal(was, is) {
+				t.Errorf("before %v\nafter  %v", was, is)
+			}
+		}
+		if report.GivenBack != 18 || report.Overdue != 0 || report.Tasks["firing"] != 18 {
+			t.Errorf("%+v", report)
+		}
+		for _, queue := range []string{"work", "held"} {
+			want, _, err := old.Node(0).Queue(t.Context(), "default", queue)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, _, err := n.Queue(t.Context(), "default", queue); err != nil || !proto.Equal(got, want) {
+				t.Errorf("policy %v, %v, want %v", got, err, want)
+			}
+		}
+		again := n.Do(t.Context(), []*fsmpb.Command{schedule("later-7", "other", time.Hour+7*time.Millisecond)})[0]
+		if again.Err != nil || !again.Result.Repeated || again.Result.Revision != before["later-7"].Revision {
+			t.Errorf("the call of before the backup, repeated: %+v", again)
+		}
+		lease(t, n, 30)
+	}
+	if firing != 3*18 {
+		t.Errorf("%d tasks were leased", firing)
+	}
+}
+
+// A restored cluster of one takes other nodes, and keeps its data over a restart.
+func TestRestoredClusterGrows(t *testing.T) {
+	old := used(t)
+	data := backupOf(t, old.Node(0))
+	c := clustertest.Prepare(t, 1, func(i int, cfg *cluster.Config) {
+		cfg.BootstrapExpect = 0
+		if i == 0 {
+			cfg.Join = nil
+		}
+	})
+	if _, err := restore.Run(t.Context(), restore.Config{From: bytes.NewReader(data), Dir: c.DataDir(0), Shards: 3}); err != nil {
+		t.Fatal(err)
+	}
+	c.Start(0)
+	c.WaitReady()
+	c.Start(c.Add())
+	c.WaitReady()
+	if got := c.Node(1); got.ClusterID() != c.Node(0).ClusterID() {
+		t.Errorf("the second node is in cluster %q", got.ClusterID())
+	}
+	c.Stop(0)
+	c.Start(0)
+	c.WaitReady()
+	if v, err := c.Node(1).Get(t.Context(), "", "later-9", false); err != nil || v.GetState() != fsmpb.State_STATE_SCHEDULED {
+		t.Errorf("%v, %v", v, err)
+	}
+}
+
+func TestOverdueTasks(t *testing.T) {
+	old := used(t)
+	data := backupOf(t, old.Node(2))
+	now := time.Now().Add(2 * time.Hour)
+	t.Run("dead", func(t *testing.T) {
+		c, report := started(t, data, restore.Config{Shards: 4, Overdue: restore.Dead, Now: now})
+		if report.Overdue != later-1 || report.Buried != later-1 {
+			t.Errorf("%+v", report)
+		}
+		v, err := c.Node(0).Get(t.Context(), "", "later-3", false)
+		if err != nil || v.State != fsmpb.State_STATE_DEAD || !strings.Contains(v.LastError, "before its restore") {
+			t.Errorf("%v, %v", v, err)
+		}
+	})
+	t.Run("hold", func(t *testing.T) {
+		c, report := started(t, data, restore.Config{Shards: 4, Overdue: restore.Hold, Now: now})
+		paused := map[string]bool{}
+		for _, q := range report.Queues {
+			paused[q.Queue] = q.Paused
+		}
+		if len(paused) != 3 || !paused["work"] || !paused["other"] || paused["held"] {
+			t.Errorf("%+v", report.Queues) // held was paused before
+		}
+		for _, queue := range []string{"work", "other", "held"} {
+			policy, _, err := c.Node(0).Queue(t.Context(), "default", queue)
+			if err != nil || !policy.GetPaused() {
+				t.Errorf("%s: %v, %v", queue, policy, err)
+			}
+		}
+	})
+	t.Run("fire", func(t *testing.T) {
+		_, report := started(t, data, restore.Config{Shards: 4, Now: now})
+		if report.Overdue != later-1 || report.Buried != 0 {
+			t.Errorf("%+v", report)
+		}
+	})
+}
+
+func TestRestoreWantsAnEmptyFolder(t *testing.T) {
+	data := backupOf(t, used(t).Node(0))
+	dir := t.TempDir()
+	file := filepath.Join(dir, "notes.txt")
+	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := restore.Config{From: bytes.NewReader(data), Dir: dir}
+	if _, err := restore.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "notes.txt") {
+		t.Errorf("into a folder with a file: %v", err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+	c := clustertest.Prepare(t, 1, nil)
+	cfg = restore.Config{From: bytes.NewReader(data[:len(data)-100]), Dir: c.DataDir(0)}
+	if _, err := restore.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("of half a backup: %v", err)
+	}
+	if _, err := cluster.Open(cluster.Config{
+		DataDir: cfg.Dir, Name: "n", Deliver: c.Deliver, Fatal: func(error) {},
+	}); err == nil || !strings.Contains(err.Error(), "restore") {
+		t.Errorf("a node opened the folder of a restore that failed: %v", err)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Join(cfg.Dir, "groups", "0001"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	cfg.From = bytes.NewReader(data)
+	if _, err := restore.Run(t.Context(), cfg); err != nil {
+		t.Fatalf("the restore, repeated: %v", err)
+	}
+	c.Start(0)
+	c.WaitReady()
+}

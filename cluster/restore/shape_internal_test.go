@@ -1,0 +1,48 @@
+package restore
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/placement"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Each part of the control state is kept, made anew, or left behind. A new part must be entered here, after thought.
+func TestPartsOfTheControlState(t *testing.T) {
+	const kept, anew, left = "kept", "made anew", "left behind"
+	want := map[string]string{
+		"cluster_id": anew, "command_version": anew, "version": anew, "nodes": left, "slots": anew, "shards": anew,
+		"queues": kept, "queues_version": kept,
+	}
+	old := &clusterpb.ControlState{
+		ClusterId: "old", CommandVersion: 1, Version: 1, Nodes: []*clusterpb.Node{{Id: "a"}},
+		Slots:  []*clusterpb.SlotRange{{End: 4096, Shard: 1}},
+		Shards: []*clusterpb.Shard{{Id: 1, Replicas: []string{"a"}, Preferred: "a"}},
+		Queues: []*fsmpb.QueuePolicy{{Queue: "q"}}, QueuesVersion: 3,
+	}
+	r := &run{
+		state: proto.CloneOf(old), ranges: []placement.Range{{First: 0, End: 2000}, {First: 2000, End: 4096}},
+		report: Report{ClusterID: "new", NodeID: "b"},
+	}
+	r.shape()
+	before, after := old.ProtoReflect(), r.state.ProtoReflect()
+	fields := before.Descriptor().Fields()
+	for i := range fields.Len() {
+		field := fields.Get(i)
+		treatment := want[string(field.Name())]
+		if treatment == "" {
+			t.Errorf("is the field %s kept, made anew, or left behind?", field.Name())
+			continue
+		}
+		if !before.Has(field) {
+			t.Errorf("the test sets no %s", field.Name())
+		}
+		same := before.Get(field).Equal(after.Get(field))
+		if same != (treatment == kept) || after.Has(field) == (treatment == left) {
+			t.Errorf("%s is not %s: %v", field.Name(), treatment, after.Get(field))
+		}
+	}
+}
