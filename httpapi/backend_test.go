@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"io"
 	"slices"
 	"sort"
 	"strings"
@@ -28,6 +29,8 @@ type fakeBackend struct {
 	queries  []*fsmpb.ListQuery
 	stale    bool
 	queues   fakeQueues
+
+	backup func(ctx context.Context, w io.Writer) (BackupSummary, error) // in place of the usual one; nil: the usual one
 
 	grantAtTheEnd bool // a lease returns its tasks only when its context ends
 	leaseMost     int  // most tasks of one lease; 0: as requested
@@ -235,6 +238,22 @@ func (f *fakeBackend) Cluster(context.Context) (ClusterView, error) {
 		Nodes:  []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", Alive: true, ClockOffsetMs: -0.25}},
 		Shards: []ShardView{{ID: 1, Leader: "n1", Term: 3, Slots: []SlotRange{{First: 0, End: task.Slots}}}, {ID: 2}},
 	}, nil
+}
+
+// Backup writes a backup in two writes; f.backup may replace it.
+func (f *fakeBackend) Backup(ctx context.Context, w io.Writer) (BackupSummary, error) {
+	if f.backup != nil {
+		return f.backup(ctx, w)
+	}
+	if f.readErr != nil {
+		return BackupSummary{}, f.readErr
+	}
+	for _, text := range []string{"back", "up"} {
+		if _, err := io.WriteString(w, text); err != nil {
+			return BackupSummary{}, err
+		}
+	}
+	return BackupSummary{SHA256: "abc", Shards: []BackupShard{{1, 7, 1000}, {2, 8, 2500}}}, nil
 }
 
 func (f *fakeBackend) Self() (clusterID, nodeID string) { return "c1", "n1" }

@@ -39,9 +39,10 @@ type Config struct {
 	SettleBytes    int           // 2 MiB: the body of a settle
 	MaxPolls       int           // 16384: consumers waiting for a lease; three quarters from one address
 	MaxStreams     int           // 1024: open consumers' streams; three quarters from one address
+	MaxBackups     int           // 2: backups under way
 
 	BatchIdle        time.Duration // 1m: for a batch without a line from its client
-	BatchStall       time.Duration // 1m: for a batch whose client takes no answer
+	BatchStall       time.Duration // 1m: for a batch or a backup whose client takes no bytes
 	BatchChunkBytes  int           // 256 KiB: lines that wait during a commit
 	BatchChunkLines  int           // 2048: number of such lines
 	BatchAnswerBytes int           // 16 MiB: answers that wait for one batch's client
@@ -61,6 +62,7 @@ func (c *Config) setDefaults() {
 	setDefault(&c.SettleBytes, 2<<20)
 	setDefault(&c.MaxPolls, 16384)
 	setDefault(&c.MaxStreams, 1024)
+	setDefault(&c.MaxBackups, 2)
 	setDefault(&c.BatchIdle, time.Minute)
 	setDefault(&c.BatchStall, time.Minute)
 	setDefault(&c.BatchChunkBytes, 256<<10)
@@ -112,7 +114,7 @@ func (c *Config) validate() error {
 	}{
 		{"BodyBytes", c.BodyBytes}, {"MemoryBytes", c.MemoryBytes}, {"MaxInFlight", c.MaxInFlight},
 		{"MaxBatches", c.MaxBatches}, {"SettleBytes", c.SettleBytes}, {"MaxPolls", c.MaxPolls},
-		{"MaxStreams", c.MaxStreams},
+		{"MaxStreams", c.MaxStreams}, {"MaxBackups", c.MaxBackups},
 		{"BatchChunkBytes", c.BatchChunkBytes},
 		{"BatchChunkLines", c.BatchChunkLines}, {"BatchAnswerBytes", c.BatchAnswerBytes},
 		{"StreamBytes", c.StreamBytes},

@@ -178,7 +178,8 @@ func TestByteSoup(t *testing.T) {
 		}
 		w := httptest.NewRecorder()
 		h.server.ServeHTTP(w, r)
-		if w.Code >= 500 || w.Code >= 400 && w.Header().Get("Content-Type") != "application/problem+json" {
+		stopping := w.Code == 503 && route.path == "/v1/backup" // which a closed server does not begin
+		if w.Code >= 500 && !stopping || w.Code >= 400 && w.Header().Get("Content-Type") != "application/problem+json" {
 			t.Fatalf("%s %s %q: %d %s", route.method, path, soup, w.Code, w.Body)
 		}
 		if route.method == http.MethodGet && path != "/metrics" && w.Code >= 400 && !json.Valid(w.Body.Bytes()) {

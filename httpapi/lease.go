@@ -178,6 +178,10 @@ func (s *Server) giveBack(tasks []*fsmpb.Task) {
 
 // writeWithin bounds the time from now until the call's answer is taken.
 func (s *Server) writeWithin(c echo.Context, d time.Duration) {
-	at := time.Now().Add(d) // the socket's clock, not the injected one
+	s.writeUntil(c, time.Now().Add(d)) // the socket's clock, not the injected one
+}
+
+// writeUntil sets the instant until which the call's answer must be taken; zero: no bound.
+func (s *Server) writeUntil(c echo.Context, at time.Time) {
 	s.ignoreUnsupported(http.NewResponseController(c.Response().Writer).SetWriteDeadline(at))
 }

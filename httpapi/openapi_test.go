@@ -219,7 +219,8 @@ func TestAnswersAreDocumented(t *testing.T) {
 	d.call(415, "PUT", "/v1/tasks/a", `delay=1h`, "Content-Type", "application/x-www-form-urlencoded")
 	d.call(415, "POST", "/v1/batch", `{}`)
 	d.call(200, "POST", "/v1/batch", `{"op":"fire","id":"none"}`, "Content-Type", ndjsonType)
-	for _, path := range []string{"/v1/cluster", "/healthz", "/readyz", "/metrics", "/openapi.yaml"} {
+	d.call(400, "GET", "/v1/backup?rate=fast", "")
+	for _, path := range []string{"/v1/backup?rate=52428800", "/v1/cluster", "/healthz", "/readyz", "/metrics", "/openapi.yaml"} {
 		d.call(200, "GET", path, "")
 	}
 }
@@ -313,7 +314,7 @@ func TestFailuresAreDocumented(t *testing.T) {
 			{"POST", "/v1/tasks/a/touch", ""}, {"POST", "/v1/tasks/a/fire", ""}, {"POST", "/v1/tasks", `{"delay":"1s"}`}} {
 			d.call(status, c[0], c[1], c[2])
 		}
-		for _, path := range []string{"/v1/tasks/a", "/v1/tasks", "/v1/cluster"} {
+		for _, path := range []string{"/v1/tasks/a", "/v1/tasks", "/v1/cluster", "/v1/backup"} {
 			d.call(min(status, 503), "GET", path, "")
 		}
 		d.call(503, "GET", "/readyz", "")

@@ -16,6 +16,7 @@ func (s *Server) route() {
 	s.routeTasks(v1.Group("/tasks"))
 	s.routeQueues(v1.Group("/queues"))
 	v1.POST("/batch", with(s.batch, params(), lines, s.batches.admit))
+	v1.GET("/backup", with(s.backup, s.backups.admit, params("rate")))
 	v1.GET("/cluster", with(s.cluster, s.single, params()))
 
 	s.echo.GET("/healthz", s.healthz)

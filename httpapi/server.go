@@ -22,6 +22,7 @@ type Server struct {
 	batches  *places
 	polls    *places
 	streams  *places
+	backups  *places
 
 	closing context.Context // ends when the HTTP server begins to shut down
 	close   context.CancelFunc
@@ -36,7 +37,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		cfg: cfg, memory: budget{limit: int64(cfg.MemoryBytes)},
 		batches: newPlaces("batches", cfg.MaxBatches), polls: newPlaces("consumers", cfg.MaxPolls),
-		streams: newPlaces("streams", cfg.MaxStreams),
+		streams: newPlaces("streams", cfg.MaxStreams), backups: newPlaces("backups", cfg.MaxBackups),
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	m, err := newMetrics(cfg.Registerer)

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
@@ -19,6 +20,15 @@ func (b backend) List(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage,
 }
 
 func (b backend) Self() (clusterID, nodeID string) { return b.ClusterID(), b.ID() }
+
+func (b backend) Backup(ctx context.Context, w io.Writer) (httpapi.BackupSummary, error) {
+	made, err := b.Node.Backup(ctx, w)
+	summary := httpapi.BackupSummary{SHA256: made.SHA256}
+	for _, s := range made.Shards {
+		summary.Shards = append(summary.Shards, httpapi.BackupShard{Shard: s.Shard, Index: s.Index, CutMs: s.CutMs})
+	}
+	return summary, err
+}
 
 func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 	v := b.View(ctx)

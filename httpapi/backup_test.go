@@ -1,0 +1,138 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+func TestBackupIsStreamedWithTrailers(t *testing.T) {
+	h := newHarness(t)
+	server := httptest.NewServer(h.server)
+	defer server.Close()
+	resp, err := http.Get(server.URL + "/v1/backup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != 200 || string(body) != "backup" {
+		t.Errorf("%d %q %v", resp.StatusCode, body, err)
+	}
+	if sum := resp.Trailer.Get(backupSum); sum != "abc" {
+		t.Errorf("sum %q in %v", sum, resp.Trailer)
+	}
+	want := "1;index=7;at=1970-01-01T00:00:01.000Z, 2;index=8;at=1970-01-01T00:00:02.500Z"
+	if got := resp.Trailer.Get(backupInstants); got != want {
+		t.Errorf("shards %q, want %q", got, want)
+	}
+}
+
+// A backup that fails before its first byte is a problem, and later a broken connection without trailers.
+func TestBackupThatFails(t *testing.T) {
+	h := newHarness(t)
+	server := httptest.NewServer(h.server)
+	defer server.Close()
+	h.fake.readErr = fmt.Errorf("%w: shard 3 has no leader", task.ErrNotProposed)
+	p := h.call("GET", "/v1/backup", "").mustProblem(t, 503, "")
+	if !strings.Contains(fmt.Sprint(p["detail"]), "shard 3") {
+		t.Errorf("%v", p)
+	}
+	h.fake.backup = func(_ context.Context, w io.Writer) (BackupSummary, error) {
+		_, err := io.WriteString(w, strings.Repeat("x", 100_000))
+		return BackupSummary{}, errors.Join(err, errors.New("the leader has died"))
+	}
+	resp, err := http.Get(server.URL + "/v1/backup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err == nil || resp.Trailer.Get(backupSum) != "" {
+		t.Errorf("%d bytes, %v", len(body), resp.Trailer)
+	}
+}
+
+func TestBackupsAreFew(t *testing.T) {
+	h := newHarness(t, func(c *Config) { c.MaxBackups = 1 })
+	entered, leave := make(chan struct{}), make(chan struct{})
+	h.fake.backup = func(context.Context, io.Writer) (BackupSummary, error) {
+		close(entered)
+		<-leave
+		return BackupSummary{}, task.ErrNotProposed
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w, r := recorded("GET", "/v1/backup", "")
+		h.server.ServeHTTP(w, r)
+	}()
+	<-entered
+	p := h.call("GET", "/v1/backup", "").mustProblem(t, 429, "")
+	if !strings.Contains(fmt.Sprint(p["detail"]), "too many backups") || p["limit"] != "1" {
+		t.Errorf("%v", p)
+	}
+	close(leave)
+	<-done
+}
+
+// The caller's leaving ends the backup.
+func TestBackupEndsWithItsCaller(t *testing.T) {
+	h := newHarness(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	h.fake.backup = func(ctx context.Context, w io.Writer) (BackupSummary, error) {
+		cancel()
+		<-ctx.Done()
+		_, err := io.WriteString(w, "x")
+		ended <- err
+		return BackupSummary{}, err
+	}
+	w, r := recorded("GET", "/v1/backup", "")
+	func() {
+		defer func() { _ = recover() }() // http.ErrAbortHandler
+		h.server.ServeHTTP(w, r.WithContext(ctx))
+	}()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("a write after the caller left: %v", err)
+	}
+}
+
+func TestBackupRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t)
+		h.fake.backup = func(_ context.Context, w io.Writer) (BackupSummary, error) {
+			_, err := w.Write(make([]byte, 300<<10))
+			return BackupSummary{SHA256: "abc"}, err
+		}
+		began := time.Now()
+		if got := h.call("GET", "/v1/backup?rate=102400", ""); len(got.text) != 300<<10 {
+			t.Errorf("%d bytes", len(got.text))
+		}
+		if took := time.Since(began); took < 2*time.Second || took > 3*time.Second {
+			t.Errorf("300 KiB at 100 KiB a second took %v", took)
+		}
+	})
+	h := newHarness(t)
+	for _, rate := range []string{"fast", "-1", "0", "1023", "50MiB", "1099511627777", "99999999999999999999"} {
+		h.call("GET", "/v1/backup?rate="+rate, "").mustProblem(t, 400, "rate")
+	}
+	for _, rate := range []string{"1024", "1099511627776"} {
+		h.call("GET", "/v1/backup?rate="+rate, "").mustStatusOnly(t, 200)
+	}
+}
+
+func (a answer) mustStatusOnly(t testing.TB, status int) {
+	t.Helper()
+	if a.StatusCode != status {
+		t.Errorf("status %d, want %d: %s", a.StatusCode, status, a.text)
+	}
+}
