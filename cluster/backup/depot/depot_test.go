@@ -1,0 +1,157 @@
+package depot
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func writing(text string) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	}
+}
+
+func wanting(text string) func(io.Reader) error {
+	return func(r io.Reader) error {
+		got, err := io.ReadAll(r)
+		if err == nil && string(got) != text {
+			err = errors.New("came back as " + string(got))
+		}
+		return err
+	}
+}
+
+var errWrong = errors.New("wrong")
+
+// keeps checks what every depot does.
+func keeps(t *testing.T, d Depot) {
+	t.Helper()
+	ctx := t.Context()
+	for _, name := range []string{"belfry-b", "belfry-a", "other-c"} {
+		if err := d.Put(ctx, name, writing(name), wanting(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := d.List(ctx, "belfry-")
+	if err != nil || !slices.Equal(names, []string{"belfry-a", "belfry-b"}) {
+		t.Errorf("%v, %v", names, err)
+	}
+	if err := d.Put(ctx, "belfry-b", writing("replaced"), wanting("replaced")); err != nil {
+		t.Error(err)
+	}
+	f, err := d.Open(ctx, "belfry-b")
+	if err == nil {
+		err = errors.Join(wanting("replaced")(f), f.Close())
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	half := func(w io.Writer) error { return errors.Join(writing("half")(w), errWrong, io.ErrUnexpectedEOF) }
+	if err := d.Put(ctx, "belfry-d", half, wanting("half")); !errors.Is(err, errWrong) {
+		t.Errorf("half a backup: %v", err)
+	}
+	ended := func(w io.Writer) error {
+		if err := writing("half")(w); err != nil {
+			return err
+		}
+		return io.ErrUnexpectedEOF
+	}
+	if err := d.Put(ctx, "belfry-e", ended, wanting("half")); err == nil {
+		t.Error("a backup that broke off was kept")
+	}
+	if err := d.Put(ctx, "belfry-f", writing("x"), func(io.Reader) error { return errWrong }); !errors.Is(err, errWrong) {
+		t.Errorf("a backup that did not read back: %v", err)
+	}
+	if err := d.Remove(ctx, "belfry-a"); err != nil {
+		t.Error(err)
+	}
+	if names, err := d.List(ctx, ""); err != nil || !slices.Equal(names, []string{"belfry-b", "other-c"}) {
+		t.Errorf("in the end %v, %v", names, err)
+	}
+}
+
+func TestFolder(t *testing.T) {
+	dir := t.TempDir()
+	keeps(t, Folder(dir))
+	info, err := os.Stat(filepath.Join(dir, "belfry-b"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// A .part file of a killed process goes; that of a running one stays.
+func TestLeftPartsAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	f := Folder(dir)
+	left, foreign := filepath.Join(dir, "belfry-x.backup.part"), filepath.Join(dir, "download.part")
+	for _, path := range []string{left, foreign} {
+		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := f.Put(t.Context(), "belfry-y.backup", func(w io.Writer) error {
+		if _, err := os.Stat(left); !os.IsNotExist(err) {
+			t.Errorf("%v", err)
+		}
+		if err := f.Put(t.Context(), "belfry-z.backup", writing("z"), wanting("z")); err != nil {
+			t.Errorf("beside another one: %v", err)
+		}
+		if err := f.Put(t.Context(), "belfry-y.backup", writing("z"), wanting("z")); err == nil || !strings.Contains(err.Error(), "another process") {
+			t.Errorf("the same name twice: %v", err)
+		}
+		return writing("y")(w)
+	}, wanting("y"))
+	if err != nil {
+		t.Error(err)
+	}
+	if names, err := f.List(t.Context(), ""); err != nil || !slices.Equal(names, []string{"belfry-y.backup", "belfry-z.backup"}) {
+		t.Errorf("%v, %v", names, err)
+	}
+	if _, err := os.Stat(foreign); err != nil {
+		t.Errorf("another program's file: %v", err)
+	}
+}
+
+func TestTargets(t *testing.T) {
+	dir := t.TempDir()
+	none := func(string) (string, bool) { return "", false }
+	for target, want := range map[string]string{
+		dir: "", dir + "/": "", filepath.Join(dir, "file.backup"): "file.backup",
+	} {
+		d, name, err := At(target, none)
+		if err != nil || name != want || d.Place("x") != filepath.Join(dir, "x") {
+			t.Errorf("%s: %v, %q, %v", target, d, name, err)
+		}
+	}
+	if _, _, err := At(filepath.Join(dir, "absent")+"/", none); err == nil {
+		t.Error("a folder that there is not")
+	}
+	env := map[string]string{"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
+	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	for _, target := range []string{"s3://b/some/prefix", "s3://b/some/prefix/"} {
+		d, name, err := At(target, lookup)
+		if err != nil || name != "" || d.Place("x") != "s3://b/some/prefix/x" {
+			t.Errorf("%s: %v, %q, %v", target, d, name, err)
+		}
+	}
+	if _, _, err := At("s3://", lookup); err == nil {
+		t.Error("no bucket")
+	}
+	env["AWS_ENDPOINT_URL"] = "127.0.0.1:9000"
+	if _, _, err := At("s3://b", lookup); err == nil || !strings.Contains(err.Error(), "AWS_ENDPOINT_URL") {
+		t.Errorf("an endpoint without a scheme: %v", err)
+	}
+	env["AWS_ENDPOINT_URL"] = "http://user:hidden@127.0.0.1:9000"
+	if _, _, err := At("s3://b", lookup); err == nil || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("an endpoint with a password: %v", err)
+	}
+	if _, _, err := At("s3://b", none); err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
+		t.Errorf("no credentials: %v", err)
+	}
+}

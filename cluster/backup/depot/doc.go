@@ -1,0 +1,19 @@
+// Package depot keeps backups under names: in a folder, or in a bucket of an S3-compatible store.
+//
+//	Job     makes a backup, keeps it in a depot, reads it back, and removes older ones
+//	Depot   keeps bytes under names
+//	Folder  name.part → written, fsynced, read back → renamed to name, the folder fsynced
+//	Bucket  multipart upload → completed only when the backup is whole → read back, else removed
+//
+// So nothing incomplete is ever found under a backup's name, wherever the process is killed. What a killed process
+// leaves is a .part file, which the next backup into the folder removes, or an upload that was not completed, which
+// stores remove by a lifecycle rule.
+//
+// No error contains a credential: they travel in headers, and URLs with a password are refused.
+//
+// # Why not otherwise
+//
+//   - Not an S3 client of our own: github.com/minio/minio-go knows signing, retries and multipart uploads. It has fewer
+//     dependencies than the AWS SDK and speaks to any compatible store.
+//   - Not a rename in a bucket: an object appears whole, when its upload is completed.
+package depot
