@@ -62,7 +62,8 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	wrapHelp(root)
 	root.AddGroup(&cobra.Group{ID: runGroup, Title: "Run nodes and receivers:"},
-		&cobra.Group{ID: callGroup, Title: "Call a cluster:"}, &cobra.Group{ID: checkGroup, Title: "Plan and check:"})
+		&cobra.Group{ID: callGroup, Title: "Call a cluster:"},
+		&cobra.Group{ID: checkGroup, Title: "Plan, check and restore:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, cmd := range commands {
 			cmd.GroupID = group
@@ -71,8 +72,8 @@ func newRoot() *cobra.Command {
 		}
 	}
 	add(runGroup, newServe(), newLocal(), newDemo(), newListen())
-	add(callGroup, newTask(), newQueue(), newLease(), newDead(), newCluster())
-	add(checkGroup, newPlan(), newVerify())
+	add(callGroup, newTask(), newQueue(), newLease(), newDead(), newCluster(), newBackup())
+	add(checkGroup, newPlan(), newVerify(), newRestore())
 	root.AddCommand(newVersion())
 	return root
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -16,18 +18,28 @@ func newVerify() *cobra.Command {
 	var temp string
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "verify DATA",
-		Short: "Check whether a stopped node's data folder is sound",
-		Long: `Check whether a stopped node's data folder is sound: every snapshot is read and
-restored, every log is opened as a starting node would open it, and applied.
-Nothing is written there; copies of the logs are made elsewhere, one at a time.
+		Use:   "verify DATA|BACKUP",
+		Short: "Check whether a stopped node's data folder, or a backup, is sound",
+		Long: `Check whether a stopped node's data folder, or a backup, is sound.
+
+Of a folder every snapshot is read and restored, every log is opened as a
+starting node would open it, and applied. Nothing is written there; copies of
+the logs are made elsewhere, one at a time.
+
+Of a backup (a file, an object s3://bucket/key, or - for the standard input) the
+checksums of all parts and of the whole are compared, and the state of each
+shard is restored in memory. Damage is reported with its place.
 
 The hash is of the shard's state after its last entry: equal on every node
 whose log ends at the same index. The exit status is 1 if anything is wrong.`,
 		Example: `  belfry verify /var/lib/belfry
-  belfry verify /var/lib/belfry --temp /mnt/large`,
+  belfry verify /var/lib/belfry --temp /mnt/large
+  belfry verify /var/backups/belfry.backup`,
 		Args: usageArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
+				return verifyBackup(cmd, args[0], asJSON)
+			}
 			report, err := verify.Folder(cmd.Context(), args[0], temp)
 			if err != nil {
 				return err
@@ -44,6 +56,34 @@ whose log ends at the same index. The exit status is 1 if anything is wrong.`,
 	return cmd
 }
 
+func verifyBackup(cmd *cobra.Command, target string, asJSON bool) error {
+	from, err := openBackup(cmd, target)
+	if err != nil {
+		return err
+	}
+	report, err := verify.Backup(cmd.Context(), from)
+	if err = errors.Join(err, from.Close()); err != nil {
+		return fmt.Errorf("%s: %w", target, err)
+	}
+	err = show(cmd.OutOrStdout(), asJSON, report, func(t *table) { fillBackupReport(t, report) })
+	if err == nil && !report.Sound() {
+		err = fmt.Errorf("%s is not sound", target)
+	}
+	return err
+}
+
+func fillBackupReport(t *table, r *verify.BackupReport) {
+	t.row("backup of cluster %s of %s\n", cmp.Or(r.ClusterID, "none"), cmp.Or(r.MadeAt, "an unknown time"))
+	t.row("%d bytes\tsha256 %s\tpolicies of %d queues\n", r.Bytes, cmp.Or(r.SHA256, "none"), r.Policies)
+	t.row("SHARD\tTERM\tINDEX\tCUT\tADVANCED TO\tHASH\tTASKS")
+	for _, s := range r.Shards {
+		t.row("%d\t%d\t%d\t%s\t%s\t%s\t%s", s.Number, s.Term, s.Index, s.CutAt, s.Position, s.Hash, statesOf(s.Tasks))
+	}
+	for _, p := range r.Problems {
+		t.row("\n%s", p)
+	}
+}
+
 func fillReport(t *table, r *verify.Report) {
 	t.row("node %s of cluster %s\n", r.NodeID, cmp.Or(r.ClusterID, "none"))
 	t.row("SHARD\tTERM\tLOG\tSNAPSHOT\tAPPLIED\tHASH\tTASKS\tSTATE")
@@ -57,7 +97,7 @@ func fillReport(t *table, r *verify.Report) {
 			name = "control"
 		}
 		t.row("%s\t%d\t%d-%d\t%d\t%d\t%s\t%s\t%s",
-			name, g.Term, g.First, g.Last, g.Snapshot, g.Applied, g.Hash, tasksOf(g), sound)
+			name, g.Term, g.First, g.Last, g.Snapshot, g.Applied, g.Hash, statesOf(g.Tasks), sound)
 	}
 	for _, p := range r.Problems {
 		t.row("\n%s", p)
@@ -72,10 +112,11 @@ func fillReport(t *table, r *verify.Report) {
 	}
 }
 
-func tasksOf(g verify.Group) string {
+// statesOf describes numbers of tasks by state.
+func statesOf(tasks map[string]int) string {
 	var texts []string
-	for _, state := range slices.Sorted(maps.Keys(g.Tasks)) {
-		texts = append(texts, fmt.Sprintf("%d %s", g.Tasks[state], state))
+	for _, state := range slices.Sorted(maps.Keys(tasks)) {
+		texts = append(texts, fmt.Sprintf("%d %s", tasks[state], state))
 	}
 	return strings.Join(texts, ", ")
 }

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cluster/backup/depot/depottest"
+	"github.com/belfryhq/belfry/cluster/restore"
+	"github.com/belfryhq/belfry/cluster/verify"
+)
+
+// filled runs a node with tasks until the test ends.
+func filled(t *testing.T) (addr string, c *client.Client) {
+	t.Helper()
+	addr, c = running(t, "--shards", "3")
+	for i := range 50 {
+		if _, err := c.Schedule(t.Context(), client.Task{ID: fmt.Sprint("t", i), Delay: time.Hour, Payload: []byte(`"p"`)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return addr, c
+}
+
+func TestBackupVerifyRestore(t *testing.T) {
+	addr, _ := filled(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "now.backup")
+	out, code := belfry(t, "backup", "--addr", "http://"+addr, "--to", file, "--json")
+	var made madeBackup
+	if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 || made.Place != file || len(made.Shards) != 3 {
+		t.Fatalf("%d, %v\n%s", code, err, out)
+	}
+	info, err := os.Stat(file)
+	if err != nil || info.Mode().Perm() != 0o600 || info.Size() != int64(made.Bytes) {
+		t.Errorf("%v, %v", info, err)
+	}
+	out, code = belfry(t, "verify", file, "--json")
+	var report verify.BackupReport
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 || report.SHA256 != made.SHA256 {
+		t.Errorf("%d, %v\n%s", code, err, out)
+	}
+	data := filepath.Join(dir, "data")
+	out, code = belfry(t, "restore", file, "--data", data, "--shards", "2", "--json")
+	var restored restore.Report
+	if err := json.Unmarshal([]byte(out), &restored); err != nil || code != 0 || restored.Tasks["scheduled"] != 50 {
+		t.Fatalf("%d, %v\n%s", code, err, out)
+	}
+	again, c := running(t, "--data", data)
+	view, err := c.Cluster(t.Context())
+	if err != nil || len(view.Shards) != 2 || view.ID != restored.ClusterID || again == addr {
+		t.Errorf("%+v, %v", view, err)
+	}
+	if task, err := c.Get(t.Context(), "t7"); err != nil || task.State != client.Scheduled {
+		t.Errorf("%+v, %v", task, err)
+	}
+	if out, code := belfry(t, "restore", file, "--data", data); code != exitFailed || !strings.Contains(out, "in use") {
+		t.Errorf("into a running node's folder: %d\n%s", code, out)
+	}
+}
+
+func TestVerifySaysWhereABackupIsDamaged(t *testing.T) {
+	addr, _ := filled(t)
+	file := filepath.Join(t.TempDir(), "now.backup")
+	if out, code := belfry(t, "backup", "--addr", "http://"+addr, "--to", file); code != 0 {
+		t.Fatalf("%d\n%s", code, out)
+	}
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)/2] ^= 4
+	for name, data := range map[string][]byte{"flipped": flipped, "cut off": whole[:len(whole)-10]} {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"verify", file}, {"restore", file, "--data", filepath.Join(t.TempDir(), "data")}} {
+			if out, code := belfry(t, args...); code != exitFailed || !strings.Contains(out, "damaged at byte") {
+				t.Errorf("%s: %s: %d\n%s", name, args[0], code, out)
+			}
+		}
+	}
+	if out, code := belfry(t, "verify", os.Args[0]); code != exitFailed || !strings.Contains(out, "no backup") {
+		t.Errorf("of another file: %d\n%s", code, out)
+	}
+}
+
+func TestBackupsAreThinned(t *testing.T) {
+	addr, c := filled(t)
+	view, err := c.Cluster(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	old := func(id, at string) string {
+		path := filepath.Join(dir, "belfry-"+id+"-"+at+".backup")
+		if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	first, second := old(view.ID, "20200101T000000Z"), old(view.ID, "20210101T000000Z")
+	other := old("othercluster0000", "20190101T000000Z")
+	out, code := belfry(t, "backup", "--addr", "http://"+addr, "--to", dir, "--keep", "2")
+	if code != 0 || !strings.Contains(out, first) {
+		t.Errorf("%d\n%s", code, out)
+	}
+	for path, want := range map[string]bool{first: false, second: true, other: true} {
+		if _, err := os.Stat(path); (err == nil) != want {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestBackupUsage(t *testing.T) {
+	for _, args := range [][]string{
+		{"backup"},
+		{"backup", "--to", "x", "--rate", "fast"},
+		{"backup", "--to", "x", "--rate", "5%"},
+		{"backup", "--to", "x", "--keep", "2"},
+		{"backup", "--to", "-", "--keep", "2"},
+		{"backup", "--to", "s3://bucket"},
+		{"backup", "--to", "/none/such/"},
+		{"restore", "x"},
+		{"restore", "x", "--data", "d", "--overdue", "later"},
+		{"restore", "x", "--data", "d", "--shards", "-1"},
+		{"restore", "x", "--data", "d", "--shards", "257"},
+	} {
+		t.Setenv("AWS_ACCESS_KEY_ID", "")
+		if out, code := belfry(t, args...); code != exitUsage {
+			t.Errorf("%v: %d\n%s", args, code, out)
+		}
+	}
+}
+
+// Backups go to a real S3 server, and are read from there.
+func TestBackupToBucketServer(t *testing.T) {
+	env, bucket := depottest.Start(t)
+	for name, value := range env {
+		t.Setenv(name, value)
+	}
+	addr, _ := filled(t)
+	for range 2 {
+		out, code := belfry(t, "backup", "--addr", "http://"+addr, "--to", "s3://"+bucket+"/nightly", "--keep", "1", "--json")
+		var made madeBackup
+		if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 {
+			t.Fatalf("%d, %v\n%s", code, err, out)
+		}
+		if out, code := belfry(t, "verify", made.Place); code != 0 || !strings.Contains(out, made.SHA256) {
+			t.Errorf("%d\n%s", code, out)
+		}
+		data := filepath.Join(t.TempDir(), "data")
+		if out, code := belfry(t, "restore", made.Place, "--data", data); code != 0 || !strings.Contains(out, "50 scheduled") {
+			t.Errorf("%d\n%s", code, out)
+		}
+	}
+}

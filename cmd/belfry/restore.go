@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/backup/depot"
+	"github.com/belfryhq/belfry/cluster/restore"
+	"github.com/belfryhq/belfry/node"
+)
+
+func newRestore() *cobra.Command {
+	var cfg restore.Config
+	var overdue string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "restore BACKUP --data DIR",
+		Short: "Make the data folder of a new cluster of one node out of a backup",
+		Long: `Make the data folder of a new cluster of one node out of a backup. No node may
+run there; belfry serve --data DIR starts it afterwards. The cluster gets a new
+id, and may have another number of shards.
+
+Attempts and leases that were under way at the backup are due again: a receiver
+may get one twice, with the same webhook-id. Tasks that fell due between the
+backup and the restore are treated by --overdue:
+
+  fire  attempt them as soon as the node runs
+  hold  pause every queue with a task that is due, until belfry queue resume
+  dead  make dead letters of them, until belfry dead replay or drop
+
+If the old cluster still runs, both deliver.`,
+		Example: `  belfry restore /var/backups/belfry.backup --data /var/lib/belfry
+  belfry restore s3://backups/belfry/now.backup --data /var/lib/belfry \
+    --shards 12 --overdue hold
+  belfry backup --to - | belfry restore - --data /var/lib/belfry`,
+		Args: usageArgs(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg.Overdue = restore.Overdue(overdue)
+			if err := checkRestore(cfg); err != nil {
+				return &usageError{err}
+			}
+			from, err := openBackup(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			defer func() { _ = from.Close() }() // it was only read
+			cfg.From = from
+			report, err := restore.Run(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			return show(cmd.OutOrStdout(), asJSON, report, func(t *table) { fillRestore(t, report, cfg) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&cfg.Dir, "data", "", "`folder` to fill: empty, or absent")
+	flags.IntVar(&cfg.Shards, "shards", 0, "`number` of shards of the new cluster (default: as in the backup)")
+	flags.StringVar(&overdue, "overdue", "fire", "`treatment` of tasks that fell due meanwhile: fire, hold or dead")
+	flags.StringVar(&cfg.LogStore, "log-store", node.DefaultConfig().LogStore,
+		"`kind` of store for the log, as of serve: wal or boltdb")
+	flags.BoolVarP(&asJSON, "json", "j", false, jsonUsage)
+	completeWords(cmd, "overdue", "fire", "hold", "dead")
+	completeWords(cmd, "log-store", "wal", "boltdb")
+	return cmd
+}
+
+func checkRestore(cfg restore.Config) error {
+	switch {
+	case cfg.Dir == "":
+		return errors.New("--data is needed")
+	case cfg.Shards < 0 || cfg.Shards > cluster.MaxShards:
+		return fmt.Errorf("--shards is %d: 1 to %d", cfg.Shards, cluster.MaxShards)
+	case !slices.Contains([]restore.Overdue{restore.Fire, restore.Hold, restore.Dead}, cfg.Overdue):
+		return fmt.Errorf("--overdue is %q: fire, hold or dead", cfg.Overdue)
+	}
+	return nil
+}
+
+// openBackup opens a file, an object of a bucket, or the standard input.
+func openBackup(cmd *cobra.Command, target string) (io.ReadCloser, error) {
+	if target == "-" {
+		return io.NopCloser(cmd.InOrStdin()), nil
+	}
+	return depot.Open(cmd.Context(), target, os.LookupEnv)
+}
+
+func fillRestore(t *table, r *restore.Report, cfg restore.Config) {
+	t.row("cluster %s, made of the backup of cluster %s of %s\n", r.ClusterID, r.From, r.MadeAt)
+	t.field("data", cfg.Dir)
+	t.field("shards", fmt.Sprint(r.Shards))
+	t.field("tasks", statesOf(r.Tasks))
+	t.field("given back", fmt.Sprintf("%d attempts and leases that were under way", r.GivenBack))
+	t.field("overdue", overdueText(r, cfg.Overdue))
+	if len(r.Queues) == 0 {
+		return
+	}
+	t.row("\nQUEUE\tDUE AT THE BACKUP\tFELL DUE SINCE\tPAUSED")
+	for _, q := range r.Queues {
+		t.row("%s\t%d\t%d\t%v", q.Queue, q.Before, q.Since, q.Paused)
+	}
+	switch {
+	case cfg.Overdue == restore.Hold:
+		t.row("\nTo release a queue, once the node runs: belfry queue resume QUEUE")
+	case cfg.Overdue == restore.Fire && r.Overdue > 0:
+		t.row("\nTo hold these tasks back instead: remove the folder, and restore again with --overdue hold or dead")
+	}
+}
+
+func overdueText(r *restore.Report, treatment restore.Overdue) string {
+	switch treatment {
+	case restore.Hold:
+		return fmt.Sprintf("%d tasks fell due since the backup; their queues are paused", r.Overdue)
+	case restore.Dead:
+		return fmt.Sprintf("%d tasks fell due since the backup; %d became dead letters", r.Overdue, r.Buried)
+	}
+	return fmt.Sprintf("%d tasks fell due since the backup; they are attempted as soon as the node runs", r.Overdue)
+}
