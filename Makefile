@@ -68,6 +68,10 @@ test-typescript: ## check the examples of the pages with the types that openapi-
 test-brokers: ## publish to real brokers, killed meanwhile, and try the bench's peers (installs what is missing)
 	.ci/brokers
 
+.PHONY: test-buckets
+test-buckets: ## write backups to a real S3 server (builds it)
+	.ci/buckets
+
 .PHONY: bench-peers
 bench-peers: ## install what the bench compares with, and name what is there
 	.ci/servers beanstalkd nats postgresql rabbitmq redis
