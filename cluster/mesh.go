@@ -12,9 +12,9 @@ import (
 
 // startGossip enters the mesh. News from the mesh are only hints; see the package's comment.
 func (n *Node) startGossip() error {
-	var key []byte
+	var keys [][]byte
 	if n.cfg.Keys != nil {
-		key = n.cfg.Keys.Gossip
+		keys = [][]byte{n.cfg.Keys.Gossip}
 	}
 	var err error
 	n.gossip, err = gossip.Start(gossip.Config{
@@ -23,7 +23,7 @@ func (n *Node) startGossip() error {
 			PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr, BootstrapExpect: uint32(n.cfg.BootstrapExpect),
 			Nonce: n.runHere.Nonce, TakesPart: n.admission.TakesPart(),
 		},
-		Transport: n.endpoint.Gossip(), Key: key, Join: n.directory.JoinAddrs, Member: n.directory.IsKnown,
+		Transport: n.endpoint.Gossip(), Keys: keys, Join: n.directory.JoinAddrs, Member: n.directory.IsKnown,
 		Logger: n.cfg.Logger, Hints: n.leaders.All, OnHint: n.takeHint, Muted: n.cfg.GossipMuted,
 	})
 	return err

@@ -19,6 +19,11 @@
 // node that comes back, at whatever address, is a new member at once and need not wait until its former self is
 // declared dead. Of several starts of one node only the latest is shown.
 //
+// # Keys
+//
+// With keys all packets and exchanges are encrypted. The first key encrypts, and all decrypt. SetKeys changes them
+// while the mesh runs: package certs describes the order in which the nodes of a cluster get a new key.
+//
 // # Forged members
 //
 // A node refuses members that cannot be nodes of its cluster:

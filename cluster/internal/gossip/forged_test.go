@@ -34,7 +34,7 @@ func forger(t *testing.T) *gossiptest.Forger {
 func inClear(t *testing.T, id string, members []string, join ...string) *node {
 	t.Helper()
 	return startWith(t, id, 1, clusterID, func(c *Config) {
-		c.Key = nil
+		c.Keys = nil
 		c.Member = func(id string) (bool, bool) {
 			for _, m := range members {
 				if m == id {
@@ -103,7 +103,7 @@ func alive(t *testing.T, f *gossiptest.Forger, to *node, m *clusterpb.GossipMeta
 
 // A node that does not know its cluster's map lets strangers in, at most maxStrangers of them.
 func TestStrangersAreBounded(t *testing.T) {
-	a := startWith(t, "a", 1, "", func(c *Config) { c.Key = nil })
+	a := startWith(t, "a", 1, "", func(c *Config) { c.Keys = nil })
 	f := forger(t)
 	for i := range 3000 {
 		alive(t, f, a, forged(fmt.Sprint("stranger", i), 1, "127.0.0.1:9"))

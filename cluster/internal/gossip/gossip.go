@@ -21,7 +21,7 @@ import (
 type Config struct {
 	Self      *clusterpb.GossipMeta
 	Transport memberlist.NodeAwareTransport
-	Key       []byte          // 32 bytes; nil: packets are not encrypted
+	Keys      [][]byte        // of 32 bytes; the first one encrypts, all decrypt. None: packets are not encrypted
 	Join      func() []string // returns addresses to try: configured ones, and those of nodes known before
 	// Member reports whether a node is in this node's cluster, and whether this node can be sure yet. While it cannot,
 	// a few unknown nodes may join the mesh too. nil: this node knows no members. It must not block.
@@ -53,11 +53,12 @@ const deadFor = 10 * time.Second
 
 // Gossip is this node's membership in the mesh.
 type Gossip struct {
-	cfg    Config
-	list   *memberlist.Memberlist
-	queue  *memberlist.TransmitLimitedQueue
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
+	cfg     Config
+	list    *memberlist.Memberlist
+	queue   *memberlist.TransmitLimitedQueue
+	keyring *memberlist.Keyring // nil: packets are not encrypted
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
 
 	mu      sync.Mutex
 	self    *clusterpb.GossipMeta
@@ -85,6 +86,10 @@ func Start(cfg Config) (*Gossip, error) {
 	if n := proto.Size(g.self) + len(g.self.Id); n > memberlist.MetaMaxSize {
 		return nil, fmt.Errorf("gossip: name and addresses are too long: %d bytes of %d", n, memberlist.MetaMaxSize)
 	}
+	var err error
+	if g.keyring, err = newKeyring(cfg.Keys); err != nil {
+		return nil, err
+	}
 	// NumNodes is a function of the mesh: memberlist may call it before Create has returned.
 	g.queue = &memberlist.TransmitLimitedQueue{RetransmitMult: 4, NumNodes: g.size}
 	list, err := memberlist.Create(g.memberlistConfig())
@@ -109,13 +114,13 @@ func (g *Gossip) memberlistConfig() *memberlist.Config {
 	if g.cfg.Muted != nil {
 		transport = newMutable(transport, g.cfg.Muted)
 	}
-	if g.cfg.Key == nil {
+	if g.keyring == nil {
 		transport = vet(transport)
 	}
 	c.Transport = transport
 	c.EnableCompression = false // see vetted
 	c.Label = label
-	c.SecretKey = g.cfg.Key
+	c.Keyring = g.keyring
 	c.TCPTimeout = 3 * time.Second
 	c.SuspicionMult = 3
 	c.PushPullInterval = 15 * time.Second

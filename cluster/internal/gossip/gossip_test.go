@@ -65,7 +65,7 @@ func startWith(t *testing.T, id string, boot uint64, cluster string, edit func(*
 	n := &node{table: newTable(), addr: e.Addr()}
 	cfg := Config{
 		Self:      &clusterpb.GossipMeta{Id: id, Boot: boot, ClusterId: cluster, PeerAddr: e.Addr(), Name: "n" + id},
-		Transport: e.Gossip(), Key: make([]byte, 32), Join: func() []string { return join },
+		Transport: e.Gossip(), Keys: [][]byte{make([]byte, 32)}, Join: func() []string { return join },
 		Hints: n.all, OnHint: n.learn,
 	}
 	edit(&cfg)

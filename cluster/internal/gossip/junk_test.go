@@ -53,7 +53,7 @@ func sendJunk(t *testing.T, key []byte) {
 	}
 	g, err := Start(Config{
 		Self:      &clusterpb.GossipMeta{Id: "a", Boot: 1, ClusterId: clusterID, PeerAddr: e.Addr(), Name: "a"},
-		Transport: e.Gossip(), Key: key, Join: func() []string { return nil },
+		Transport: e.Gossip(), Keys: keysOf(key), Join: func() []string { return nil },
 		Hints: func() []*clusterpb.LeaderHint { return nil }, OnHint: func(*clusterpb.LeaderHint) bool { return false },
 		Logger: logger,
 	})

@@ -1,0 +1,97 @@
+package gossip
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// keysOf returns the keys of a mesh that has this key, or none if it is nil.
+func keysOf(key []byte) [][]byte {
+	if key == nil {
+		return nil
+	}
+	return [][]byte{key}
+}
+
+func keyOf(letter string) []byte { return bytes.Repeat([]byte(letter), 32) }
+
+func keyring(letters string) (keys [][]byte) {
+	for _, letter := range strings.Split(letters, "") {
+		keys = append(keys, keyOf(letter))
+	}
+	return keys
+}
+
+// Whatever keys were held before, SetKeys leaves the given ones, with the first in use.
+func TestSetKeys(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		letters := rapid.Permutation([]string{"a", "b", "c", "d"})
+		some := func(label string) [][]byte {
+			n := rapid.IntRange(1, 4).Draw(t, label)
+			return keyring(strings.Join(letters.Draw(t, label)[:n], ""))
+		}
+		before, after := some("before"), some("after")
+		ring, err := newKeyring(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := ring.GetKeys() // a packet's reader still has them
+		unchanged := slices.Clone(held)
+		if err := setKeys(ring, after); err != nil {
+			t.Fatal(err)
+		}
+		got := ring.GetKeys()
+		if !bytes.Equal(got[0], after[0]) {
+			t.Errorf("%q encrypts, not %q", got[0], after[0])
+		}
+		slices.SortFunc(got[1:], bytes.Compare)
+		slices.SortFunc(after[1:], bytes.Compare)
+		if !slices.EqualFunc(got, after, bytes.Equal) {
+			t.Errorf("holds %q, not %q", got, after)
+		}
+		if !slices.EqualFunc(held, unchanged, bytes.Equal) {
+			t.Errorf("a reader's keys became %q", held)
+		}
+	})
+}
+
+// Nodes whose keys change in three steps, one node after the other, see each other throughout. A node that has only the
+// former key is not let in.
+func TestKeysRotate(t *testing.T) {
+	withKeys := func(letters string) func(*Config) {
+		return func(c *Config) { c.Keys = keyring(letters) }
+	}
+	a := startWith(t, "a", 1, clusterID, withKeys("o"))
+	b := startWith(t, "b", 1, clusterID, withKeys("o"), a.addr)
+	a.sees(t, "a.1", "b.1")
+	joined, members := 0, []*node{a, b}
+	for _, letters := range []string{"on", "no", "n"} {
+		for _, n := range members {
+			if err := n.SetKeys(keyring(letters)); err != nil {
+				t.Fatal(err)
+			}
+			joined++
+			id := string(rune('a' + 1 + joined)) // a node that knows this step's keys sees the nodes at both steps
+			next := startWith(t, id, 1, clusterID, withKeys(letters), a.addr)
+			for _, m := range append(members, next) {
+				want := []string{"a.1", "b.1", id + ".1"}
+				m.sees(t, want...)
+			}
+			next.stop()
+			for _, m := range members {
+				m.sees(t, "a.1", "b.1")
+			}
+		}
+	}
+	late := startWith(t, "z", 1, clusterID, withKeys("o"), a.addr, b.addr)
+	if n, err := late.list.Join([]string{a.addr}); err == nil {
+		t.Errorf("joined %d nodes with a former key", n)
+	}
+	if err := a.SetKeys(nil); err == nil {
+		t.Error("a mesh lost its last key")
+	}
+}
