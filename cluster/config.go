@@ -14,7 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/memory"
-	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
@@ -42,7 +42,10 @@ type Config struct {
 	// an older build; 0: no limit. A version that is in force already stays so.
 	HoldVersion uint32
 
-	Keys *peer.Keys // nil: no TLS, and loopback only
+	// Keys are the files by which nodes authenticate each other. The node reads them again every few seconds, and at
+	// once after a receive from Reload, which may be nil. nil Keys: no TLS, and loopback only.
+	Keys   *peerkeys.Files
+	Reload <-chan struct{}
 
 	Deliver        shard.Deliverer
 	LogStore       logstore.Kind

@@ -15,6 +15,8 @@
 // The other nodes:
 //
 //	peer        the one port between nodes: Raft groups, gossip, gRPC; TLS
+//	peerkeys    the certificates and gossip keys of this node, read again when their files change
+//	certs       the operator's side of them: an authority, nodes' certificates, rotations
 //	gossip      hints: live nodes, their addresses, the shards' leaders
 //	directory   the nodes of the cluster, and the addresses where each may be
 //	calls       the calls between nodes: one interface for shards here and elsewhere

@@ -13,8 +13,8 @@ import (
 // startGossip enters the mesh. News from the mesh are only hints; see the package's comment.
 func (n *Node) startGossip() error {
 	var keys [][]byte
-	if n.cfg.Keys != nil {
-		keys = [][]byte{n.cfg.Keys.Gossip}
+	if n.keys != nil {
+		keys = n.keys.Gossip()
 	}
 	var err error
 	n.gossip, err = gossip.Start(gossip.Config{

@@ -27,6 +27,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/logs"
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -49,6 +50,7 @@ type Node struct {
 
 	// the other nodes
 	runHere   witness.Run
+	keys      *peerkeys.Keys // nil: nodes do not authenticate each other
 	endpoint  *peer.Endpoint
 	server    *server
 	gossip    *gossip.Gossip
@@ -103,6 +105,9 @@ func (n *Node) open() error {
 	n.control = control.NewReplica(n.ID(), n.identity.Boot())
 	n.admission = membership.NewAdmission(n.ClusterID())
 	n.directory = n.newDirectory()
+	if err := n.openKeys(); err != nil {
+		return err
+	}
 	if err := n.openPort(); err != nil {
 		return err
 	}
@@ -121,6 +126,9 @@ func (n *Node) open() error {
 	n.registerQueues()
 	for _, run := range []func(context.Context){n.follow, n.book.Run, n.comparer.Run, n.disk.Run, n.memory.Run} {
 		n.workers.Go(func() { run(n.ctx) })
+	}
+	if n.keys != nil {
+		n.workers.Go(func() { n.keys.Run(n.ctx, n.gossip.SetKeys) })
 	}
 	return nil
 }
@@ -155,14 +163,27 @@ func (n *Node) openFolder() error {
 	return n.disks.OpenControl()
 }
 
+// openKeys reads the files by which nodes authenticate each other.
+func (n *Node) openKeys() error {
+	if n.cfg.Keys == nil {
+		return nil
+	}
+	var err error
+	n.keys, err = peerkeys.Open(peerkeys.Config{
+		Files: *n.cfg.Keys, NodeName: n.cfg.Name, Reload: n.cfg.Reload, Logger: n.cfg.Logger,
+		Registerer: n.cfg.Registerer,
+	})
+	return err
+}
+
 // openPort opens the port for other nodes. The node hears and answers them only after serve.
 func (n *Node) openPort() error {
 	var err error
 	n.endpoint, err = peer.Listen(peer.Config{
-		NodeID: n.ID(), NodeName: n.cfg.Name, BindAddr: n.cfg.BindAddr, AdvertiseAddr: n.cfg.AdvertiseAddr,
+		NodeID: n.ID(), BindAddr: n.cfg.BindAddr, AdvertiseAddr: n.cfg.AdvertiseAddr,
 		Lookup: n.directory.Lookup, Reached: n.directory.Reached, Member: n.directory.IsMember,
 		TakesPart: n.admission.TakesPart, Seen: n.records.Saw,
-		Keys: n.cfg.Keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+		Keys: n.keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	return err
 }

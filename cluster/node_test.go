@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/cluster/internal/peertest"
-	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
@@ -389,8 +389,8 @@ func TestNodesWithKeys(t *testing.T) {
 		if i == stranger {
 			authority = theirs
 		}
-		cert, key := authority.Sign(cfg.Name, cfg.Name+peer.NameSuffix)
-		cfg.Keys = &peer.Keys{CertFile: cert, KeyFile: key, CAFile: authority.CAFile, Gossip: make([]byte, 32)}
+		cert, key := authority.Sign(cfg.Name, cfg.Name+peerkeys.NameSuffix)
+		cfg.Keys = &peerkeys.Files{Cert: cert, Key: key, CA: authority.CAFile, Gossip: authority.GossipFile}
 	})
 	joiner := c.Add()
 	c.Start(joiner)

@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/memory"
-	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/httpapi/origin"
@@ -28,12 +28,13 @@ type Config struct {
 	AllowOrigins  []string // origins whose web pages may call the API
 	ProfileAddr   string   // address that serves Go's profiles; empty: none are served
 
-	PeerAddr        string     // address for other nodes, over TCP and UDP; port 0 picks a free one
-	AdvertisePeer   string     // address for other nodes to dial; empty: PeerAddr as bound
-	PeerKeys        *peer.Keys // nil: no TLS, and loopback only
-	Join            []string   // peer addresses of other nodes
-	BootstrapExpect int        // number of nodes that form a new cluster: 1, 3 or 5; 0: join an existing one
-	Shards          int        // of a new cluster; 0: cluster.DefaultShards
+	PeerAddr        string          // address for other nodes, over TCP and UDP; port 0 picks a free one
+	AdvertisePeer   string          // address for other nodes to dial; empty: PeerAddr as bound
+	PeerKeys        *peerkeys.Files // nil: no TLS, and loopback only
+	Reload          <-chan struct{} // each receive makes the node read the files of PeerKeys at once; nil: none comes
+	Join            []string        // peer addresses of other nodes
+	BootstrapExpect int             // number of nodes that form a new cluster: 1, 3 or 5; 0: join an existing one
+	Shards          int             // of a new cluster; 0: cluster.DefaultShards
 	MaxClockOffset  time.Duration
 	HoldVersion     uint32 // newest command version that the node lets the cluster write; 0: no limit
 
@@ -81,6 +82,7 @@ func (c *Config) Validate() error {
 		err     error
 	}{
 		{"data", notEmpty(c.DataDir)},
+		{"peer-cert", c.checkKeys()},
 		{"queue-metrics", within(c.QueueMetrics, 1, queuemetrics.MaxBound)},
 		{"log-store", oneOf(c.LogStore, "wal", "boltdb")},
 		{"timing", oneOf(c.Timing, "fast", "lan", "wan")},
@@ -94,6 +96,15 @@ func (c *Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+// checkKeys returns an error if some of the files of PeerKeys are missing among the settings.
+func (c *Config) checkKeys() error {
+	f := c.PeerKeys
+	if f == nil || f.Cert != "" && f.Key != "" && f.CA != "" && f.Gossip != "" {
+		return nil
+	}
+	return errors.New("peer-key, peer-ca and gossip-key-file go together with it: give all four files, or none")
 }
 
 func notEmpty(text string) error {
@@ -132,10 +143,10 @@ func (c *Config) clusterConfig() (cluster.Config, error) {
 		return cluster.Config{}, err
 	}
 	cfg := cluster.Config{
-		DataDir: c.DataDir, Name: c.Name, BindAddr: c.PeerAddr, AdvertiseAddr: c.AdvertisePeer, Keys: c.PeerKeys,
-		Join: c.Join, BootstrapExpect: c.BootstrapExpect, Shards: c.Shards, MaxClockOffset: c.MaxClockOffset,
-		HoldVersion: c.HoldVersion,
-		Timing:      timing, MinFreeDisk: c.MinFreeDisk, QueueMetrics: c.QueueMetrics,
+		DataDir: c.DataDir, Name: c.Name, BindAddr: c.PeerAddr, AdvertiseAddr: c.AdvertisePeer,
+		Keys: c.PeerKeys, Reload: c.Reload, Join: c.Join, BootstrapExpect: c.BootstrapExpect, Shards: c.Shards,
+		MaxClockOffset: c.MaxClockOffset, HoldVersion: c.HoldVersion, Timing: timing, MinFreeDisk: c.MinFreeDisk,
+		QueueMetrics: c.QueueMetrics,
 	}
 	if cfg.Shards == 0 {
 		cfg.Shards = cluster.DefaultShards(cfg.BootstrapExpect)

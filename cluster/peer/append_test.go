@@ -58,11 +58,11 @@ func TestEntriesForSomebodyElseAreRefused(t *testing.T) {
 
 func TestEntriesAmongNodesWithKeys(t *testing.T) {
 	a, b := newAuthority(t), newBook()
-	one := listen(t, b, 1, named("n1", a.keys("n1", "n1"+NameSuffix)))
-	two := listen(t, b, 2, named("n2", a.keys("n2", "n2"+NameSuffix)), func(c *Config) {
+	one := listen(t, b, 1, a.keys(t, "n1"))
+	two := listen(t, b, 2, a.keys(t, "n2"), func(c *Config) {
 		c.Member = func(name string) bool { return name == "n1" }
 	})
-	stranger := listen(t, b, 9, named("n9", a.keys("n9", "n9"+NameSuffix)))
+	stranger := listen(t, b, 9, a.keys(t, "n9"))
 	b.nodes[nodeID(2)] = Target{Addr: two.Addr(), Name: "n2"}
 	from, to := transport(t, one, 1, cluster), transport(t, two, 1, cluster)
 	go acknowledge(to, 5, t.Context().Done())

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster/logs"
+	"github.com/belfryhq/belfry/cluster/peerkeys"
 )
 
 // Target is an address at which a node may be reached.
@@ -22,7 +23,6 @@ type Target struct {
 // Config holds the settings of an Endpoint.
 type Config struct {
 	NodeID        string
-	NodeName      string // node name in this node's certificate
 	BindAddr      string // host:port; port 0 picks one
 	AdvertiseAddr string // host:port that others dial, with port 0 for the bound one; empty: the bound address
 
@@ -44,7 +44,9 @@ type Config struct {
 	// request calls it, and it must not block. nil: positions are ignored.
 	Seen func(node string, group uint32, term, index, entryTerm uint64)
 
-	Keys *Keys // nil: connections are not encrypted, and the port opens on loopback only
+	// Keys are this node's certificate and the authorities that it trusts. A new connection uses the present ones. nil:
+	// connections are not encrypted, and the port opens on loopback only.
+	Keys *peerkeys.Keys
 
 	HeaderTimeout time.Duration // time in which a connection must tell its purpose, TLS included; 0: 5 s
 	DialTimeout   time.Duration // also the timeout of one Raft exchange; 0: 5 s

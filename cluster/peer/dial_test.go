@@ -142,9 +142,9 @@ func TestDialSaysWhyEachAddressFailed(t *testing.T) {
 // With keys, a node whose certificate has another name is refused, whatever id it sends.
 func TestHelloDoesNotReplaceTheCertificate(t *testing.T) {
 	a, b := newAuthority(t), newBook()
-	two := listen(t, b, 2, named("n2", a.keys("n2", "n2"+NameSuffix)))
+	two := listen(t, b, 2, a.keys(t, "n2"))
 	for name, ok := range map[string]bool{"n2": true, "n3": false} {
-		one := listen(t, b, 1, named("n1", a.keys("n1", "n1"+NameSuffix)), func(c *Config) {
+		one := listen(t, b, 1, a.keys(t, "n1"), func(c *Config) {
 			c.Lookup = func(string) []Target { return []Target{{Addr: two.Addr(), Name: name}} }
 		})
 		conn, err := one.DialNode(t.Context(), nodeID(2))

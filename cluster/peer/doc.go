@@ -26,6 +26,13 @@
 //   - The headers name the intended node and its cluster once more: an acknowledgement from the wrong node would count
 //     as the right one's.
 //
+// # Certificates
+//
+//   - Each connection uses the certificate and the authorities that the node has when the connection opens: see package
+//     peerkeys. A rotation ends no connection.
+//   - Both ends verify the other's certificate. A node that refuses one says so in its log, and the reason with it.
+//   - TLS sessions are never resumed, so each connection is verified anew.
+//
 // # Strangers
 //
 // Any host that can reach the port can open connections. So a connection that has not yet told its purpose costs little

@@ -14,7 +14,6 @@ import (
 // Endpoint is an open peer port.
 type Endpoint struct {
 	cfg     Config
-	tls     *tlsConfigs // nil: connections are not encrypted
 	tcp     *net.TCPListener
 	udp     *net.UDPConn
 	addr    string // advertised
@@ -46,11 +45,6 @@ func Listen(cfg Config) (*Endpoint, error) {
 		groups:  make(map[uint32]*group),
 	}
 	var err error
-	if cfg.Keys != nil {
-		if e.tls, err = cfg.Keys.load(cfg.NodeName); err != nil {
-			return nil, err
-		}
-	}
 	if e.tcp, e.udp, err = bind(cfg.BindAddr); err != nil {
 		return nil, err
 	}

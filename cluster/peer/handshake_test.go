@@ -30,7 +30,7 @@ func FuzzHandshake(f *testing.F) {
 		f.Add(seed)
 	}
 	a := newAuthority(f)
-	e := listen(f, newBook(), 1, named("n1", a.keys("n1", "n1"+NameSuffix)))
+	e := listen(f, newBook(), 1, a.keys(f, "n1"))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		here, there := net.Pipe()
 		if err := here.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {

@@ -175,6 +175,9 @@ func (s stream) deliver(conn net.Conn) bool {
 
 func (e *Endpoint) drop(conn net.Conn, reason string, err error) {
 	e.metrics.dropped(reason)
+	if isCertificateRefused(err) {
+		e.cfg.Logger.Warn("refused the certificate of a node that dialled", "from", conn.RemoteAddr(), "err", err)
+	}
 	e.cfg.Logger.Debug("dropped a connection", "from", conn.RemoteAddr(), "reason", reason, "err", err)
 	_ = conn.Close() // no data was accepted on it
 }

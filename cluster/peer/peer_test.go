@@ -14,6 +14,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/belfryhq/belfry/cluster/peerkeys"
 )
 
 // book is an address book that tests write to.
@@ -346,7 +348,7 @@ func TestBindRules(t *testing.T) {
 			t.Errorf("%s as %s: %v", c.bind, c.advertise, err)
 		}
 	}
-	if _, err := Listen(Config{NodeID: nodeID(1), BindAddr: "0.0.0.0:0", Keys: &Keys{}}); err == nil ||
+	if _, err := Listen(Config{NodeID: nodeID(1), BindAddr: "0.0.0.0:0", Keys: &peerkeys.Keys{}}); err == nil ||
 		!strings.Contains(err.Error(), "advertise") {
 		t.Errorf("everywhere, and nothing to advertise: %v", err)
 	}

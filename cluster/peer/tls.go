@@ -7,60 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"time"
+
+	"github.com/belfryhq/belfry/cluster/peerkeys"
 )
-
-// NameSuffix ends the DNS name by which a certificate names a node: "n1" + NameSuffix. An authority may issue other
-// certificates for a company; only names with this suffix are nodes.
-const NameSuffix = ".node.belfry"
-
-// Keys holds the PEM files by which nodes authenticate each other, and the key of their gossip packets.
-type Keys struct {
-	CertFile, KeyFile string // this node's certificate, as client and as server
-	CAFile            string // the authority that signs all nodes' certificates
-	Gossip            []byte // key of gossip packets, 32 bytes
-}
-
-// tlsConfigs holds the certificate and authority for both directions; each trusts only the cluster's own authority.
-type tlsConfigs struct {
-	cert  tls.Certificate
-	roots *x509.CertPool
-}
-
-func (k *Keys) load(nodeName string) (*tlsConfigs, error) {
-	if len(k.Gossip) != 32 {
-		return nil, fmt.Errorf("the gossip key has %d bytes, not 32", len(k.Gossip))
-	}
-	cert, err := tls.LoadX509KeyPair(k.CertFile, k.KeyFile)
-	if err != nil {
-		return nil, fmt.Errorf("node certificate: %w", err)
-	}
-	pem, err := os.ReadFile(k.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("certificate authority: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("certificate authority: %s has no certificate", k.CAFile)
-	}
-	if err := cert.Leaf.VerifyHostname(nodeName + NameSuffix); err != nil {
-		return nil, fmt.Errorf("node certificate: %s does not name this node, as %s: %w",
-			k.CertFile, nodeName+NameSuffix, err)
-	}
-	return &tlsConfigs{cert: cert, roots: roots}, nil
-}
 
 // secure wraps every accepted connection in TLS. It returns the name of the node at the other end, "" without keys.
 func (e *Endpoint) secure(conn net.Conn) (net.Conn, string, error) {
-	if e.tls == nil {
+	if e.cfg.Keys == nil {
 		return conn, "", nil
 	}
+	present := e.cfg.Keys.Credentials()
 	secured := tls.Server(conn, &tls.Config{
 		MinVersion:   tls.VersionTLS13,
-		Certificates: []tls.Certificate{e.tls.cert},
-		ClientCAs:    e.tls.roots,
+		Certificates: []tls.Certificate{present.Cert},
+		ClientCAs:    present.Roots,
 		ClientAuth:   tls.RequireAndVerifyClientCert,
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.HeaderTimeout)
@@ -68,8 +30,24 @@ func (e *Endpoint) secure(conn net.Conn) (net.Conn, string, error) {
 	if err := secured.HandshakeContext(ctx); err != nil {
 		return nil, "", err
 	}
-	name, err := nodeName(secured.ConnectionState().PeerCertificates[0])
-	return secured, name, err
+	name, err := peerkeys.NodeName(secured.ConnectionState().PeerCertificates[0])
+	if err != nil {
+		return nil, "", &certificateError{err}
+	}
+	return secured, name, nil
+}
+
+// certificateError is the error of a connection whose other end has shown a certificate that no node may have.
+type certificateError struct{ err error }
+
+func (e *certificateError) Error() string { return e.err.Error() }
+func (e *certificateError) Unwrap() error { return e.err }
+
+// isCertificateRefused reports whether this node has refused the certificate of the other end.
+func isCertificateRefused(err error) bool {
+	var own *certificateError
+	var library *tls.CertificateVerificationError
+	return errors.As(err, &own) || errors.As(err, &library)
 }
 
 // connectTimeout is the limit of a TCP connect: long enough for one lost packet. TCP repeats its packets to an
@@ -87,31 +65,34 @@ func (e *Endpoint) dial(ctx context.Context, target Target) (net.Conn, error) {
 	if err := endSilence(conn.(*net.TCPConn), e.cfg.Silence); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	if e.tls == nil {
+	if e.cfg.Keys == nil {
 		return conn, nil
 	}
-	secured := tls.Client(conn, e.tls.client(target.Name))
+	secured := tls.Client(conn, clientConfig(e.cfg.Keys.Credentials(), target.Name))
 	if err := secured.HandshakeContext(ctx); err != nil {
+		if isCertificateRefused(err) {
+			e.cfg.Logger.Warn("refused the certificate of a dialled node", "to", target.Addr, "err", err)
+		}
 		return nil, errors.Join(fmt.Errorf("peer: %s: %w", target.Addr, err), conn.Close())
 	}
 	return secured, nil
 }
 
-// client returns the configuration of a dialling connection. It verifies certificates in place of crypto/tls: any node
-// may answer when a cluster is joined by address, so there is no single name to compare with.
-func (c *tlsConfigs) client(name string) *tls.Config {
+// clientConfig returns the configuration of a dialling connection. It verifies certificates in place of crypto/tls: any
+// node may answer when a cluster is joined by address, so there is no single name to compare with.
+func clientConfig(present *peerkeys.Credentials, name string) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
-		Certificates:       []tls.Certificate{c.cert},
+		Certificates:       []tls.Certificate{present.Cert},
 		InsecureSkipVerify: true, // VerifyConnection verifies the certificate
-		VerifyConnection:   func(s tls.ConnectionState) error { return c.verifyServer(s, name) },
+		VerifyConnection:   func(s tls.ConnectionState) error { return verifyServer(s, present.Roots, name) },
 	}
 }
 
-func (c *tlsConfigs) verifyServer(s tls.ConnectionState, want string) error {
+func verifyServer(s tls.ConnectionState, roots *x509.CertPool, want string) error {
 	leaf := s.PeerCertificates[0]
 	opts := x509.VerifyOptions{
-		Roots:         c.roots,
+		Roots:         roots,
 		Intermediates: x509.NewCertPool(),
 		KeyUsages:     []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
@@ -119,30 +100,14 @@ func (c *tlsConfigs) verifyServer(s tls.ConnectionState, want string) error {
 		opts.Intermediates.AddCert(between)
 	}
 	if _, err := leaf.Verify(opts); err != nil {
-		return err
+		return &certificateError{err}
 	}
-	name, err := nodeName(leaf)
-	if err == nil && want != "" && !strings.EqualFold(name, want) {
-		err = fmt.Errorf("the certificate is node %q's, not %q's", name, want)
+	name, err := peerkeys.NodeName(leaf)
+	if err != nil {
+		return &certificateError{err}
 	}
-	return err
-}
-
-// nodeName returns the name of the node that a certificate names. A certificate that names none or several is an error.
-func nodeName(cert *x509.Certificate) (string, error) {
-	found := ""
-	for _, dns := range cert.DNSNames {
-		name, ok := strings.CutSuffix(strings.ToLower(dns), NameSuffix)
-		if !ok {
-			continue
-		}
-		if found != "" || name == "" || strings.ContainsAny(name, ".*") {
-			return "", fmt.Errorf("the certificate names not one node: %v", cert.DNSNames)
-		}
-		found = name
+	if want != "" && !strings.EqualFold(name, want) {
+		return fmt.Errorf("the certificate is node %q's, not %q's", name, want) // another node is at this address now
 	}
-	if found == "" {
-		return "", fmt.Errorf("the certificate names no node (a DNS name ending in %s): %v", NameSuffix, cert.DNSNames)
-	}
-	return found, nil
+	return nil
 }

@@ -1,11 +1,10 @@
 package peer
 
 import (
-	"crypto/x509"
-	"strings"
 	"testing"
 
 	"github.com/belfryhq/belfry/cluster/internal/peertest"
+	"github.com/belfryhq/belfry/cluster/peerkeys"
 )
 
 // authority issues keys in this package's format.
@@ -13,19 +12,22 @@ type authority struct{ *peertest.Authority }
 
 func newAuthority(t testing.TB) authority { return authority{peertest.NewAuthority(t)} }
 
-func (a authority) keys(file string, dns ...string) *Keys {
-	cert, key := a.Sign(file, dns...)
-	return &Keys{CertFile: cert, KeyFile: key, CAFile: a.CAFile, Gossip: make([]byte, 32)}
-}
-
-func named(name string, keys *Keys) func(*Config) {
-	return func(c *Config) { c.NodeName, c.Keys = name, keys }
+// keys returns the keys of a node whose certificate has its name, and further DNS names.
+func (a authority) keys(t testing.TB, node string, dns ...string) func(*Config) {
+	cert, key := a.Sign(node, append(dns, node+peerkeys.NameSuffix)...)
+	keys, err := peerkeys.Open(peerkeys.Config{
+		Files: peerkeys.Files{Cert: cert, Key: key, CA: a.CAFile, Gossip: a.GossipFile}, NodeName: node,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(c *Config) { c.Keys = keys }
 }
 
 func TestNodesWithKeysSpeak(t *testing.T) {
 	a, b := newAuthority(t), newBook()
-	one := listen(t, b, 1, named("n1", a.keys("n1", "n1"+NameSuffix)))
-	two := listen(t, b, 2, named("n2", a.keys("n2", "n2"+NameSuffix, "something.else")), func(c *Config) {
+	one := listen(t, b, 1, a.keys(t, "n1"))
+	two := listen(t, b, 2, a.keys(t, "n2", "something.else"), func(c *Config) {
 		c.Member = func(name string) bool { return name == "n1" }
 	})
 	b.nodes[nodeID(2)] = Target{Addr: two.Addr(), Name: "n2"}
@@ -51,7 +53,7 @@ func TestNodesWithKeysSpeak(t *testing.T) {
 
 func TestStrangersAreShutOut(t *testing.T) {
 	a, other, b := newAuthority(t), newAuthority(t), newBook()
-	two := listen(t, b, 2, named("n2", a.keys("n2", "n2"+NameSuffix)), func(c *Config) {
+	two := listen(t, b, 2, a.keys(t, "n2"), func(c *Config) {
 		c.Member = func(name string) bool { return name != "n9" }
 	})
 	to := transport(t, two, 1, cluster)
@@ -62,36 +64,13 @@ func TestStrangersAreShutOut(t *testing.T) {
 		name string
 	}{
 		{"in the clear", listen(t, b, 3), "n2"},
-		{"another authority", listen(t, b, 4, named("n4", other.keys("n4", "n4"+NameSuffix))), "n2"},
-		{"not in the cluster", listen(t, b, 9, named("n9", a.keys("n9", "n9"+NameSuffix))), "n2"},
-		{"expects another", listen(t, b, 5, named("n5", a.keys("n5", "n5"+NameSuffix))), "n7"},
+		{"another authority", listen(t, b, 4, other.keys(t, "n4")), "n2"},
+		{"not in the cluster", listen(t, b, 9, a.keys(t, "n9")), "n2"},
+		{"expects another", listen(t, b, 5, a.keys(t, "n5")), "n7"},
 	} {
 		b.nodes[nodeID(2)] = Target{Addr: two.Addr(), Name: c.name}
 		if _, err := vote(transport(t, c.from, 1, cluster), 2); err == nil {
 			t.Errorf("%s: got a vote", c.why)
-		}
-	}
-}
-
-func TestCertificateMustNameThisNode(t *testing.T) {
-	a := newAuthority(t)
-	short := a.keys("n1", "n1"+NameSuffix)
-	short.Gossip = []byte("short")
-	for want, keys := range map[string]*Keys{
-		"does not name this node": a.keys("n2", "n2"+NameSuffix),
-		"gossip key":              short,
-		"node certificate":        {CertFile: "absent", Gossip: make([]byte, 32)},
-	} {
-		_, err := Listen(Config{NodeID: nodeID(1), NodeName: "n1", BindAddr: "127.0.0.1:0", Keys: keys})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("want %q: %v", want, err)
-		}
-	}
-	for _, names := range [][]string{
-		{"a" + NameSuffix, "b" + NameSuffix}, {"*" + NameSuffix}, {NameSuffix}, {"x.y" + NameSuffix}, nil,
-	} {
-		if name, err := nodeName(&x509.Certificate{DNSNames: names}); err == nil {
-			t.Errorf("%v names %q", names, name)
 		}
 	}
 }

@@ -18,20 +18,24 @@ func untilHangup(parent context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(parent, syscall.SIGHUP)
 }
 
-// ignoreHangups logs each SIGHUP and otherwise ignores it until stop is called. A node outlives the terminal that
-// started it, and never reads its settings again.
-func ignoreHangups(log *slog.Logger) (stop func()) {
+// reloadOnHangup returns a channel that holds a value after each SIGHUP, until stop is called. A node outlives the
+// terminal that started it.
+func reloadOnHangup(log *slog.Logger) (reload <-chan struct{}, stop func()) {
 	if signal.Ignored(syscall.SIGHUP) {
-		return func() {}
+		return nil, func() {}
 	}
-	hangups := make(chan os.Signal, 1)
+	hangups, again := make(chan os.Signal, 1), make(chan struct{}, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	go func() {
 		for range hangups {
-			log.Info("SIGHUP is ignored: settings are read at the start only")
+			log.Info("SIGHUP: the files of certificates and gossip keys are read again; other settings stay")
+			select {
+			case again <- struct{}{}:
+			default: // the node is about to read them
+			}
 		}
 	}()
-	return func() {
+	return again, func() {
 		signal.Stop(hangups)
 		close(hangups)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/memory"
+	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/node"
@@ -20,7 +21,7 @@ import (
 // serveFlags are the settings of a node, as given.
 type serveFlags struct {
 	node                     node.Config
-	keys                     peerKeyFlags
+	keys                     peerkeys.Files
 	webhookCIDRs             []string
 	brokerCIDRs              []string
 	brokers                  string
@@ -42,7 +43,9 @@ to a cluster keeps the addresses of the others, so a restart needs no --join.
 Each node needs one --join again if all addresses change at once.
 
 Ctrl-C and SIGTERM stop the node in order, a second signal stops it at once.
-SIGHUP is logged and changes nothing.`,
+The files of --peer-cert, --peer-key, --peer-ca and --gossip-key-file are read
+again every few seconds, and at once after a SIGHUP. All other settings are
+read at the start only. "belfry certs" makes these files.`,
 		Example: `  belfry serve --data /var/lib/belfry
   belfry serve --data n1 --http 127.0.0.1:8400 --peer 127.0.0.1:8500 \
     --join 127.0.0.1:8501,127.0.0.1:8502 --bootstrap-expect 3
@@ -73,7 +76,12 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.PeerAddr, "peer", c.PeerAddr, "`address` at which other nodes are answered, over TCP and UDP")
 	flags.StringVar(&c.AdvertisePeer, "advertise-peer", c.AdvertisePeer,
 		"`address` that other nodes dial (default: --peer)")
-	f.keys.addFlags(flags)
+	flags.StringVar(&f.keys.Cert, "peer-cert", "", "PEM `file` with this node's certificate, for <name>"+
+		peerkeys.NameSuffix+"; the four files go together, and without them --peer must be on loopback")
+	flags.StringVar(&f.keys.Key, "peer-key", "", "PEM `file` with its private key")
+	flags.StringVar(&f.keys.CA, "peer-ca", "", "PEM `file` with the authorities that sign the nodes' certificates")
+	flags.StringVar(&f.keys.Gossip, "gossip-key-file", "",
+		"`file` with keys of 32 random bytes in base64, one a line, the same on all nodes; the first one encrypts")
 	flags.StringSliceVar(&c.Join, "join", nil, "peer `addresses` of other nodes")
 	flags.IntVar(&c.BootstrapExpect, "bootstrap-expect", 0, "number of nodes that form a new cluster: 1, 3 or 5")
 	flags.IntVar(&c.Shards, "shards", 0, "shards of a new cluster; none can be added later (default: 4 for each node "+
@@ -118,7 +126,9 @@ func runServe(ctx context.Context, f *serveFlags, logTo io.Writer) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	defer ignoreHangups(cfg.Logger)()
+	var stop func()
+	cfg.Reload, stop = reloadOnHangup(cfg.Logger)
+	defer stop()
 	return flagNamed(node.Run(ctx, cfg))
 }
 
@@ -128,8 +138,8 @@ func (f *serveFlags) config(logTo io.Writer) (cfg node.Config, err error) {
 	if cfg.Logger, err = newLogger(logTo, f.logLevel, f.logFormat); err != nil {
 		return cfg, err
 	}
-	if cfg.PeerKeys, err = f.keys.load(); err != nil {
-		return cfg, err
+	if f.keys != (peerkeys.Files{}) {
+		cfg.PeerKeys = &f.keys
 	}
 	if cfg.MinFreeDisk, err = disk.Parse(f.minFreeDisk); err != nil {
 		return cfg, fmt.Errorf("--min-free-disk: %w", err)

@@ -128,6 +128,8 @@ func TestServeRefuses(t *testing.T) {
 		{"--allow-webhook-cidr 10.0.0.0", exitUsage, "--allow-webhook-cidr"},
 		{"--http " + taken.Addr().String(), exitFailed, "--http"},
 		{"--pprof " + taken.Addr().String(), exitFailed, "--pprof"},
+		{"--peer-cert a --peer-key b --peer-ca c", exitUsage, "--peer-cert: peer-key, peer-ca and gossip-key-file go together"},
+		{"--peer-cert a --peer-key b --peer-ca c --gossip-key-file d", exitFailed, "open a: no such file"},
 		{"--bootstrap-expect 2", exitFailed, "1, 3 or 5"},
 		{"surplus", exitUsage, "unknown command"},
 	}

@@ -57,7 +57,7 @@ func hangUpNode(t *testing.T, binary string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(log), "SIGHUP is ignored") {
+		if strings.Contains(string(log), "SIGHUP: the files") {
 			break
 		}
 		select {

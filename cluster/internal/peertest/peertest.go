@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/pem"
 	"math/big"
 	"os"
@@ -17,7 +18,8 @@ import (
 
 // Authority is a certificate authority that writes its certificates into a folder of the test.
 type Authority struct {
-	CAFile string
+	CAFile     string
+	GossipFile string // with one key
 
 	t    testing.TB
 	dir  string
@@ -35,7 +37,10 @@ func NewAuthority(t testing.TB) *Authority {
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	a.cert = a.sign("ca", template, template, &a.key.PublicKey, a.key)
-	a.CAFile = filepath.Join(a.dir, "ca.crt")
+	a.CAFile, a.GossipFile = filepath.Join(a.dir, "ca.crt"), filepath.Join(a.dir, "gossip.key")
+	if err := os.WriteFile(a.GossipFile, []byte(base64.StdEncoding.EncodeToString(make([]byte, 32))), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return a
 }
 
