@@ -3,7 +3,7 @@
 //
 //	serve, local, demo, listen         run a node, a cluster on this machine, a demonstration, a receiver
 //	task, queue, lease, dead, cluster  call a cluster; each noun has its verbs, such as `belfry task schedule`
-//	plan, verify                       size a cluster, check the folder of a stopped node
+//	plan, certs, verify                size a cluster, make its certificates, check the folder of a stopped node
 //
 // The command only parses arguments, calls and prints. Package node runs a node, and the packages under deploy run the
 // other commands of the first line. Package client calls a cluster.
@@ -25,8 +25,8 @@
 //
 // # Output
 //
-// Client commands, plan and verify print text for people, or with --json one JSON value a line: one line for a single
-// result, a line each for several.
+// Client commands, plan, verify and certs show print text for people, or with --json one JSON value a line: one line
+// for a single result, a line each for several.
 //
 // # Exit codes
 //

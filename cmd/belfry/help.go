@@ -40,8 +40,8 @@ func settingsNote(cmd *cobra.Command) string {
 	if example == nil {
 		return ""
 	}
-	return fmt.Sprintf("\n\nFlags can also be set by environment variables, such as %s for\n"+
-		"--%s, and in the YAML file that --config names.", variable(cmd, example), example.Name)
+	return fmt.Sprintf("\n\nFlags can also be set by environment variables, such as\n"+
+		"%s for --%s, and in the YAML file that --config names.", variable(cmd, example), example.Name)
 }
 
 // completeWords makes the shell complete a flag with these words.

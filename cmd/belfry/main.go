@@ -63,7 +63,7 @@ func newRoot() *cobra.Command {
 	wrapHelp(root)
 	root.AddGroup(&cobra.Group{ID: runGroup, Title: "Run nodes and receivers:"},
 		&cobra.Group{ID: callGroup, Title: "Call a cluster:"},
-		&cobra.Group{ID: checkGroup, Title: "Plan, check and restore:"})
+		&cobra.Group{ID: checkGroup, Title: "Plan, prepare, check and restore:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, cmd := range commands {
 			cmd.GroupID = group
@@ -73,7 +73,7 @@ func newRoot() *cobra.Command {
 	}
 	add(runGroup, newServe(), newLocal(), newDemo(), newListen())
 	add(callGroup, newTask(), newQueue(), newLease(), newDead(), newCluster(), newBackup())
-	add(checkGroup, newPlan(), newVerify(), newRestore())
+	add(checkGroup, newPlan(), newCerts(), newVerify(), newRestore())
 	root.AddCommand(newVersion())
 	return root
 }

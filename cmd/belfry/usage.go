@@ -104,7 +104,8 @@ func flagsLike(cmd *cobra.Command, name string) []string {
 
 // wanted describes the values that a flag takes, by the flag's type.
 var wanted = map[string]string{
-	"int": "a whole number", "uint32": "a whole number", "float64": "a number", "bool": "true or false",
+	"int": "a whole number", "uint16": "a whole number up to 65535", "uint32": "a whole number", "float64": "a number",
+	"bool": "true or false",
 }
 
 // plainValue rewrites the error of an invalid value in plain words: the setting, named as the caller names it, the
