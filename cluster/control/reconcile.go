@@ -61,22 +61,33 @@ func initialise(plan Plan) (step, error) {
 
 func isUnplaced(s *clusterpb.Shard) bool { return len(s.Replicas) == 0 }
 
-// place places the shards on the control group's voters, which are the nodes that formed the cluster.
+// place places the new shards on the control group's voters, which are the nodes that formed the cluster.
 func place(state *clusterpb.ControlState, members []raftgroup.Member, plan Plan) (step, error) {
-	var voters []string
+	var voters []placement.Node
 	for _, m := range members {
 		if m.Voter {
-			voters = append(voters, m.NodeID)
+			voters = append(voters, placement.Node{ID: m.NodeID, Weight: placement.DefaultWeight})
 		}
 	}
-	placed, err := placement.Place(len(state.Shards), plan.Replication, voters)
+	target, err := placement.Target(voters, present(state), plan.Replication)
 	if err != nil {
 		return step{}, err
 	}
 	op := &clusterpb.Place{}
 	for i, s := range state.Shards {
-		op.Shards = append(op.Shards, &clusterpb.Shard{Id: s.Id, Replicas: placed[i].Nodes, Preferred: placed[i].Preferred})
+		if isUnplaced(s) {
+			op.Shards = append(op.Shards, &clusterpb.Shard{Id: s.Id, Replicas: target[i].Nodes, Preferred: target[i].Preferred})
+		}
 	}
 	entry := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Place{Place: op}}
 	return step{what: "place the shards", entry: entry}, nil
+}
+
+// present returns the placement of the shards.
+func present(state *clusterpb.ControlState) []placement.Replicas {
+	placed := make([]placement.Replicas, len(state.Shards))
+	for i, s := range state.Shards {
+		placed[i] = placement.Replicas{Nodes: s.Replicas, Preferred: s.Preferred}
+	}
+	return placed
 }

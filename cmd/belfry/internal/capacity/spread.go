@@ -41,11 +41,11 @@ func (s shape) leadersAfter(lost int) (float64, error) {
 	case lost > 1:
 		return math.Ceil(float64(s.perNode*s.nodes) / float64(s.nodes-lost)), nil
 	}
-	names := make([]string, s.nodes)
-	for i := range names {
-		names[i] = fmt.Sprintf("%03d", i)
+	nodes := make([]placement.Node, s.nodes)
+	for i := range nodes {
+		nodes[i] = placement.Node{ID: fmt.Sprintf("%03d", i), Weight: placement.DefaultWeight}
 	}
-	placed, err := placement.Place(s.shards(), s.replication, names)
+	placed, err := placement.Target(nodes, make([]placement.Replicas, s.shards()), s.replication)
 	if err != nil {
 		return 0, err
 	}
