@@ -2,7 +2,7 @@
 // in the control group.
 //
 //	nodes: id, zone, weight, state ─┐
-//	present placement ──────────────┼─▶ Target ─▶ target placement
+//	present placement ──────────────┼─▶ Target ─▶ target placement ─▶ Compare ─▶ moves, and counts for each node
 //	replication factor ─────────────┘
 //	nodes, present voters ────────────▶ Voters ─▶ voters of the control group
 //	slots, number of shards ──────────▶ Split  ─▶ slots of each shard

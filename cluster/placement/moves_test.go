@@ -1,0 +1,65 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestCompare(t *testing.T) {
+	present := []Replicas{{[]string{"a", "b", "c"}, "a"}, {[]string{"a", "b", "c"}, "b"}}
+	target := []Replicas{{[]string{"b", "c", "d"}, "d"}, {[]string{"a", "b", "c"}, "b"}, {[]string{"a", "d"}, "a"}}
+	change := Compare(present, target)
+	wantMoves := []Move{
+		{0, Add, "d"}, {0, Lead, "d"}, {0, Remove, "a"}, {2, Add, "a"}, {2, Add, "d"}, {2, Lead, "a"},
+	}
+	wantNodes := []Tally{
+		{"a", Load{2, 1}, Load{2, 1}, 1, 1}, {"b", Load{2, 1}, Load{2, 1}, 0, 0},
+		{"c", Load{2, 0}, Load{2, 0}, 0, 0}, {"d", Load{0, 0}, Load{2, 1}, 2, 0},
+	}
+	if !slices.Equal(change.Moves, wantMoves) {
+		t.Errorf("moves %v", change.Moves)
+	}
+	if !slices.Equal(change.Nodes, wantNodes) {
+		t.Errorf("nodes %v", change.Nodes)
+	}
+}
+
+// The moves lead from the present placement to the target, and the tallies agree with them.
+func TestMovesLeadToTheTarget(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := drawWorld(t, Active, Active, Active, Lost, Draining)
+		want := target(t, w)
+		change := Compare(w.present, want)
+		for _, n := range change.Nodes {
+			if n.Before.Replicas+n.Adds-n.Removes != n.After.Replicas {
+				t.Fatalf("%+v does not add up", n)
+			}
+		}
+		for _, m := range change.Moves {
+			w.present = apply(w.present, m)
+		}
+		for i := range want {
+			slices.Sort(w.present[i].Nodes)
+		}
+		if fmt.Sprint(w.present) != fmt.Sprint(want) {
+			t.Fatalf("the moves lead to %v, not %v", w.present, want)
+		}
+	})
+}
+
+func apply(present []Replicas, m Move) []Replicas {
+	after := slices.Clone(present)
+	r := &after[m.Shard]
+	switch m.Action {
+	case Add:
+		r.Nodes = append(slices.Clone(r.Nodes), m.Node)
+	case Lead:
+		r.Preferred = m.Node
+	case Remove:
+		r.Nodes = slices.DeleteFunc(slices.Clone(r.Nodes), func(n string) bool { return n == m.Node })
+	}
+	return after
+}
