@@ -26,6 +26,9 @@ type Config struct {
 	DataDir string
 	Name    string // a label, at most 63 bytes of letters, digits and hyphens; empty: the host's name
 
+	Zone   string // nodes of one zone may fail together; see placement.CheckZone. Empty: the node is a zone of its own
+	Weight int    // the node's part of replicas and leaderships, 1 to 100; 0: placement.DefaultWeight
+
 	BindAddr      string // host:port for other nodes; port 0 picks one. Empty: 127.0.0.1:0
 	AdvertiseAddr string // address that other nodes dial; empty: BindAddr as bound
 	HTTPAddr      string // host:port for callers of this node; sent to other nodes, not opened here
@@ -108,6 +111,9 @@ func (c Config) withDefaults() (Config, error) {
 		}
 		c.Name = labelOf(host)
 	}
+	if c.Weight == 0 {
+		c.Weight = placement.DefaultWeight
+	}
 	if c.BindAddr == "" {
 		c.BindAddr = "127.0.0.1:0"
 	}
@@ -173,7 +179,17 @@ func (c Config) validate() error {
 	case c.Replication < 1 || c.Replication > 5 || c.Replication%2 == 0:
 		return fmt.Errorf("%d replicas: 1, 3 or 5", c.Replication)
 	}
-	return c.validateAddrs()
+	return errors.Join(c.validatePlace(), c.validateAddrs())
+}
+
+func (c Config) validatePlace() error {
+	if err := placement.CheckZone(c.Zone); err != nil {
+		return fmt.Errorf("zone: %w", err)
+	}
+	if err := placement.CheckWeight(c.Weight); err != nil {
+		return fmt.Errorf("weight: %w", err)
+	}
+	return nil
 }
 
 func (c Config) validateAddrs() error {

@@ -43,7 +43,7 @@ func (n *Node) newRegistrar() *membership.Registrar {
 	return membership.NewRegistrar(membership.RegistrarConfig{
 		Entry: &clusterpb.Node{
 			Id: n.ID(), Name: n.cfg.Name, PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr,
-			CommandVersion: fsm.CommandVersion, Boot: n.identity.Boot(),
+			CommandVersion: fsm.CommandVersion, Boot: n.identity.Boot(), Zone: n.cfg.Zone, Weight: uint32(n.cfg.Weight),
 		},
 		Hold: n.cfg.HoldVersion, Control: n.control, Peer: n.peers.rpc, Logger: n.cfg.Logger,
 	})

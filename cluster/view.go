@@ -30,6 +30,8 @@ type View struct {
 // NodeView describes one node.
 type NodeView struct {
 	ID, Name, HTTPAddr, PeerAddr string
+	Zone                         string // empty: a zone of its own
+	Weight                       int    // 0: the node runs a build without weights
 	Alive                        bool
 	DiskLow                      bool          // its free disk space is below its reserve
 	MemoryFull                   bool          // the shards of its replicas take no more tasks
@@ -177,7 +179,10 @@ func (w *viewer) status() *clusterpb.StatusReply {
 }
 
 func (w *viewer) viewNode(node *clusterpb.Node, report *account) NodeView {
-	v := NodeView{ID: node.Id, Name: node.Name, HTTPAddr: node.HttpAddr, PeerAddr: node.PeerAddr}
+	v := NodeView{
+		ID: node.Id, Name: node.Name, HTTPAddr: node.HttpAddr, PeerAddr: node.PeerAddr, Zone: node.Zone,
+		Weight: int(node.Weight),
+	}
 	v.Alive = report != nil || w.health.Alive(node.Id)
 	v.DiskLow = report != nil && report.diskLow
 	v.MemoryFull = report != nil && report.memoryFull

@@ -35,7 +35,7 @@ func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 	view := httpapi.ClusterView{ClusterID: v.ClusterID, Map: v.Map}
 	for _, n := range v.Nodes {
 		view.Nodes = append(view.Nodes, httpapi.NodeView{
-			ID: n.ID, Name: n.Name, HTTPAddr: n.HTTPAddr, Alive: n.Alive,
+			ID: n.ID, Name: n.Name, HTTPAddr: n.HTTPAddr, Zone: n.Zone, Weight: n.Weight, Alive: n.Alive,
 			DiskLow: n.DiskLow, MemoryFull: n.MemoryFull,
 			ClockOffsetMs: float64(n.ClockOffset.Round(time.Microsecond)) / float64(time.Millisecond),
 		})

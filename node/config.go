@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
+	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/httpapi/origin"
@@ -21,6 +22,8 @@ import (
 type Config struct {
 	DataDir string // folder of the node's log, tasks and identity
 	Name    string // label for people; empty: the host's name
+	Zone    string // failure domain, such as a data centre's name; empty: the node is a zone of its own
+	Weight  int    // the node's part of replicas and leaderships, 1 to 100
 
 	HTTPAddr      string   // address at which callers are served; port 0 picks a free one
 	AdvertiseHTTP string   // address for callers; empty: HTTPAddr as bound
@@ -59,7 +62,7 @@ type Config struct {
 // DefaultConfig returns the settings of a node that runs alone, reachable from its own machine only.
 func DefaultConfig() Config {
 	return Config{
-		DataDir: "./belfry-node", HTTPAddr: "127.0.0.1:8400", PeerAddr: "127.0.0.1:8500",
+		DataDir: "./belfry-node", Weight: placement.DefaultWeight, HTTPAddr: "127.0.0.1:8400", PeerAddr: "127.0.0.1:8500",
 		MaxClockOffset: 250 * time.Millisecond, LogStore: "wal", Timing: "lan", QueueMetrics: queuemetrics.DefaultBound,
 	}
 }
@@ -83,6 +86,8 @@ func (c *Config) Validate() error {
 	}{
 		{"data", notEmpty(c.DataDir)},
 		{"peer-cert", c.checkKeys()},
+		{"zone", placement.CheckZone(c.Zone)},
+		{"weight", placement.CheckWeight(c.Weight)},
 		{"queue-metrics", within(c.QueueMetrics, 1, queuemetrics.MaxBound)},
 		{"log-store", oneOf(c.LogStore, "wal", "boltdb")},
 		{"timing", oneOf(c.Timing, "fast", "lan", "wan")},
@@ -143,10 +148,10 @@ func (c *Config) clusterConfig() (cluster.Config, error) {
 		return cluster.Config{}, err
 	}
 	cfg := cluster.Config{
-		DataDir: c.DataDir, Name: c.Name, BindAddr: c.PeerAddr, AdvertiseAddr: c.AdvertisePeer,
-		Keys: c.PeerKeys, Reload: c.Reload, Join: c.Join, BootstrapExpect: c.BootstrapExpect, Shards: c.Shards,
-		MaxClockOffset: c.MaxClockOffset, HoldVersion: c.HoldVersion, Timing: timing, MinFreeDisk: c.MinFreeDisk,
-		QueueMetrics: c.QueueMetrics,
+		DataDir: c.DataDir, Name: c.Name, Zone: c.Zone, Weight: c.Weight, BindAddr: c.PeerAddr,
+		AdvertiseAddr: c.AdvertisePeer, Keys: c.PeerKeys, Reload: c.Reload, Join: c.Join,
+		BootstrapExpect: c.BootstrapExpect, Shards: c.Shards, MaxClockOffset: c.MaxClockOffset,
+		HoldVersion: c.HoldVersion, Timing: timing, MinFreeDisk: c.MinFreeDisk, QueueMetrics: c.QueueMetrics,
 	}
 	if cfg.Shards == 0 {
 		cfg.Shards = cluster.DefaultShards(cfg.BootstrapExpect)

@@ -228,6 +228,8 @@ func TestFailedStartStops(t *testing.T) {
 func TestValidate(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"data: is missing":                          func(c *Config) { c.DataDir = "" },
+		`zone: "a b" is not 1 to 63 letters`:        func(c *Config) { c.Zone = "a b" },
+		"weight: 101 is not within 1 to 100":        func(c *Config) { c.Weight = 101 },
 		"queue-metrics: 0 is not within 1 to 10000": func(c *Config) { c.QueueMetrics = 0 },
 		`log-store: "memory" is not wal or boltdb`:  func(c *Config) { c.LogStore = "memory" },
 		`timing: "" is not fast, lan or wan`:        func(c *Config) { c.Timing = "" },

@@ -139,6 +139,8 @@ type Node struct {
 	HttpAddr       string                 `protobuf:"bytes,4,opt,name=http_addr,json=httpAddr,proto3" json:"http_addr,omitempty"`                    // host:port for callers
 	CommandVersion uint32                 `protobuf:"varint,5,opt,name=command_version,json=commandVersion,proto3" json:"command_version,omitempty"` // newest version that the node reads, or less if the operator holds it
 	Boot           uint64                 `protobuf:"varint,6,opt,name=boot,proto3" json:"boot,omitempty"`                                           // number of starts; a registration never replaces one with a higher boot
+	Zone           string                 `protobuf:"bytes,7,opt,name=zone,proto3" json:"zone,omitempty"`                                            // nodes of one zone may fail together; empty: the node is a zone of its own
+	Weight         uint32                 `protobuf:"varint,8,opt,name=weight,proto3" json:"weight,omitempty"`                                       // the node's part of replicas and leaderships, 1 to 100; 0: not set, for an earlier build
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -211,6 +213,20 @@ func (x *Node) GetCommandVersion() uint32 {
 func (x *Node) GetBoot() uint64 {
 	if x != nil {
 		return x.Boot
+	}
+	return 0
+}
+
+func (x *Node) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
+}
+
+func (x *Node) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
 	}
 	return 0
 }
@@ -1192,14 +1208,16 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x06shards\x18\x05 \x03(\v2\x18.belfry.cluster.v1.ShardR\x06shards\x122\n" +
 	"\x06queues\x18\x06 \x03(\v2\x1a.belfry.fsm.v1.QueuePolicyR\x06queues\x12%\n" +
 	"\x0equeues_version\x18\a \x01(\x04R\rqueuesVersion\x12\x18\n" +
-	"\aversion\x18\x0f \x01(\rR\aversion\"\xa1\x01\n" +
+	"\aversion\x18\x0f \x01(\rR\aversion\"\xcd\x01\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
 	"\tpeer_addr\x18\x03 \x01(\tR\bpeerAddr\x12\x1b\n" +
 	"\thttp_addr\x18\x04 \x01(\tR\bhttpAddr\x12'\n" +
 	"\x0fcommand_version\x18\x05 \x01(\rR\x0ecommandVersion\x12\x12\n" +
-	"\x04boot\x18\x06 \x01(\x04R\x04boot\"I\n" +
+	"\x04boot\x18\x06 \x01(\x04R\x04boot\x12\x12\n" +
+	"\x04zone\x18\a \x01(\tR\x04zone\x12\x16\n" +
+	"\x06weight\x18\b \x01(\rR\x06weight\"I\n" +
 	"\tSlotRange\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\rR\x05first\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\rR\x03end\x12\x14\n" +

@@ -9,10 +9,12 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// The pauses of the reconciler: after a failed step, and between looks while nothing changes.
+// The pauses of the reconciler: after a failed step, between looks while nothing changes, and at most until the nodes
+// of a new cluster have registered.
 const (
 	afterFailure = 500 * time.Millisecond
 	betweenLooks = 5 * time.Second
+	registration = 4 // heartbeats
 )
 
 // reconcile runs while this replica leads. It takes one step after the other until none is left, and then waits for a
@@ -27,8 +29,13 @@ func (g *Group) reconcile(ctx context.Context) {
 		moving.Go(func() { newMover(g).run(ctx) })
 		defer moving.Wait()
 	}
-	for ctx.Err() == nil {
+	for awaited := false; ctx.Err() == nil; {
 		state, changed := g.machine.watch()
+		if !awaited && awaitsVoters(state, g.group.Members()) {
+			g.awaitVoters(ctx)
+			awaited = true
+			continue
+		}
 		s, todo, err := next(state, g.group.Members(), g.cfg.Plan)
 		if todo {
 			err = g.take(ctx, s)
@@ -48,6 +55,23 @@ func (g *Group) reconcile(ctx context.Context) {
 		case <-ctx.Done():
 		}
 		timer.Stop()
+	}
+}
+
+// awaitVoters waits until all voters of a new cluster have registered, because their zones and weights decide where its
+// shards are placed. It does not wait long: a node may have died meanwhile.
+func (g *Group) awaitVoters(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, registration*g.cfg.Heartbeat)
+	defer cancel()
+	for ctx.Err() == nil {
+		state, changed := g.machine.watch()
+		if !awaitsVoters(state, g.group.Members()) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
 	}
 }
 

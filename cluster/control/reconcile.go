@@ -61,12 +61,18 @@ func initialise(plan Plan) (step, error) {
 
 func isUnplaced(s *clusterpb.Shard) bool { return len(s.Replicas) == 0 }
 
+// awaitsVoters reports whether the shards are to be placed next, and a voter has not registered.
+func awaitsVoters(state *clusterpb.ControlState, members []raftgroup.Member) bool {
+	unknown := func(m raftgroup.Member) bool { return m.Voter && Node(state, m.NodeID) == nil }
+	return slices.ContainsFunc(state.Shards, isUnplaced) && slices.ContainsFunc(members, unknown)
+}
+
 // place places the new shards on the control group's voters, which are the nodes that formed the cluster.
 func place(state *clusterpb.ControlState, members []raftgroup.Member, plan Plan) (step, error) {
 	var voters []placement.Node
 	for _, m := range members {
 		if m.Voter {
-			voters = append(voters, placement.Node{ID: m.NodeID, Weight: placement.DefaultWeight})
+			voters = append(voters, placementNode(state, m.NodeID))
 		}
 	}
 	target, err := placement.Target(voters, present(state), plan.Replication)
@@ -90,4 +96,15 @@ func present(state *clusterpb.ControlState) []placement.Replicas {
 		placed[i] = placement.Replicas{Nodes: s.Replicas, Preferred: s.Preferred}
 	}
 	return placed
+}
+
+// placementNode returns an active node with its zone and weight. A node that has not registered is a zone of its own
+// and has the default weight, and so has a node of a build that does not know zones and weights.
+func placementNode(state *clusterpb.ControlState, id string) placement.Node {
+	record := Node(state, id)
+	n := placement.Node{ID: id, Zone: record.GetZone(), Weight: int(record.GetWeight())}
+	if n.Weight == 0 {
+		n.Weight = placement.DefaultWeight
+	}
+	return n
 }

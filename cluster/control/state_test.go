@@ -65,6 +65,41 @@ func settle(t *testing.T, s *clusterpb.ControlState, servers []raftgroup.Member)
 	return nil, nil
 }
 
+// The shards of a new cluster are spread over the zones of its nodes, which register first.
+func TestReconcilerSpreadsOverZones(t *testing.T) {
+	voters := []raftgroup.Member{voter("a"), voter("b"), voter("c"), voter("d")}
+	first, _, err := next(&clusterpb.ControlState{}, voters, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := mustApply(t, &clusterpb.ControlState{}, first.entry)
+	zones := map[string]string{"a": "x", "b": "x", "c": "y", "d": "z"}
+	for id, zone := range zones {
+		if !awaitsVoters(s, voters) {
+			t.Errorf("placed before %s has registered", id)
+		}
+		entry := register(id, 1, 1)
+		entry.GetRegister().Node.Zone, entry.GetRegister().Node.Weight = zone, 10
+		s = mustApply(t, s, entry)
+	}
+	if awaitsVoters(s, voters) {
+		t.Error("all have registered")
+	}
+	s, _ = settle(t, s, voters)
+	for _, shard := range s.Shards {
+		in := make(map[string]bool)
+		for _, n := range shard.Replicas {
+			in[zones[n]] = true
+		}
+		if len(in) != 3 || len(shard.Replicas) != 3 {
+			t.Errorf("shard %d is on %v", shard.Id, shard.Replicas)
+		}
+	}
+	if awaitsVoters(s, append(voters, voter("e"))) {
+		t.Error("the shards are placed, and nothing is awaited")
+	}
+}
+
 func TestReconcilerFormsACluster(t *testing.T) {
 	voters := []raftgroup.Member{voter("c"), voter("a"), voter("b")}
 	s, servers := settle(t, &clusterpb.ControlState{}, voters)

@@ -65,6 +65,10 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	c := &f.node
 	flags.StringVar(&c.DataDir, "data", c.DataDir, "`folder` of the node's log, tasks and identity")
 	flags.StringVar(&c.Name, "name", c.Name, "`label` for people (default: the host's name)")
+	flags.StringVar(&c.Zone, "zone", "", "`label` of the data centre, room or rack with which the node may fail: the "+
+		"replicas of a shard are spread over zones; 1 to 63 letters, digits, '-', '_' and '.' (default: a zone of its own)")
+	flags.IntVar(&c.Weight, "weight", c.Weight, "the node's part of replicas and leaderships, 1 to 100: a node of weight "+
+		"20 gets twice as many as one of weight 10")
 	flags.StringVar(&c.HTTPAddr, "http", c.HTTPAddr, "`address` at which callers are served")
 	flags.StringVar(&c.AdvertiseHTTP, "advertise-http", c.AdvertiseHTTP,
 		"`address` that callers are given (default: --http)")

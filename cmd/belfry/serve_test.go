@@ -120,6 +120,8 @@ func TestServeRefuses(t *testing.T) {
 		says string
 	}{
 		{"--queue-metrics 0", exitUsage, "--queue-metrics: 0 is not within 1 to 10000"},
+		{"--zone rack/7", exitUsage, `--zone: "rack/7" is not 1 to 63 letters, digits`},
+		{"--weight 0", exitUsage, "--weight: 0 is not within 1 to 100"},
 		{"--log-level loud", exitUsage, "--log-level"},
 		{"--log-format xml", exitUsage, "--log-format"},
 		{"--log-store memory", exitUsage, "--log-store"},

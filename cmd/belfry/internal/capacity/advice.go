@@ -25,8 +25,10 @@ func (p Plan) warnings(c Costs) []string {
 	warn(w.Replication == 1, "With one replica nothing is left when a node is lost, and nothing fires while it restarts.")
 	warn(w.Replication == 5, "serve has no flag for five replicas yet.")
 	warn(w.Replication == 1 && p.Nodes > 1, "serve has no flag for one replica on several nodes yet.")
-	warn(w.Zones > 1 && p.Nodes != w.Zones, "Replicas are placed without regard to zones: a lost zone may take two of a "+
-		"shard's three. Only a cluster with one node in each zone survives it for sure.")
+	warn(w.Zones == 2, "One of two zones has a majority of a shard's replicas, and the shard stops if that zone is lost. "+
+		"Only three zones or more survive the loss of one.")
+	warn(w.Zones > 2, "Divide the nodes evenly among the zones, and give each its serve --zone: then no zone has a "+
+		"majority of a shard's replicas.")
 	warn(f.KeepDone < w.KeepDone.Seconds()*0.99, "What has ended is kept for about %s rather than %s: more of it does "+
 		"not fit into a tenth of a node's memory limit. A call that is repeated later than that schedules again.",
 		Duration(f.KeepDone), Duration(w.KeepDone.Seconds()))
