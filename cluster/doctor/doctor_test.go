@@ -1,0 +1,405 @@
+package doctor
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// healthy returns the snapshot that node a of three makes of a healthy cluster. Node x is named node-x. Each node has a
+// replica of the control group and of shards 1 to 4, whose leaders are the preferred ones.
+func healthy() *Snapshot {
+	s := &Snapshot{
+		Self: "a", InCluster: true, MaxClockOffset: 250 * time.Millisecond, CommandVersion: 2,
+	}
+	for i, id := range []string{"a", "b", "c"} {
+		s.Nodes = append(s.Nodes, Node{
+			ID: id, Name: "node-" + id, HTTPAddr: "10.0.0." + id + ":8400", Zone: fmt.Sprint("zone-", i+1), Answers: true,
+			Hears: []string{"a", "b", "c"}, Build: "v1.0.0", CommandVersion: 2, ClockKnown: true,
+			DiskFree: 50 << 30, DiskTotal: 100 << 30, DiskReserve: 1 << 30,
+			MemoryUsed: 1 << 30, MemoryLimit: 4 << 30, KeysEnd: 90 * 24 * time.Hour,
+		})
+	}
+	for shard := range uint32(5) {
+		leader := s.Nodes[shard%3].ID
+		g := Group{Shard: shard, Leader: leader, Preferred: leader}
+		for _, n := range s.Nodes {
+			g.Replicas = append(g.Replicas, Replica{Node: n.ID, Voter: true, Present: true, Applied: 1000})
+		}
+		s.Groups = append(s.Groups, g)
+	}
+	s.Groups[0].Preferred = ""
+	s.Queues = []Queue{{
+		Name: "mails", Push: true, Ready: 5, Overdue: time.Second, Retrying: 20, Delivered: 900, KeepDone: 10 * time.Minute,
+	}}
+	return s
+}
+
+// lose makes nodes silent for five minutes, with the leaders elected anew.
+func (s *Snapshot) lose(ids ...string) {
+	for _, id := range ids {
+		n := s.find(id)
+		*n = Node{ID: id, Name: n.Name, HTTPAddr: n.HTTPAddr, Zone: n.Zone, CommandVersion: 2, Silent: 5 * time.Minute}
+		for i := range s.Groups {
+			s.Groups[i].replica(id).Present = false
+			if s.Groups[i].Leader == id {
+				s.Groups[i].Leader = "a"
+			}
+		}
+	}
+	for i := range s.Nodes {
+		s.Nodes[i].Hears = slices.DeleteFunc(s.Nodes[i].Hears, func(id string) bool { return slices.Contains(ids, id) })
+	}
+}
+
+func (g *Group) replica(node string) *Replica {
+	i := slices.IndexFunc(g.Replicas, func(r Replica) bool { return r.Node == node })
+	return &g.Replicas[i]
+}
+
+// away is the finding about a node after lose.
+func away(name string) string {
+	return "warning node-away: Node " + name + " has not answered for 5m. Shards that keep a majority go on without it, " +
+		"and Belfry does not replace it. When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]"
+}
+
+const status = " [belfry cluster status]"
+
+// situations has at least one snapshot for each code, with all findings in it.
+var situations = map[string]struct {
+	change func(s *Snapshot)
+	want   []string
+}{
+	"healthy": {func(*Snapshot) {}, nil},
+
+	"one node of three away": {func(s *Snapshot) { s.lose("b") }, []string{
+		"warning quorum-at-risk: The control group and shards 1, 2, 3 and 4 stop at the next failure: node-b is away, and 2 of 3 " +
+			"voters are the least that decide. [belfry serve --data DATA-FOLDER | belfry cluster status]",
+		away("node-b"),
+	}},
+	"two nodes of three away": {func(s *Snapshot) {
+		s.lose("b", "c")
+		for i := range s.Groups {
+			s.Groups[i].Leader = ""
+		}
+	}, []string{
+		"critical quorum-lost: The control group and shards 1, 2, 3 and 4 have lost the majority: of 3 voters only node-a answers. " +
+			"Their tasks are safe, and their calls are refused and nothing fires, until 1 more of node-b and node-c is back. " +
+			"If their disks are gone, recover the cluster from the rest. " +
+			"[belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER]",
+		away("node-b"), away("node-c"),
+	}},
+	"one shard without a majority": {func(s *Snapshot) {
+		s.Groups[3].replica("b").Present, s.Groups[3].replica("c").Present = false, false
+	}, []string{
+		"critical quorum-lost: Shard 3 has lost the majority: of 3 voters only node-a answers. Its tasks are safe, and its calls " +
+			"are refused and nothing fires, until 1 more of node-b and node-c is back. If their disks are gone, recover the " +
+			"cluster from the rest. [belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER]",
+		"warning replica-missing: Node-b answers and has not opened its replica of shard 3: it is starting, or its log says why " +
+			"it cannot. [belfry doctor --addr http://10.0.0.b:8400 | belfry verify DATA-FOLDER]",
+		"warning replica-missing: Node-c answers and has not opened its replica of shard 3: it is starting, or its log says why " +
+			"it cannot. [belfry doctor --addr http://10.0.0.c:8400 | belfry verify DATA-FOLDER]",
+	}},
+	"control group without a majority": {func(s *Snapshot) {
+		s.Groups[0].replica("b").Present, s.Groups[0].replica("c").Present = false, false
+		s.Nodes[1].Waits, s.Nodes[2].Waits = "it opens its data folder", "it opens its data folder"
+	}, []string{
+		"critical quorum-lost: The control group has lost the majority: of 3 voters only node-a answers. Shards with a majority go " +
+			"on, and no queue, node or placement can be changed, until 1 more of node-b and node-c is back. If their disks are " +
+			"gone, recover the cluster from the rest. " +
+			"[belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER]",
+		"warning node-waits: Node node-b runs and takes no part: it opens its data folder. " +
+			"[belfry doctor --addr http://10.0.0.b:8400 | belfry verify DATA-FOLDER]",
+		"warning node-waits: Node node-c runs and takes no part: it opens its data folder. " +
+			"[belfry doctor --addr http://10.0.0.c:8400 | belfry verify DATA-FOLDER]",
+	}},
+	"two voters": {func(s *Snapshot) {
+		s.Groups = s.Groups[:3]
+		s.Groups[2].Replicas = s.Groups[2].Replicas[:2]
+		s.Groups[2].Leader, s.Groups[2].Preferred = "a", "a"
+	}, []string{"warning quorum-at-risk: Shard 2 stops at the next failure: it has only 2 voters, and 2 of 2 voters are the " +
+		"least that decide." + status}},
+	"a replica that does not vote yet": {func(s *Snapshot) {
+		s.Groups[2].Replicas = append(s.Groups[2].Replicas, Replica{Node: "d"})
+	}, nil},
+	"no leader": {func(s *Snapshot) { s.Groups[1].Leader, s.Groups[2].Leader = "", "" }, []string{
+		"critical no-leader: Shards 1 and 2 have no leader, though 3 of 3 voters answer. An election takes about a second. If this " +
+			"lasts, the voters do not reach each other, or their clocks are apart." + status,
+	}},
+	"one zone has a majority, of three": {func(s *Snapshot) {
+		s.Groups[4].Replicas[2].Node = "d"
+		s.Nodes = append(s.Nodes, s.Nodes[0])
+		s.Nodes[3].ID, s.Nodes[3].Name = "d", "node-d"
+	}, []string{"warning zone-majority: Zone zone-1 has the majority of shard 4: if the zone fails, that stops. Other zones have " +
+		"nodes that could hold a replica." + status}},
+	"one zone has a majority, of two": {func(s *Snapshot) { s.Nodes[1].Zone = "zone-1" }, []string{
+		"note zone-majority: Zone zone-1 has the majority of the control group and shards 1, 2, 3 and 4: if the zone fails, they " +
+			"stop. Two zones cannot avoid it; three can. [belfry serve --zone A-THIRD-ZONE --join ADDRESS-OF-A-NODE]",
+	}},
+	"no zones": {func(s *Snapshot) {
+		for i := range s.Nodes {
+			s.Nodes[i].Zone = ""
+		}
+	}, nil},
+	"one zone for all": {func(s *Snapshot) {
+		for i := range s.Nodes {
+			s.Nodes[i].Zone = "only"
+		}
+	}, nil},
+	"a cluster of one": {alone, []string{
+		"note one-replica: Shards 1, 2, 3 and 4 have one replica, on node-a: nothing fires while that node is down, and its disk " +
+			"has the only copy. Two more nodes make three replicas. [belfry serve --join ADDRESS-OF-A-NODE]",
+	}},
+	"one replica on several nodes": {func(s *Snapshot) { s.Groups[1].Replicas = s.Groups[1].Replicas[1:2] }, []string{
+		"warning one-replica: Shard 1 has one replica, on node-b: nothing fires while that node is down, and its disk has the only " +
+			"copy. Two more nodes make three replicas. [belfry serve --join ADDRESS-OF-A-NODE]",
+	}},
+
+	"this node is refused": {func(s *Snapshot) {
+		*s = Snapshot{Self: "a", InCluster: true, Waits: "this node does not take part: its folder is an old copy"}
+	}, []string{"critical node-waits: The node asked serves no calls: this node does not take part: its folder is an old copy. " +
+		"[belfry doctor --addr http://ANOTHER-NODE:8400 | belfry verify DATA-FOLDER]"}},
+	"in no cluster": {func(s *Snapshot) { *s = Snapshot{Self: "a"} }, []string{
+		"critical node-waits: The node asked is in no cluster yet: it looks for the nodes of --join, and for as many as " +
+			"--bootstrap-expect says. [belfry serve --join ADDRESS-OF-A-NODE]",
+	}},
+	"another node is refused": {func(s *Snapshot) {
+		s.lose("b")
+		s.Nodes[1].Refused = "its data folder was refused"
+	}, []string{
+		"warning quorum-at-risk: The control group and shards 1, 2, 3 and 4 stop at the next failure: node-b is away, and 2 of 3 " +
+			"voters are the least that decide. [belfry serve --data DATA-FOLDER | belfry cluster status]",
+		"warning node-waits: Node node-b runs and takes no part: its data folder was refused. " +
+			"[belfry doctor --addr http://10.0.0.b:8400 | belfry verify DATA-FOLDER]",
+	}},
+	"a node that will be replaced": {func(s *Snapshot) {
+		spare(s)
+		s.lose("d")
+		s.ReplaceAfter = 10 * time.Minute
+	}, []string{
+		"warning node-away: Node node-d has not answered for 5m. In 5m its replicas move to other nodes that have room. When it " +
+			"is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]",
+	}},
+	"a node that is being replaced, unheard of": {func(s *Snapshot) {
+		spare(s)
+		s.lose("d")
+		s.Nodes[3].Silent, s.Nodes[3].Unheard, s.ReplaceAfter = 26*time.Hour, true, 10*time.Minute
+	}, []string{
+		"warning node-away: Node node-d has not answered since node-a started 26h ago. Its replicas move to other nodes that have " +
+			"room. When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]",
+	}},
+	"a broken connection": {func(s *Snapshot) {
+		spare(s)
+		s.Nodes[3].Answers = false
+	}, []string{
+		"warning node-cut-off: Node-a and node-d do not reach each other, and node-b and node-c reach node-d: a connection " +
+			"between machines is broken, or a firewall is in the way. [belfry doctor --addr http://10.0.0.d:8400]",
+	}},
+
+	"a clock ahead": {func(s *Snapshot) { s.Nodes[1].Clock = 900 * time.Millisecond }, []string{
+		"warning clock-apart: The clock of node-b is 900ms ahead of the others', and 250ms are allowed. The node leads no shard " +
+			"that another can lead, until its clock is right. Belfry sets no clock." + status,
+	}},
+	"this node's clock behind": {func(s *Snapshot) { s.Nodes[1].Clock, s.Nodes[2].Clock = time.Second, time.Second }, []string{
+		"warning clock-apart: The clock of node-a is 1s behind the others', and 250ms are allowed. The node leads no shard that " +
+			"another can lead, until its clock is right. Belfry sets no clock." + status,
+	}},
+	"three times": {func(s *Snapshot) { s.Nodes[1].Clock, s.Nodes[2].Clock = -time.Second, time.Minute }, []string{
+		"critical clocks-disagree: No majority of the nodes keeps one time: their clocks are up to 1m apart, and 250ms are " +
+			"allowed. Shards whose leaders find no majority of one time fire nothing. Belfry sets no clock." + status,
+	}},
+	"clocks within the bound": {func(s *Snapshot) { s.Nodes[1].Clock = 250 * time.Millisecond }, nil},
+
+	"a full disk": {func(s *Snapshot) { s.Nodes[1].DiskFree, s.Nodes[1].DiskLow = 900<<20, true }, []string{
+		"warning disk-full: The disk of node-b is nearly full: 900MiB of 100GiB are free, and the reserve is 1GiB. The node leads " +
+			"no shard that another can lead. Schedules are taken as before. [belfry queue list]",
+	}},
+	"two full disks": {func(s *Snapshot) {
+		s.Nodes[1].DiskFree, s.Nodes[1].DiskLow = 900<<20, true
+		s.Nodes[2].DiskFree, s.Nodes[2].DiskLow = 0, true
+	}, []string{
+		"critical disk-full: The disk of node-b is nearly full: 900MiB of 100GiB are free, and the reserve is 1GiB. Shards 1, 2, 3 " +
+			"and 4 have no majority of nodes with room, so schedules there are refused with 507; deliveries and cancels go on. " +
+			"[belfry queue list]",
+		"critical disk-full: The disk of node-c is nearly full: 0B of 100GiB are free, and the reserve is 1GiB. Shards 1, 2, 3 " +
+			"and 4 have no majority of nodes with room, so schedules there are refused with 507; deliveries and cancels go on. " +
+			"[belfry queue list]",
+	}},
+	"a disk that fills": {func(s *Snapshot) { s.Nodes[0].DiskFree = 3 << 29 }, []string{
+		"warning disk-filling: The disk of node-a has 1.5GiB of 100GiB free. Below its reserve of 1GiB the node gives its " +
+			"leaderships away, and without a majority of nodes with room a shard refuses schedules. [belfry queue list]",
+	}},
+	"a full memory": {func(s *Snapshot) { s.Nodes[2].MemoryFull, s.Nodes[2].MemoryUsed = "4GiB", 3<<30 }, []string{
+		"critical memory-full: The memory for tasks of node-c is used up (limit: 4GiB). Shards 1, 2, 3 and 4 refuse new schedules " +
+			"with 429 until some tasks are done; deliveries and cancels go on. [belfry queue list | belfry plan]",
+	}},
+	"a memory that fills": {func(s *Snapshot) { s.Nodes[2].MemoryUsed = 5 << 29 }, []string{
+		"warning memory-filling: Tasks and the rest take 2.5GiB of the memory limit of node-c, 4GiB. From three quarters on, its " +
+			"shards refuse new schedules. [belfry queue list | belfry plan]",
+	}},
+	"a certificate that ends": {func(s *Snapshot) { s.Nodes[0].KeysEnd = 20 * 24 * time.Hour }, []string{
+		"warning certificate-ends: The certificate of node-a, or of its CA, ends in 20 days. Without a valid one, other nodes " +
+			"accept no new connection of the node. [belfry certs show | belfry certs rotate]",
+	}},
+	"a certificate that has ended": {func(s *Snapshot) { s.Nodes[1].KeysEnd = -2 * time.Hour }, []string{
+		"critical certificate-ends: The certificate of node-b, or of its CA, has ended 2h ago. Without a valid one, other nodes " +
+			"accept no new connection of the node. [belfry certs show | belfry certs rotate]",
+	}},
+
+	"a diverged replica": {func(s *Snapshot) { s.Groups[2].replica("b").Diverged = true }, []string{
+		"critical replica-diverged: The replica of shard 2 on node-b differs from another at the same log index. If a majority " +
+			"outvotes it, it does not lead. Keep a copy of its data folder before you change anything. " +
+			"[belfry cluster status | belfry verify DATA-FOLDER]",
+	}},
+	"a replica behind": {func(s *Snapshot) {
+		for i := range s.Groups[1].Replicas {
+			s.Groups[1].Replicas[i].Applied = 20_000
+		}
+		s.Groups[1].replica("c").Applied = 9_999
+	}, []string{"warning replica-behind: The replica of shard 1 on node-c lacks 10001 log entries and catches up. It does not " +
+		"lead meanwhile." + status}},
+	"a stuck move": {func(s *Snapshot) {
+		s.Moves = []Move{
+			{Shard: 2, From: []string{"a", "b", "c"}, To: []string{"a", "b"}, Blocked: "node-c is away", For: 3 * time.Minute},
+			{Shard: 3, From: []string{"a", "b", "c"}, To: []string{"a", "b"}, Blocked: "node-c is away", For: 3 * time.Second},
+			{Shard: 4, From: []string{"a", "b", "c"}, To: []string{"a", "b"}, For: time.Hour},
+		}
+	}, []string{"warning move-stuck: The move of shard 2 from node-a, node-b and node-c to node-a and node-b has waited for 3m: " +
+		"node-c is away. It goes on by itself when that has changed; the shard serves meanwhile." + status}},
+	"leaders astray": {func(s *Snapshot) {
+		for i := range s.Groups {
+			s.Groups[i].Leader = "a"
+		}
+	}, []string{"warning leaders-unbalanced: 3 of 4 shards are led by another node than the one that should: shards 1, 2 and 4. " +
+		"Belfry gives leaderships back within a minute after a node has returned." + status}},
+	"one leader astray": {func(s *Snapshot) { s.Groups[1].Leader = "a" }, nil},
+	"two builds": {func(s *Snapshot) { s.Nodes[1].Build = "v1.1.0" }, []string{
+		"note versions-mixed: The nodes run different builds: v1.0.0 on node-a and node-c; v1.1.0 on node-b. Finish the upgrade " +
+			"node by node." + status,
+	}},
+	"a format that is held back": {func(s *Snapshot) {
+		s.Nodes[0].CommandVersion, s.Nodes[1].CommandVersion = 3, 3
+	}, []string{
+		"warning versions-mixed: The cluster writes format 2, and newer nodes know 3: node-c runs an older build, or has not been " +
+			"started since the upgrade. The format rises by itself after that; until then the upgrade can be undone." + status,
+	}},
+	"a failed backup": {func(s *Snapshot) {
+		s.Backup = Backup{Failed: "node-b: no space left on device", Since: 30 * time.Hour}
+	}, []string{"warning backup-failing: The newest backup failed: node-b: no space left on device. The newest whole one is 30h " +
+		"old. [belfry backup --to FILE]"}},
+	"a failed first backup": {func(s *Snapshot) { s.Backup = Backup{Failed: "the caller left"} }, []string{
+		"warning backup-failing: The newest backup failed: the caller left. No whole one is known since the nodes started. " +
+			"[belfry backup --to FILE]",
+	}},
+
+	"receivers that all fail": {func(s *Snapshot) { s.Queues[0].Delivered = 0 }, []string{
+		"warning queue-failing: Queue mails has delivered nothing in the last 10m, and 20 tasks wait for another attempt: its " +
+			"receivers fail. Attempts are repeated with growing pauses, and become dead letters at last. " +
+			"[belfry task list --queue mails --state retrying | belfry queue pause mails]",
+	}},
+	"tombstones that are not kept": {func(s *Snapshot) { s.Queues[0].Delivered, s.Queues[0].KeepDone = 0, time.Second }, nil},
+	"a slow receiver": {func(s *Snapshot) { s.Queues[0].Overdue = 90 * time.Second }, []string{
+		"warning queue-behind: 5 tasks of queue mails are due and wait, the oldest for 2m: the receiver is slower than the " +
+			"schedule. [belfry queue get mails]",
+	}},
+	"no consumer": {func(s *Snapshot) { s.Queues[0].Overdue, s.Queues[0].Push = time.Hour, false }, []string{
+		"warning queue-behind: 5 tasks of queue mails are due and wait, the oldest for 1h: no consumer takes them, or too slowly. " +
+			"[belfry queue get mails]",
+	}},
+	"a limit": {func(s *Snapshot) { s.Queues[0].Overdue, s.Queues[0].Limited = time.Hour, true }, []string{
+		"warning queue-at-limit: Queue mails is at its limit: 5 tasks are due and wait, the oldest for 1h. " +
+			"[belfry queue get mails]",
+	}},
+	"a pause": {func(s *Snapshot) { s.Queues[0].Paused, s.Queues[0].Delivered = true, 0 }, []string{
+		"note queue-paused: Queue mails is paused, and 5 tasks that are due wait in it. [belfry queue resume mails]",
+	}},
+	"dead letters": {func(s *Snapshot) { s.Queues[0].Dead = 1000 }, []string{
+		"warning dead-letters: Queue mails has 1000 dead letters. They are kept until they are replayed or dropped. " +
+			"[belfry dead list mails | belfry dead replay mails]",
+	}},
+	"more dead than delivered": {func(s *Snapshot) { s.Queues[0].Dead, s.Queues[0].Delivered = 100, 99 }, []string{
+		"warning dead-letters: Queue mails has 100 dead letters. They are kept until they are replayed or dropped. " +
+			"[belfry dead list mails | belfry dead replay mails]",
+	}},
+	"some dead": {func(s *Snapshot) { s.Queues[0].Dead = 100 }, nil},
+}
+
+// alone leaves node a of the cluster.
+func alone(s *Snapshot) {
+	s.Nodes = s.Nodes[:1]
+	for i := range s.Groups {
+		s.Groups[i].Replicas = s.Groups[i].Replicas[:1]
+		s.Groups[i].Leader, s.Groups[i].Preferred = "a", "a"
+	}
+}
+
+// spare adds node d, which holds no replica.
+func spare(s *Snapshot) {
+	d := s.Nodes[2]
+	d.ID, d.Name, d.HTTPAddr = "d", "node-d", "10.0.0.d:8400"
+	s.Nodes = append(s.Nodes, d)
+	for i := range s.Groups {
+		s.Groups[i].Replicas = append(s.Groups[i].Replicas, Replica{Node: "d", Present: true, Applied: 1000})
+	}
+	for i := range s.Nodes {
+		s.Nodes[i].Hears = []string{"a", "b", "c", "d"}
+	}
+}
+
+func TestFindings(t *testing.T) {
+	for name, c := range situations {
+		t.Run(name, func(t *testing.T) {
+			s := healthy()
+			c.change(s)
+			var got []string
+			for _, f := range Examine(s) {
+				got = append(got, fmt.Sprintf("%s %s: %s [%s]", f.Severity, f.Code, f.Summary, strings.Join(f.Do, " | ")))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+}
+
+// TestGravestFirst checks the order of findings of all severities.
+func TestGravestFirst(t *testing.T) {
+	s := healthy()
+	for _, name := range []string{"a pause", "a clock ahead", "a diverged replica", "a full memory"} {
+		situations[name].change(s)
+	}
+	var codes []Code
+	for _, f := range Examine(s) {
+		codes = append(codes, f.Code)
+	}
+	if want := []Code{MemoryFull, ReplicaDiverged, ClockApart, QueuePaused}; !slices.Equal(codes, want) {
+		t.Errorf("%v, want %v", codes, want)
+	}
+}
+
+// TestExamineChangesNothing checks that Examine leaves its input alone.
+func TestExamineChangesNothing(t *testing.T) {
+	for name, c := range situations {
+		s, again := healthy(), healthy()
+		c.change(s)
+		c.change(again)
+		Examine(s)
+		if !reflect.DeepEqual(s, again) {
+			t.Errorf("%s: changed", name)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		1500 * time.Microsecond: "2ms", 61 * time.Second: "1m", 59*time.Minute + 50*time.Second: "1h0m", time.Minute: "1m",
+		90 * time.Minute: "2h", 47 * time.Hour: "47h", 73 * time.Hour: "3 days", 10 * time.Minute: "10m", time.Hour: "1h",
+	} {
+		if got := span(d); got != want {
+			t.Errorf("%d ns: %s, want %s", d, got, want)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package doctor
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Severity is the urgency of a finding.
+type Severity string
+
+// The severities, the gravest first.
+const (
+	Critical Severity = "critical" // calls are refused or tasks are late
+	Warning  Severity = "warning"  // one more failure, or some more time, makes it critical
+	Note     Severity = "note"     // nothing is wrong
+)
+
+func (s Severity) rank() int { return slices.Index([]Severity{Critical, Warning, Note}, s) }
+
+// Code names a kind of finding. A code never changes its meaning.
+type Code string
+
+// The codes, in the order of docs/operations.md.
+const (
+	QuorumLost   Code = "quorum-lost"
+	QuorumAtRisk Code = "quorum-at-risk"
+	NoLeader     Code = "no-leader"
+	ZoneMajority Code = "zone-majority"
+	OneReplica   Code = "one-replica"
+
+	NodeWaits       Code = "node-waits"
+	NodeAway        Code = "node-away"
+	NodeCutOff      Code = "node-cut-off"
+	ClockApart      Code = "clock-apart"
+	ClocksDisagree  Code = "clocks-disagree"
+	DiskFull        Code = "disk-full"
+	DiskFilling     Code = "disk-filling"
+	MemoryFull      Code = "memory-full"
+	MemoryFilling   Code = "memory-filling"
+	CertificateEnds Code = "certificate-ends"
+
+	ReplicaDiverged   Code = "replica-diverged"
+	ReplicaMissing    Code = "replica-missing"
+	ReplicaBehind     Code = "replica-behind"
+	MoveStuck         Code = "move-stuck"
+	LeadersUnbalanced Code = "leaders-unbalanced"
+	VersionsMixed     Code = "versions-mixed"
+	BackupFailing     Code = "backup-failing"
+
+	QueueFailing Code = "queue-failing"
+	QueueBehind  Code = "queue-behind"
+	QueueAtLimit Code = "queue-at-limit"
+	QueuePaused  Code = "queue-paused"
+	DeadLetters  Code = "dead-letters"
+)
+
+// Finding is one trouble, with the commands that help.
+type Finding struct {
+	Severity Severity
+	Code     Code
+	Summary  string
+	Do       []string // commands, in their order; empty: there is nothing to do
+}
+
+// Examine returns the findings in a snapshot, the gravest first.
+func Examine(s *Snapshot) []Finding {
+	e := &examination{Snapshot: s}
+	for _, look := range []func(){
+		e.node, e.groups, e.zones, e.nodes, e.clocks, e.disks, e.memories, e.certificates,
+		e.replicas, e.moves, e.leaders, e.versions, e.backups, e.queues,
+	} {
+		look()
+	}
+	slices.SortStableFunc(e.found, func(a, b Finding) int { return cmp.Compare(a.Severity.rank(), b.Severity.rank()) })
+	return e.found
+}
+
+// Wait returns the finding about a node that has not opened its data, or takes no part, for this reason. It is all that
+// such a node knows.
+func Wait(reason string) Finding {
+	return Finding{Critical, NodeWaits, "The node asked serves no calls: " + reason + ".",
+		[]string{"belfry doctor --addr http://ANOTHER-NODE:8400", "belfry verify DATA-FOLDER"}}
+}
+
+// examination collects the findings in a snapshot.
+type examination struct {
+	*Snapshot
+	found []Finding
+}
+
+func (e *examination) add(severity Severity, code Code, summary string, do ...string) {
+	e.found = append(e.found, Finding{severity, code, summary, do})
+}

@@ -1,0 +1,147 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// node finds that this node does not serve.
+func (e *examination) node() {
+	switch {
+	case e.Waits != "":
+		e.found = append(e.found, Wait(e.Waits))
+	case !e.InCluster:
+		e.add(Critical, NodeWaits, "The node asked is in no cluster yet: it looks for the nodes of --join, and for as "+
+			"many as "+
+			"--bootstrap-expect says.", "belfry serve --join ADDRESS-OF-A-NODE")
+	}
+}
+
+// nodes finds nodes that do not answer, or refuse, or are cut off from some of the others.
+func (e *examination) nodes() {
+	for i := range e.Nodes {
+		switch n := &e.Nodes[i]; {
+		case n.ID == e.Self:
+		case n.Refused != "":
+			e.waits(n, n.Refused)
+		case n.Waits != "":
+			e.waits(n, n.Waits)
+		case !n.Answers && len(e.hearing(n.ID)) > 0:
+			e.cutOff(n, e.hearing(n.ID))
+		case !n.Answers:
+			e.away(n)
+		}
+	}
+}
+
+func (e *examination) waits(n *Node, reason string) {
+	e.add(Warning, NodeWaits, sentence("node %s runs and takes no part: %s.", n.Name, reason),
+		"belfry doctor --addr http://"+n.HTTPAddr, "belfry verify DATA-FOLDER")
+}
+
+// hearing returns the nodes that answer this node and hear another.
+func (e *examination) hearing(id string) []string {
+	var all []string
+	for _, n := range e.Nodes {
+		if n.Answers && n.ID != e.Self && slices.Contains(n.Hears, id) {
+			all = append(all, n.ID)
+		}
+	}
+	return all
+}
+
+func (e *examination) cutOff(n *Node, hearing []string) {
+	e.add(Warning, NodeCutOff, sentence("%s and %s do not reach each other, and %s %s %s: a connection between "+
+		"machines is "+
+		"broken, or a firewall is in the "+
+		"way.", e.name(e.Self), n.Name, e.names(hearing), verb(len(hearing), "reaches", "reach"), n.Name),
+		"belfry doctor --addr http://"+n.HTTPAddr)
+}
+
+func (e *examination) away(n *Node) {
+	since := "has not answered for " + span(n.Silent)
+	if n.Unheard {
+		since = fmt.Sprintf("has not answered since %s started %s ago", e.name(e.Self), span(n.Silent))
+	}
+	e.add(Warning, NodeAway, sentence("node %s %s. %s", n.Name, since, e.prospect(n)),
+		"belfry serve --data DATA-FOLDER", "belfry cluster status")
+}
+
+// prospect says what Belfry does about a node that is away.
+func (e *examination) prospect(n *Node) string {
+	const catchesUp = "When it is back, it catches up by itself."
+	switch left := e.ReplaceAfter - n.Silent; {
+	case e.ReplaceAfter == 0:
+		return "Shards that keep a majority go on without it, and Belfry does not replace it. " + catchesUp
+	case left > 0:
+		return fmt.Sprintf("In %s its replicas move to other nodes that have room. %s", span(left), catchesUp)
+	}
+	return "Its replicas move to other nodes that have room. " + catchesUp
+}
+
+// clocks finds nodes whose clock is further than the bound from the median.
+func (e *examination) clocks() {
+	var leads []time.Duration
+	for _, n := range e.Nodes {
+		if n.ClockKnown {
+			leads = append(leads, n.Clock)
+		}
+	}
+	if len(leads) < 2 || e.MaxClockOffset == 0 {
+		return
+	}
+	slices.Sort(leads)
+	median := leads[(len(leads)-1)/2]
+	near := func(lead time.Duration) bool { return (lead - median).Abs() <= e.MaxClockOffset }
+	apart := slices.DeleteFunc(slices.Clone(leads), near)
+	if 2*(len(leads)-len(apart)) <= len(leads) {
+		e.add(Critical, ClocksDisagree, fmt.Sprintf("No majority of the nodes keeps one time: their clocks are up to %s "+
+			"apart, "+
+			"and %s are allowed. Shards whose leaders find no majority of one time fire nothing. Belfry sets no clock.",
+			span(leads[len(leads)-1]-leads[0]), span(e.MaxClockOffset)), "belfry cluster status")
+		return
+	}
+	for _, n := range e.Nodes {
+		if n.ClockKnown && !near(n.Clock) {
+			e.clockApart(n, n.Clock-median)
+		}
+	}
+}
+
+func (e *examination) clockApart(n Node, by time.Duration) {
+	side := "ahead of"
+	if by < 0 {
+		side = "behind"
+	}
+	e.add(Warning, ClockApart, sentence("the clock of %s is %s %s the others', and %s are allowed. The node leads no "+
+		"shard that "+
+		"another can lead, until its clock is right. Belfry sets no clock.", n.Name, span(by.Abs()), side,
+		span(e.MaxClockOffset)), "belfry cluster status")
+}
+
+// The least time that certificates should last.
+const (
+	keysWarn  = 30 * 24 * time.Hour
+	keysAlarm = 3 * 24 * time.Hour
+)
+
+// certificates finds certificates that end soon.
+func (e *examination) certificates() {
+	for _, n := range e.Nodes {
+		severity := Warning
+		switch {
+		case n.KeysEnd == 0 || n.KeysEnd > keysWarn:
+			continue
+		case n.KeysEnd <= keysAlarm:
+			severity = Critical
+		}
+		left := "ends in " + span(n.KeysEnd)
+		if n.KeysEnd < 0 {
+			left = "has ended " + span(-n.KeysEnd) + " ago"
+		}
+		e.add(severity, CertificateEnds, sentence("the certificate of %s, or of its CA, %s. Without a valid one, other "+
+			"nodes "+
+			"accept no new connection of the node.", n.Name, left), "belfry certs show", "belfry certs rotate")
+	}
+}

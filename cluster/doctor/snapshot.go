@@ -1,0 +1,85 @@
+package doctor
+
+import "time"
+
+// Snapshot is a node's knowledge of its cluster at one instant.
+type Snapshot struct {
+	Self      string // id of the node
+	InCluster bool
+	Waits     string // reason why the node takes no part in the cluster; empty: it does
+	Nodes     []Node
+	Groups    []Group // the control group and the shards
+	Moves     []Move
+	Queues    []Queue
+	Backup    Backup
+
+	MaxClockOffset time.Duration
+	ReplaceAfter   time.Duration // a node that is away for so long is replaced; 0: no node is
+	CommandVersion uint32        // in use by the shards
+}
+
+// Node is one node of the cluster. Fields of a silent node that only its own answer has are zero.
+type Node struct {
+	ID, Name string
+	HTTPAddr string
+	Zone     string        // empty: the node is a zone of its own
+	Answers  bool          // it answers the node that made the snapshot
+	Refused  string        // reason for which it refuses all calls of other nodes
+	Silent   time.Duration // since its last answer, or, with Unheard, since the start of the asking node
+	Unheard  bool          // it has not answered since the start of the asking node
+
+	Waits          string   // reason why it takes no part
+	Hears          []string // nodes that answer it
+	Build          string   // version of its binary
+	CommandVersion uint32   // newest version that it reads
+
+	DiskFree, DiskTotal, DiskReserve uint64 // bytes; DiskTotal 0: not known
+	DiskLow                          bool
+	MemoryUsed, MemoryLimit          int64  // bytes; MemoryLimit 0: none
+	MemoryFull                       string // the limit that is reached; empty: there is memory
+
+	Clock      time.Duration // lead over the clock of the node that made the snapshot
+	ClockKnown bool
+	KeysEnd    time.Duration // until its certificate or its CA's ends; 0: it has none
+}
+
+// Group is one Raft group.
+type Group struct {
+	Shard     uint32 // 0: the control group
+	Leader    string // node id; empty: none is known
+	Preferred string // node id; empty: any
+	Replicas  []Replica
+}
+
+// Replica is a group's replica on one node.
+type Replica struct {
+	Node     string
+	Voter    bool
+	Present  bool   // the node answers and has opened the replica
+	Applied  uint64 // Raft index; 0: not known
+	Diverged bool
+}
+
+// Move is a change of a shard's replicas that is under way.
+type Move struct {
+	Shard    uint32
+	From, To []string // node ids
+	Blocked  string   // reason why the next step is not taken; empty: it goes on
+	For      time.Duration
+}
+
+// Queue is the state of one queue over all shards.
+type Queue struct {
+	Name                  string
+	Paused, Limited, Push bool // Push: tasks are sent to the queue's target
+	Ready, Retrying, Dead uint64
+	Delivered             uint64 // within KeepDone
+	KeepDone              time.Duration
+	Overdue               time.Duration // of the oldest ready task
+}
+
+// Backup is the outcome of the backups that were made through the cluster's nodes, as far as they remember.
+type Backup struct {
+	Failed string        // reason why the newest one failed; empty: it did not, or there was none
+	Since  time.Duration // since the newest whole one; 0: none is known
+}
