@@ -74,6 +74,7 @@ type Config struct {
 	// MaxPending is the number of bytes of calls that may wait at each shard led here; 0: the shard's default.
 	MaxPending int64
 
+	Build      string                // version of the binary, for people
 	Logger     *slog.Logger          // nil: none
 	Registerer prometheus.Registerer // nil: none
 	// QueueMetrics bounds the number of queues with metrics of their own; 0: queuemetrics.DefaultBound.

@@ -42,6 +42,7 @@
 //	health      live nodes and their room; whether the replicas here may lead and grow
 //	memory      the room left for tasks
 //	size        amounts of disk and memory, parsed and formatted
+//	doctor      troubles of the cluster and the next step of an operator: a pure function of a node's knowledge
 //
 // Node opens these parts, gives each the others that it needs, and closes them in the reverse order. Three small types
 // stand beside it in this package: peers (the connections to other nodes), server (the calls from them) and viewer (the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clocks"
@@ -76,6 +77,7 @@ type Node struct {
 	taker     *cuts.Taker
 	viewer    *viewer
 
+	opened  time.Time
 	ctx     context.Context // of the background goroutines
 	cancel  context.CancelCauseFunc
 	workers sync.WaitGroup
@@ -89,7 +91,7 @@ func Open(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	n := &Node{cfg: cfg, limited: logs.Limited(cfg.Logger), leaders: leaders.NewBeliefs()}
+	n := &Node{cfg: cfg, limited: logs.Limited(cfg.Logger), leaders: leaders.NewBeliefs(), opened: time.Now()}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	if err := n.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cluster: %w", err), n.Close(context.Background()))

@@ -73,6 +73,7 @@ type viewer struct {
 	leaders  *leaders.Beliefs
 	health   *health.Nodes
 	comparer *compare.Comparer
+	vitals   func() *clusterpb.Vitals               // describes this node
 	offset   func(node string) time.Duration        // returns the lead of a node's clock; 0 if not known
 	peer     func(node string) clusterpb.PeerClient // asks another node
 	log      *slog.Logger
@@ -84,6 +85,7 @@ func (n *Node) newViewer() *viewer {
 	return &viewer{
 		self: n.ID(), cluster: n.ClusterID, control: n.control, replicas: n.replicas, leaders: n.leaders,
 		health: n.health, comparer: n.comparer, peer: n.peers.rpc, log: n.cfg.Logger,
+		vitals: n.vitals,
 		offset: func(node string) time.Duration {
 			offset, _, _ := n.clocks.Offset(node)
 			return offset
@@ -96,7 +98,7 @@ func (n *Node) View(ctx context.Context) View { return n.viewer.view(ctx) }
 
 func (w *viewer) view(ctx context.Context) View {
 	state := w.control.State()
-	accounts := w.askAll(ctx, state)
+	accounts, _ := w.askAll(ctx, nodesOf(state))
 	v := View{ClusterID: w.cluster(), CommandVersion: control.InForce(state), Map: w.mapVersion()}
 	for _, node := range state.Nodes {
 		v.Nodes = append(v.Nodes, w.viewNode(node, accounts[node.Id]))
@@ -114,14 +116,15 @@ func (w *viewer) view(ctx context.Context) View {
 // account is a node's report on itself and its replicas, by shard. A nil account means that the node did not answer.
 type account struct {
 	replicas   map[uint32]*clusterpb.ReplicaStatus
+	vitals     *clusterpb.Vitals
 	diskLow    bool
-	memoryFull bool
+	memoryFull string // the limit that is reached; empty: there is memory
 }
 
 func newAccount(reply *clusterpb.StatusReply) *account {
 	a := &account{
 		replicas: make(map[uint32]*clusterpb.ReplicaStatus), diskLow: reply.GetHealth().GetDiskLow(),
-		memoryFull: reply.GetHealth().GetMemoryFull() != "",
+		memoryFull: reply.GetHealth().GetMemoryFull(), vitals: reply.GetVitals(),
 	}
 	for _, r := range reply.Replicas {
 		a.replicas[r.Shard] = r
@@ -129,27 +132,35 @@ func newAccount(reply *clusterpb.StatusReply) *account {
 	return a
 }
 
-// askAll returns the accounts of the nodes that answered, by node id.
-func (w *viewer) askAll(ctx context.Context, state *clusterpb.ControlState) map[string]*account {
+func nodesOf(state *clusterpb.ControlState) (ids []string) {
+	for _, node := range state.Nodes {
+		ids = append(ids, node.Id)
+	}
+	return ids
+}
+
+// askAll returns the accounts of the nodes that answered, and the errors of the others, by node id.
+func (w *viewer) askAll(ctx context.Context, nodes []string) (map[string]*account, map[string]error) {
 	ctx, cancel := context.WithTimeout(ctx, viewPatience)
 	defer cancel()
-	accounts := make(map[string]*account)
+	accounts, failed := make(map[string]*account), make(map[string]error)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for _, node := range state.Nodes {
+	for _, node := range nodes {
 		wg.Go(func() {
-			reply, err := w.askStatus(ctx, node.Id)
-			if err != nil {
-				w.log.Debug("a node does not report its status", "node", node.Id, "err", err)
-				return
-			}
+			reply, err := w.askStatus(ctx, node)
 			mu.Lock()
 			defer mu.Unlock()
-			accounts[node.Id] = newAccount(reply)
+			if err != nil {
+				failed[node] = err
+				w.log.Debug("a node does not report its status", "node", node, "err", err)
+				return
+			}
+			accounts[node] = newAccount(reply)
 		})
 	}
 	wg.Wait()
-	return accounts
+	return accounts, failed
 }
 
 func (w *viewer) askStatus(ctx context.Context, node string) (*clusterpb.StatusReply, error) {
@@ -161,18 +172,18 @@ func (w *viewer) askStatus(ctx context.Context, node string) (*clusterpb.StatusR
 
 // status returns the state of the replicas here, the control group's first.
 func (w *viewer) status() *clusterpb.StatusReply {
-	reply := &clusterpb.StatusReply{Health: w.health.Report()}
+	reply := &clusterpb.StatusReply{Health: w.health.Report(), Vitals: w.vitals()}
 	if g := w.control.Group(); g != nil {
 		st := g.Stats()
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
-			Leader: st.Leader, Term: st.Term, Applied: st.Taken, State: st.Role})
+			Leader: st.Leader, Term: st.Term, Applied: st.Taken, State: st.Role, Voters: g.Voters()})
 	}
 	for _, s := range w.replicas.All() {
 		st := s.Status()
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,
 			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash,
-			Diverged: w.comparer.Diverged(st.ID, w.self),
+			Diverged: w.comparer.Diverged(st.ID, w.self), Voters: s.Voters(),
 		})
 	}
 	return reply
@@ -185,7 +196,7 @@ func (w *viewer) viewNode(node *clusterpb.Node, report *account) NodeView {
 	}
 	v.Alive = report != nil || w.health.Alive(node.Id)
 	v.DiskLow = report != nil && report.diskLow
-	v.MemoryFull = report != nil && report.memoryFull
+	v.MemoryFull = report != nil && report.memoryFull != ""
 	v.ClockOffset, v.CommandVersion = w.offset(node.Id), node.CommandVersion
 	return v
 }

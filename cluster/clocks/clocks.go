@@ -81,6 +81,9 @@ func Start(cfg Config) *Clocks {
 	return c
 }
 
+// MaxOffset returns the offset from the median up to which a clock counts as right.
+func (c *Clocks) MaxOffset() time.Duration { return c.cfg.MaxOffset }
+
 // Close stops the measurements.
 func (c *Clocks) Close() {
 	c.cancel()

@@ -105,6 +105,9 @@ func (g *Group) Position() (term, applied uint64) { return g.group.Position() }
 // Stats describes the replica.
 func (g *Group) Stats() raftgroup.Stats { return g.group.Stats() }
 
+// Voters returns the node ids of the group's voters in the newest configuration that this replica knows.
+func (g *Group) Voters() []string { return g.group.Voters() }
+
 // Register adds the node to the state or updates its record, and waits until the entry is committed. Only the leader
 // can register nodes: on other nodes the error is a *task.NotLeaderError.
 func (g *Group) Register(ctx context.Context, node *clusterpb.Node) error {

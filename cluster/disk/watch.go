@@ -62,6 +62,13 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
+// Room returns the last known room and the reserve in bytes. The zero Space means that the room is not known.
+func (w *Watch) Room() (space Space, reserve uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.space, w.cfg.Reserve.Of(w.space.Total)
+}
+
 // Low reports whether less than the reserve is free, or was and not a quarter more is now.
 func (w *Watch) Low() bool {
 	w.mu.Lock()

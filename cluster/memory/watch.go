@@ -102,6 +102,13 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
+// Used returns the memory in use at the last look and the limit, in bytes. A limit of 0 means none.
+func (w *Watch) Used() (used, limit int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(w.used, 0), w.cfg.Limit
+}
+
 // Full names the limit that is reached; empty: there is room for more tasks.
 func (w *Watch) Full() string {
 	w.mu.Lock()

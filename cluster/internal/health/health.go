@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -89,6 +90,10 @@ func (n *Nodes) Answered(node string) { n.answers.note(node) }
 
 // Alive reports whether a node is this one or has answered within the last four seconds.
 func (n *Nodes) Alive(node string) bool { return node == n.cfg.Self || n.answers.recent(node) }
+
+// Silence returns the time since another node has last answered this one. It is not known of a node that has not
+// answered since this node's start, or for a month.
+func (n *Nodes) Silence(node string) (_ time.Duration, known bool) { return n.answers.silence(node) }
 
 // MayLead reports whether a node's replica of a shard is fit to lead, as far as this node knows. It is a hint for the
 // transfer of a leadership.

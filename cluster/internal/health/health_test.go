@@ -174,9 +174,25 @@ func TestAliveForFourSeconds(t *testing.T) {
 				t.Error("this node is dead, or one that never answered is alive")
 			}
 		}
-		time.Sleep(aliveFor + 1)
-		if w.Answered("c"); len(w.answers.last) != 1 {
-			t.Errorf("the times of %d nodes are kept", len(w.answers.last))
+	})
+}
+
+// The last answer of a silent node is known for a month.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		time.Sleep(rememberFor)
+		w.Answered("b")
+		if silence, known := w.Silence("c"); !known || silence != rememberFor {
+			t.Errorf("silent for %v, known: %t", silence, known)
+		}
+		time.Sleep(time.Second)
+		w.Answered("b")
+		if _, known := w.Silence("c"); known {
+			t.Error("known after a month")
+		}
+		if silence, known := w.Silence("b"); !known || silence != 0 {
+			t.Errorf("silent for %v, known: %t", silence, known)
 		}
 	})
 }

@@ -1,0 +1,188 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/doctor"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// Doctor returns the troubles of the cluster as far as this node knows, the gravest first. It works without a quorum
+// and on a node that takes no part, and takes about half a second if nodes do not answer.
+func (n *Node) Doctor(ctx context.Context) []doctor.Finding { return doctor.Examine(n.snapshot(ctx)) }
+
+// vitals describes this node for people.
+func (n *Node) vitals() *clusterpb.Vitals {
+	space, reserve := n.disk.Room()
+	used, limit := n.memory.Used()
+	v := &clusterpb.Vitals{
+		Build: n.cfg.Build, CommandVersion: fsm.CommandVersion, Waits: n.Barred(),
+		DiskFree: space.Free, DiskTotal: space.Total, DiskReserve: reserve, MemoryUsed: used, MemoryLimit: limit,
+	}
+	for _, id := range n.known() {
+		if id != n.ID() && n.health.Alive(id) {
+			v.Hears = append(v.Hears, id)
+		}
+	}
+	return v
+}
+
+// known returns the ids of the nodes in the control group's map and in its group. A node without a quorum may know
+// them by the group alone, since the map is not read again before a leader is there.
+func (n *Node) known() []string {
+	ids := append(n.directory.Nodes(), n.ID())
+	if g := n.control.Group(); g != nil {
+		ids = append(ids, g.Voters()...)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// snapshot asks every node about itself, and the shards' leaders about the queues.
+func (n *Node) snapshot(ctx context.Context) *doctor.Snapshot {
+	state := n.control.State()
+	ids := n.known()
+	queues := make(chan []doctor.Queue, 1)
+	go func() { queues <- n.queuesNow(ctx, state) }()
+	accounts, failed := n.viewer.askAll(ctx, ids)
+	s := &doctor.Snapshot{
+		Self: n.ID(), InCluster: n.ClusterID() != "", Waits: n.Barred(), CommandVersion: control.InForce(state),
+		MaxClockOffset: n.clocks.MaxOffset(),
+	}
+	for _, id := range ids {
+		s.Nodes = append(s.Nodes, n.describe(id, state, accounts[id], failed[id]))
+	}
+	if n.control.Group() != nil {
+		s.Groups = append(s.Groups, n.controlGroup(ids, accounts))
+	}
+	for _, shard := range state.Shards {
+		s.Groups = append(s.Groups, n.shardGroup(shard, accounts))
+	}
+	s.Queues = <-queues
+	return s
+}
+
+// describe returns a node's own description, as far as it answers, and this node's knowledge of it.
+func (n *Node) describe(id string, state *clusterpb.ControlState, a *account, failed error) doctor.Node {
+	entry := control.Node(state, id)
+	d := doctor.Node{
+		ID: id, Name: cmp.Or(entry.GetName(), n.directory.Name(id), id), HTTPAddr: entry.GetHttpAddr(),
+		CommandVersion: entry.GetCommandVersion(), Answers: a != nil || n.health.Alive(id),
+	}
+	if id == n.ID() {
+		d.Name, d.HTTPAddr, d.ClockKnown = n.cfg.Name, n.cfg.HTTPAddr, true
+	} else {
+		d.Clock, _, d.ClockKnown = n.clocks.Offset(id)
+	}
+	if a == nil {
+		n.describeSilent(&d, failed)
+		return d
+	}
+	v := a.vitals
+	d.Waits, d.Hears, d.Build = v.GetWaits(), v.GetHears(), v.GetBuild()
+	d.DiskFree, d.DiskTotal, d.DiskReserve = v.GetDiskFree(), v.GetDiskTotal(), v.GetDiskReserve()
+	d.DiskLow, d.MemoryFull = a.diskLow, a.memoryFull
+	d.MemoryUsed, d.MemoryLimit = v.GetMemoryUsed(), v.GetMemoryLimit()
+	return d
+}
+
+func (n *Node) describeSilent(d *doctor.Node, failed error) {
+	if isRefused(failed) {
+		d.Refused = status.Convert(failed).Message()
+	}
+	silence, heard := n.health.Silence(d.ID)
+	if !heard {
+		silence = time.Since(n.opened)
+	}
+	d.Silent, d.Unheard = silence, !heard
+}
+
+// controlGroup describes the control group by the newest report of its replicas.
+func (n *Node) controlGroup(ids []string, accounts map[string]*account) doctor.Group {
+	return n.newGroup(&clusterpb.Shard{Id: control.Number, Replicas: ids}, accounts, n.control.Group().Voters())
+}
+
+func (n *Node) shardGroup(s *clusterpb.Shard, accounts map[string]*account) doctor.Group {
+	g := n.newGroup(s, accounts, s.Replicas)
+	for i := range g.Replicas {
+		r := &g.Replicas[i]
+		r.Diverged = r.Diverged || n.comparer.Diverged(s.Id, r.Node)
+	}
+	return g
+}
+
+// newGroup takes the leader and the voters from the report with the highest term. voters are the voters without any
+// report. A replica on a node that is alive, and too slow to report, counts as present.
+func (n *Node) newGroup(s *clusterpb.Shard, accounts map[string]*account, voters []string) doctor.Group {
+	g := doctor.Group{Shard: s.Id, Preferred: s.Preferred}
+	term := uint64(0)
+	for _, node := range s.Replicas {
+		r := accounts[node].report(s.Id)
+		if r != nil && (r.Term > term || r.Term == term && g.Leader == "") {
+			term, g.Leader = r.Term, r.Leader
+			if len(r.Voters) > 0 {
+				voters = r.Voters
+			}
+		}
+		g.Replicas = append(g.Replicas, doctor.Replica{
+			Node: node, Applied: r.GetApplied(), Diverged: r.GetDiverged(),
+			Present: r != nil && r.State != "shutdown" || accounts[node] == nil && n.health.Alive(node),
+		})
+	}
+	if !n.health.Alive(g.Leader) {
+		g.Leader = "" // a leader that does not answer is a memory
+	}
+	for i := range g.Replicas {
+		g.Replicas[i].Voter = slices.Contains(voters, g.Replicas[i].Node)
+	}
+	return g
+}
+
+// report returns the report on a replica of a group, or nil.
+func (a *account) report(group uint32) *clusterpb.ReplicaStatus {
+	if a == nil {
+		return nil
+	}
+	return a.replicas[group]
+}
+
+// queuesNow returns the state of the queues, or none if a shard does not answer in time.
+func (n *Node) queuesNow(ctx context.Context, state *clusterpb.ControlState) []doctor.Queue {
+	if len(state.Shards) == 0 || n.Barred() != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, viewPatience)
+	defer cancel()
+	queues, err := n.Queues(ctx, task.DefaultNamespace)
+	if err != nil {
+		n.cfg.Logger.Debug("the queues are not known", "err", err)
+		return nil
+	}
+	now, _ := n.Now()
+	all := make([]doctor.Queue, 0, len(queues))
+	for _, q := range queues {
+		all = append(all, describeQueue(q, now))
+	}
+	return all
+}
+
+func describeQueue(q task.Queue, now time.Time) doctor.Queue {
+	p, c := q.Policy, q.Counts
+	d := doctor.Queue{
+		Name: c.Queue, Paused: p.GetPaused(), Limited: p.GetMaxInFlight() > 0 || p.GetMaxPerSecond() > 0,
+		Push: p.GetTarget() != nil, Ready: c.Ready, Retrying: c.Retrying, Dead: c.Dead, Delivered: c.Delivered,
+		KeepDone: cmp.Or(time.Duration(p.GetKeepDoneMs())*time.Millisecond, task.DefaultKeepDone),
+	}
+	if c.OldestOverdueMs > 0 {
+		d.Overdue = max(now.Sub(time.UnixMilli(c.OldestOverdueMs)), 0)
+	}
+	return d
+}

@@ -1,0 +1,104 @@
+package cluster_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/doctor"
+	"github.com/belfryhq/belfry/cluster/internal/clustertest"
+	"github.com/belfryhq/belfry/cluster/memory"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// awaitFindings waits until every running node finds exactly these codes.
+func awaitFindings(t *testing.T, c *clustertest.Cluster, nodes []int, want ...doctor.Code) {
+	t.Helper()
+	c.Until(fmt.Sprint("the findings are ", want), func() error {
+		for _, i := range nodes {
+			found := c.Node(i).Doctor(t.Context())
+			var codes []doctor.Code
+			for _, f := range found {
+				codes = append(codes, f.Code)
+			}
+			if !slices.Equal(codes, want) {
+				return fmt.Errorf("node %d finds %+v", i, found)
+			}
+		}
+		return nil
+	})
+}
+
+// Each node finds the troubles of the others: a disk that is nearly full, a memory that is used up, a paused queue with
+// tasks that are due, and a node that runs another build. Then a node and the quorum are lost, and return.
+func TestDoctor(t *testing.T) {
+	t.Parallel()
+	d := &disks{free: [3]uint64{5000, 5000, 5000}}
+	reserve, err := disk.Parse("1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := make(chan struct{})
+	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
+		cfg.MinFreeDisk, cfg.DiskSpace, cfg.Shards, cfg.Build = reserve, d.of(i), 2, "v1"
+		cfg.MemoryLimit = 1 << 40
+		cfg.Heap = func() memory.Heap {
+			select {
+			case <-full:
+				if i == 2 {
+					return memory.Heap{Live: 9 << 37, Cycles: 2}
+				}
+			default:
+			}
+			return memory.Heap{Cycles: 1}
+		}
+		if i == 1 {
+			cfg.Build = "v2"
+		}
+	})
+	all := []int{0, 1, 2}
+	awaitFindings(t, c, all, doctor.VersionsMixed)
+	d.set(1, 1500)
+	awaitFindings(t, c, all, doctor.DiskFilling, doctor.VersionsMixed)
+	d.set(1, 900)
+	awaitFindings(t, c, all, doctor.DiskFull, doctor.VersionsMixed)
+	d.set(1, 5000)
+	if _, err := c.Node(0).PutQueue(t.Context(), &fsmpb.QueuePolicy{Queue: "q", Namespace: "default", Paused: true}); err != nil {
+		t.Fatal(err)
+	}
+	paused := schedule("waits", 0)
+	paused.GetSchedule().Spec.Queue = "q"
+	mustDo(t, c.Node(0), paused)
+	awaitFindings(t, c, all, doctor.VersionsMixed, doctor.QueuePaused)
+	close(full)
+	awaitFindings(t, c, all, doctor.MemoryFull, doctor.VersionsMixed, doctor.QueuePaused)
+
+	c.Crash(2)
+	awaitFindings(t, c, []int{0, 1}, doctor.QuorumAtRisk, doctor.NodeAway, doctor.VersionsMixed, doctor.QueuePaused)
+	c.Crash(1)
+	awaitFindings(t, c, []int{0}, doctor.QuorumLost, doctor.NodeAway, doctor.NodeAway)
+	for _, f := range c.Node(0).Doctor(t.Context())[1:] {
+		if want := "has not answered for"; !slices.Contains([]string{"Node n1 " + want, "Node n2 " + want}, f.Summary[:len("Node n1 "+want)]) {
+			t.Errorf("finds %s", f.Summary)
+		}
+	}
+	c.Start(1)
+	awaitFindings(t, c, []int{0, 1}, doctor.QuorumAtRisk, doctor.NodeAway, doctor.VersionsMixed, doctor.QueuePaused)
+	c.Start(2)
+	awaitFindings(t, c, all, doctor.MemoryFull, doctor.VersionsMixed, doctor.QueuePaused)
+}
+
+// A node that has not found its cluster says so.
+func TestDoctorWithoutCluster(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Prepare(t, 3, nil)
+	began := time.Now()
+	c.Start(0)
+	awaitFindings(t, c, []int{0}, doctor.NodeWaits)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("after %v", took)
+	}
+}
