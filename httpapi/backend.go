@@ -56,6 +56,9 @@ type Backend interface {
 	// Cluster returns this node's view of the cluster's nodes and shards.
 	Cluster(ctx context.Context) (ClusterView, error)
 
+	// Doctor returns the troubles of the cluster, the gravest first. It also works without a quorum.
+	Doctor(ctx context.Context) []Finding
+
 	// Self returns the id of this node's cluster, empty if it has none yet, and the node's id.
 	Self() (clusterID, nodeID string)
 
@@ -119,6 +122,14 @@ type ReplicaView struct {
 	// Diverged means that the replica's state differs from another replica's at the same index, and is not known to be the
 	// majority's. All nodes compare all the time.
 	Diverged bool `json:"diverged"`
+}
+
+// Finding is one trouble of the cluster, with the commands that help.
+type Finding struct {
+	Severity string   `json:"severity"` // critical, warning or note
+	Code     string   `json:"code"`     // stable; docs/operations.md has a section for each
+	Summary  string   `json:"summary"`
+	Do       []string `json:"do"`
 }
 
 // normalise replaces nil lists by empty ones, so that they are [] in JSON and not null.

@@ -34,7 +34,10 @@ type fakeBackend struct {
 
 	grantAtTheEnd bool // a lease returns its tasks only when its context ends
 	leaseMost     int  // most tasks of one lease; 0: as requested
+	findings      []Finding
 }
+
+func (f *fakeBackend) Doctor(context.Context) []Finding { return f.findings }
 
 type remembered struct {
 	call   uint64

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 
@@ -38,21 +39,35 @@ func foreignProblem(policy *origin.Policy, r *http.Request) *problem {
 	return &problem{kind: foreignOrigin, field: refusal.Header, detail: refusal.Detail}
 }
 
-// Waiting returns a handler for a node that waits before it opens its data. It answers every call, /healthz included,
-// with 503 and the reason. Only /metrics works, with the metrics that exist so far. The policy's refusals apply here
-// too; a nil policy is the zero Policy.
-func Waiting(reason func() string, policy *origin.Policy, metrics prometheus.Gatherer, log *slog.Logger) http.Handler {
-	if policy == nil {
-		policy = new(origin.Policy)
+// WaitingConfig holds the sources of the answers of a node that waits.
+type WaitingConfig struct {
+	Reason  func() string
+	Doctor  func(ctx context.Context) []Finding
+	Origins *origin.Policy // nil: the zero Policy
+	Metrics prometheus.Gatherer
+	Logger  *slog.Logger
+}
+
+// Waiting returns a handler for a node that waits before it serves. It answers every call, /healthz included, with 503
+// and the reason. Only GET /v1/doctor works, and /metrics with the metrics that exist so far. The policy's refusals
+// apply here too.
+func Waiting(cfg WaitingConfig) http.Handler {
+	if cfg.Origins == nil {
+		cfg.Origins = new(origin.Policy)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.Handle("/metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /v1/doctor", func(w http.ResponseWriter, r *http.Request) {
+		if err := writeFindings(w, cfg.Doctor(r.Context())); err != nil {
+			refuse(w, r, &problem{kind: internalError, detail: err.Error()}, cfg.Logger)
+		}
+	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, r, &problem{kind: notReady, detail: reason(), committed: "no", retryAfter: 1}, log)
+		refuse(w, r, &problem{kind: notReady, detail: cfg.Reason(), committed: "no", retryAfter: 1}, cfg.Logger)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p := foreignProblem(policy, r); p != nil {
-			refuse(w, r, p, log)
+		if p := foreignProblem(cfg.Origins, r); p != nil {
+			refuse(w, r, p, cfg.Logger)
 			return
 		}
 		mux.ServeHTTP(w, r)

@@ -35,6 +35,32 @@ func (s *Server) cluster(c echo.Context) error {
 	return nil
 }
 
+// maxDoctors is the number of calls of /v1/doctor in progress. They have places of their own, because a node should
+// answer them when it is too busy for other calls.
+const maxDoctors = 16
+
+func (s *Server) doctor(c echo.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	return writeFindings(c.Response(), s.cfg.Backend.Doctor(ctx))
+}
+
+// writeFindings answers GET /v1/doctor. Lists are [] in JSON, and never null.
+func writeFindings(w http.ResponseWriter, findings []Finding) error {
+	answer := struct {
+		Findings []Finding `json:"findings"`
+	}{append([]Finding{}, findings...)}
+	for i := range answer.Findings {
+		answer.Findings[i].Do = append([]string{}, answer.Findings[i].Do...)
+	}
+	body, err := json.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, append(body, '\n'))
+	return nil
+}
+
 // healthz answers that the process runs. It reports nothing about the cluster.
 func (s *Server) healthz(c echo.Context) error {
 	writeJSON(c.Response(), http.StatusOK, []byte("{\"status\":\"ok\"}\n"))

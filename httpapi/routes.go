@@ -18,6 +18,7 @@ func (s *Server) route() {
 	v1.POST("/batch", with(s.batch, params(), lines, s.batches.admit))
 	v1.GET("/backup", with(s.backup, s.backups.admit, params("rate")))
 	v1.GET("/cluster", with(s.cluster, s.single, params()))
+	v1.GET("/doctor", with(s.doctor, s.doctors.admit, params()))
 
 	s.echo.GET("/healthz", s.healthz)
 	s.echo.GET("/readyz", s.readyz)

@@ -23,6 +23,7 @@ type Server struct {
 	polls    *places
 	streams  *places
 	backups  *places
+	doctors  *places
 
 	closing context.Context // ends when the HTTP server begins to shut down
 	close   context.CancelFunc
@@ -38,6 +39,7 @@ func New(cfg Config) (*Server, error) {
 		cfg: cfg, memory: budget{limit: int64(cfg.MemoryBytes)},
 		batches: newPlaces("batches", cfg.MaxBatches), polls: newPlaces("consumers", cfg.MaxPolls),
 		streams: newPlaces("streams", cfg.MaxStreams), backups: newPlaces("backups", cfg.MaxBackups),
+		doctors: newPlaces("calls of /v1/doctor", maxDoctors),
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	m, err := newMetrics(cfg.Registerer)

@@ -14,11 +14,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+func waitingConfig(t *testing.T, metrics prometheus.Gatherer) WaitingConfig {
+	return WaitingConfig{
+		Reason: func() string { return "the disk is full" }, Origins: testOrigins(t), Metrics: metrics,
+		Doctor: func(context.Context) []Finding { return []Finding{{Severity: "critical", Code: "node-waits"}} },
+		Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
 // TestWaiting checks that a waiting node answers every call with the reason, as a problem, and serves its metrics.
 func TestWaiting(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "some_gauge"}))
-	h := Waiting(func() string { return "the disk is full" }, testOrigins(t), registry, slog.New(slog.DiscardHandler))
+	h := Waiting(waitingConfig(t, registry))
 	for _, call := range [][2]string{
 		{"GET", "/healthz"}, {"GET", "/readyz"}, {"PUT", "/v1/tasks/a"}, {"GET", "/v1/cluster"}, {"GET", "/"},
 		{"POST", "/v1/batch"}, {"DELETE", "/nothing"},
@@ -41,6 +49,12 @@ func TestWaiting(t *testing.T) {
 		t.Errorf("metrics by a foreign name: %d %s", w.Code, w.Body)
 	}
 	w = httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/doctor", nil))
+	const finding = `{"findings":[{"severity":"critical","code":"node-waits","summary":"","do":[]}]}`
+	if w.Code != 200 || strings.TrimSpace(w.Body.String()) != finding {
+		t.Errorf("doctor: %d %s", w.Code, w.Body)
+	}
+	w = httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	if w.Code != 200 || !strings.Contains(w.Body.String(), "some_gauge") {
 		t.Errorf("metrics: %d %s", w.Code, w.Body)
@@ -50,8 +64,7 @@ func TestWaiting(t *testing.T) {
 // TestWaitingAnswersAStream checks that a refusal does not wait for a stream's body, which does not end before the
 // answer.
 func TestWaitingAnswersAStream(t *testing.T) {
-	server := httptest.NewServer(Waiting(func() string { return "the disk is full" }, testOrigins(t),
-		prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))
+	server := httptest.NewServer(Waiting(waitingConfig(t, prometheus.NewRegistry())))
 	t.Cleanup(server.Close)
 	body, writer := io.Pipe()
 	t.Cleanup(func() { _ = writer.Close() }) // a pipe's Close never fails

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/doctor"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/httpapi"
 )
@@ -60,6 +61,17 @@ func shardView(s cluster.ShardView) httpapi.ShardView {
 		view.Replicas = append(view.Replicas, replica)
 	}
 	return view
+}
+
+func (b backend) Doctor(ctx context.Context) []httpapi.Finding { return findings(b.Node.Doctor(ctx)) }
+
+func findings(found []doctor.Finding) []httpapi.Finding {
+	list := make([]httpapi.Finding, 0, len(found))
+	for _, f := range found {
+		list = append(list, httpapi.Finding{
+			Severity: string(f.Severity), Code: string(f.Code), Summary: f.Summary, Do: f.Do})
+	}
+	return list
 }
 
 var _ httpapi.Backend = backend{}

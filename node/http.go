@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/cluster/doctor"
 	"github.com/belfryhq/belfry/cluster/logs"
 	"github.com/belfryhq/belfry/httpapi"
 	"github.com/belfryhq/belfry/httpapi/origin"
@@ -72,7 +73,10 @@ func (n *Node) newGate() *room.Gate {
 	return room.New(room.Config{
 		Dir: n.cfg.DataDir, Reserve: n.cfg.MinFreeDisk, Space: n.space, Listener: n.listener, Logger: n.log,
 		Handler: func(reason func() string, metrics prometheus.Gatherer) http.Handler {
-			return httpapi.Waiting(reason, n.origins, prometheus.Gatherers{n.registry, metrics}, n.log)
+			return httpapi.Waiting(httpapi.WaitingConfig{
+				Reason: reason, Origins: n.origins, Metrics: prometheus.Gatherers{n.registry, metrics}, Logger: n.log,
+				Doctor: func(context.Context) []httpapi.Finding { return findings([]doctor.Finding{doctor.Wait(reason())}) },
+			})
 		},
 	})
 }
@@ -103,7 +107,9 @@ func (n *Node) startHTTP(context.Context) error {
 // unlessBarred answers every call with the reason while the node takes no part in its cluster because its data may be
 // old.
 func (n *Node) unlessBarred(api http.Handler) http.Handler {
-	barred := httpapi.Waiting(n.cluster.Barred, n.origins, n.registry, n.log)
+	barred := httpapi.Waiting(httpapi.WaitingConfig{
+		Reason: n.cluster.Barred, Doctor: backend{n.cluster}.Doctor, Origins: n.origins, Metrics: n.registry, Logger: n.log,
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n.cluster.Barred() != "" {
 			barred.ServeHTTP(w, r)

@@ -212,6 +212,7 @@ func (n *Node) clusterConfig() (cluster.Config, error) {
 	}
 	shareMemory(&cfg, n.memory)
 	cfg.Clock, cfg.DiskSpace, cfg.Deliver, cfg.Logger, cfg.Fatal = n.clock, n.space, n.receivers, n.log, n.fatal
+	cfg.Build = ReadBuild().Version
 	return cfg, nil
 }
 

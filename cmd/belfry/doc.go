@@ -3,6 +3,7 @@
 //
 //	serve, local, demo, listen         run a node, a cluster on this machine, a demonstration, a receiver
 //	task, queue, lease, dead, cluster  call a cluster; each noun has its verbs, such as `belfry task schedule`
+//	doctor                             explain what is wrong with a cluster, and what to do next
 //	plan, certs, verify                size a cluster, make its certificates, check the folder of a stopped node
 //
 // The command only parses arguments, calls and prints. Package node runs a node, and the packages under deploy run the
@@ -35,6 +36,8 @@
 //	2  wrong arguments, settings or configuration file
 //	3  the client commands: there is no such task
 //	4  the client commands: the call may or may not have happened
+//	5  doctor: there are warnings, and nothing worse
+//	6  doctor: there are critical findings
 //
 // A node whose disk fails ends at once, with 1: its memory may differ from its disk.
 package main

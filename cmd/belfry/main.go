@@ -19,6 +19,8 @@ const (
 	exitUsage    = 2
 	exitNotFound = 3
 	exitUnknown  = 4
+	exitWarnings = 5 // doctor's
+	exitCritical = 6
 )
 
 func main() {
@@ -72,7 +74,7 @@ func newRoot() *cobra.Command {
 		}
 	}
 	add(runGroup, newServe(), newLocal(), newDemo(), newListen())
-	add(callGroup, newTask(), newQueue(), newLease(), newDead(), newCluster(), newBackup())
+	add(callGroup, newTask(), newQueue(), newLease(), newDead(), newCluster(), newDoctor(), newBackup())
 	add(checkGroup, newPlan(), newCerts(), newVerify(), newRestore())
 	root.AddCommand(newVersion())
 	return root
@@ -92,6 +94,10 @@ func exitCode(err error) int {
 		return exitNotFound
 	case errors.Is(err, client.ErrUnknown):
 		return exitUnknown
+	case errors.Is(err, errCritical):
+		return exitCritical
+	case errors.Is(err, errWarnings):
+		return exitWarnings
 	}
 	return exitFailed
 }

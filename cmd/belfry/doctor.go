@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+// Errors of a doctor that has printed its findings.
+var (
+	errWarnings = fmt.Errorf("warnings: %w", errSaid)
+	errCritical = fmt.Errorf("critical findings: %w", errSaid)
+)
+
+func newDoctor() *cobra.Command {
+	var caller caller
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Explain what is wrong with a cluster, and what to do next",
+		Long: `Explain what is wrong with a cluster, and what to do next.
+
+Any node answers, also without a quorum. Give several nodes with --addr: the
+next is asked when one is down. A node that is cut off from the others sees
+other troubles than they do.
+
+The exit code is 0 if nothing is wrong, 5 if there are warnings, 6 if there are
+critical findings, and 1 if no node answers.`,
+		Example: `  belfry doctor
+  belfry doctor --addr http://n1:8400,http://n2:8400,http://n3:8400
+  belfry doctor --json | jq -r .code`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, &caller) },
+	}
+	caller.addFlags(cmd)
+	return cmd
+}
+
+func runDoctor(cmd *cobra.Command, caller *caller) error {
+	conn, err := caller.connect()
+	if err != nil {
+		return err
+	}
+	found, err := conn.Doctor(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if err := showEach(cmd.OutOrStdout(), caller.json, found, func(t *table) { fillFindings(t, found) }); err != nil {
+		return err
+	}
+	switch counts := countFindings(found); {
+	case counts[client.Critical] > 0:
+		return errCritical
+	case counts[client.Warning] > 0:
+		return errWarnings
+	}
+	return nil
+}
+
+func countFindings(found []client.Finding) map[client.Severity]int {
+	counts := make(map[client.Severity]int)
+	for _, f := range found {
+		counts[f.Severity]++
+	}
+	return counts
+}
+
+func fillFindings(t *table, found []client.Finding) {
+	if len(found) == 0 {
+		t.row("nothing is wrong, as far as the node knows")
+		return
+	}
+	for i, f := range found {
+		if i > 0 {
+			t.row("")
+		}
+		t.row("%s %s", strings.ToUpper(string(f.Severity)), f.Code)
+		for _, line := range wrapped(f.Summary, helpWidth-2) {
+			t.row("  %s", line)
+		}
+		for _, command := range f.Do {
+			t.row("  > %s", command)
+		}
+	}
+}
+
+// wrapped breaks a text into lines of at most width characters, as far as its words allow.
+func wrapped(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimLeft(line+" "+word, " ")
+	}
+	return append(lines, line)
+}

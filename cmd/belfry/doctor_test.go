@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+const findingsJSON = `{"findings":[{"severity":"warning","code":"node-away","summary":"Node b has not answered for 5m, and ` +
+	`this sentence goes on for longer than one line of the terminal is.","do":["belfry cluster status","belfry serve"]},` +
+	`{"severity":"note","code":"queue-paused","summary":"Queue q is paused.","do":[]}]}`
+
+func TestDoctorPrintsFindings(t *testing.T) {
+	s := serveOne(t, 200, findingsJSON)
+	out, code := belfry(t, "doctor", "--addr", s.url)
+	const want = `WARNING node-away
+  Node b has not answered for 5m, and this sentence goes on for longer than one
+  line of the terminal is.
+  > belfry cluster status
+  > belfry serve
+
+NOTE queue-paused
+  Queue q is paused.
+warnings: failed`
+	if code != exitWarnings || out != want || s.method != "GET" || s.uri != "/v1/doctor" {
+		t.Errorf("%d %s %s\n%s", code, s.method, s.uri, out)
+	}
+	out, code = belfry(t, "doctor", "--addr", s.url, "--json")
+	var first client.Finding
+	line, _, _ := strings.Cut(out, "\n")
+	if err := json.Unmarshal([]byte(line), &first); err != nil || code != exitWarnings || first.Code != "node-away" ||
+		!slices.Equal(first.Do, []string{"belfry cluster status", "belfry serve"}) {
+		t.Errorf("%d %+v %v\n%s", code, first, err, out)
+	}
+}
+
+func TestDoctorsExitCode(t *testing.T) {
+	for answer, want := range map[string]int{
+		`{"findings":[]}`: 0,
+		`{"findings":[{"severity":"note","code":"x","summary":"s","do":[]}]}`: 0,
+		findingsJSON: exitWarnings,
+		strings.Replace(findingsJSON, "warning", "critical", 1): exitCritical,
+	} {
+		if out, code := belfry(t, "doctor", "--addr", serveOne(t, 200, answer).url); code != want {
+			t.Errorf("exit code %d, want %d, after\n%s", code, want, out)
+		}
+	}
+	if out, code := belfry(t, "doctor", "--addr", "http://127.0.0.1:1", "--timeout", "100ms"); code != exitFailed {
+		t.Errorf("no node: %d\n%s", code, out)
+	}
+}
+
+// TestDoctorOfRealNodes checks the findings of a cluster of three that loses one node and then two, and that the node
+// that is left answers alone.
+func TestDoctorOfRealNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	cluster, err := local.Start(t.Context(), local.Config{Binary: localtest.Build(t), DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop()
+	nodes := cluster.Nodes()
+	awaitFindings(t, cluster.URLs(), 0)
+	if err := cluster.Kill(nodes[0].Name); err != nil {
+		t.Fatal(err)
+	}
+	awaitFindings(t, cluster.URLs(), exitWarnings, "quorum-at-risk", "node-away")
+	if err := cluster.Kill(nodes[1].Name); err != nil {
+		t.Fatal(err)
+	}
+	awaitFindings(t, cluster.URLs(), exitCritical, "quorum-lost", "node-away", "node-away")
+	if err := cluster.Kill(nodes[2].Name); err != nil {
+		t.Fatal(err)
+	}
+	if err := cluster.Launch(nodes[2].Name); err != nil {
+		t.Fatal(err)
+	}
+	awaitFindings(t, cluster.URLs(), exitCritical, "node-waits", "node-away", "node-away") // the check for an old copy needs a majority
+	if err := cluster.Launch(nodes[1].Name); err != nil {
+		t.Fatal(err)
+	}
+	awaitFindings(t, cluster.URLs(), exitWarnings, "quorum-at-risk", "node-away")
+}
+
+// awaitFindings calls doctor until the exit code and the codes of the findings are as wanted.
+func awaitFindings(t *testing.T, addrs []string, code int, want ...string) {
+	t.Helper()
+	var out string
+	for began := time.Now(); time.Since(began) < 30*time.Second; {
+		var got int
+		out, got = belfry(t, "doctor", "--json", "--addr", strings.Join(addrs, ","))
+		var codes []string
+		for line := range strings.Lines(out) {
+			var f client.Finding
+			if json.Unmarshal([]byte(line), &f) == nil {
+				codes = append(codes, f.Code)
+			}
+		}
+		if got == code && slices.Equal(codes, want) {
+			return
+		}
+	}
+	t.Fatalf("want exit code %d and %v, found\n%s", code, want, out)
+}
