@@ -50,7 +50,7 @@ func commandOf(op any) command {
 	case *fsmpb.Command_Drop:
 		return command{apply: (*Machine).applyDrop, call: true, present: true}
 	}
-	return command{}
+	return commandOfMove(op)
 }
 
 // request is a command together with the task that it names.
@@ -64,6 +64,9 @@ type request struct {
 func (m *Machine) apply(c *fsmpb.Command, at store.Place) *fsmpb.Result {
 	m.store.Number++
 	kind := commandOf(c.Op)
+	if !m.store.IsOpen(at) && c.Id != "" {
+		return m.shut(at)
+	}
 	if !kind.call {
 		return kind.apply(m, request{Command: c, at: at})
 	}

@@ -4,12 +4,14 @@
 //	fsm/fsmpb            the messages: commands, results, tasks
 //	fsm                  the transitions: a table of commands, one applyX for each
 //	fsm/internal/store   the tasks in memory, their wheel, lanes, queues, hash and snapshots
+//	fsm/internal/slots   the part that each slot plays in moves between shards
 //	fsm/internal/slab    the memory under the store, which the garbage collector does not scan
 //	fsm/flaw             mistakes that test builds can be given
 //
 // A Machine applies an entry of the log under one lock. Each command goes through these steps:
 //
 //	commandOf                 look up whether a caller made the command, and whether it needs a task
+//	shut                      refuse a command on a task whose slot is not open
 //	recall                    answer a call with a remembered key from the record
 //	holds                     refuse a call whose condition does not hold
 //	applyX                    make the transition, which writes through store.Change
@@ -52,6 +54,40 @@
 //     its own, and a table of the old ones by slot and number.
 //   - Two tasks may have the same due time and number. One of them gets a new number in the wheel, and keeps its
 //     revision in a progress record, which other scheduled tasks do not have.
+//
+// # Moves
+//
+// Slots move from a source shard to a target shard, with their tasks. Each command of a move has the move's number, may
+// be repeated, and is refused if the slots have taken part in a later move.
+//
+//	phase at the source   entered by     calls on tasks        the wheel and lists
+//	open                                 carried out           as ever
+//	SEALED                SealSlots      moving                no task comes due or gets a grant
+//	open                  UnsealSlots    carried out           overdue tasks come due
+//	GONE                  DropSlots      moved to the target   the tasks are dropped in steps
+//
+//	phase at the target   entered by     calls on tasks        the copies
+//	COMING                ExpectSlots    moving                come and go with ImportTasks
+//	READY                 ReadySlots     moving                are complete
+//	open                  OpenSlots      carried out           are tasks; overdue ones come due
+//	GONE                  AbandonSlots   moved to the source   are dropped in steps
+//
+// Further rules:
+//
+//   - The leader of the source reads the tasks with a Watch, which follows changes in memory. ReadySlots compares the
+//     number of the copies and a sum of their hashes with those of the sealed tasks.
+//   - A copy has its revision, fence, occurrence, remembered keys, history and the end of its lease. So receipts and
+//     conditions hold at the target, and a lease or attempt of the source ends there.
+//   - ReadySlots brings the number of the source's counter. The target counts on above it, so that revisions and fences
+//     of a task keep rising, and remembers the source's origin for the webhook ids.
+//   - A copy lies in the wheel from the beginning. An Advance parks it if it comes due too early. So millions of
+//     scheduled tasks are open at once. OpenSlots puts only parked tasks, ready and firing tasks, and tombstones back
+//     where they belong, slot by slot.
+//   - Copies are neither listed nor counted. While slots are being opened or dropped, counts are a little too low or
+//     too high.
+//
+// Why not a frozen copy? It would hold before-images of all pages for as long as the copy takes, and the next snapshot
+// of the shard would wait. A copy of tasks at different instants, with all changes since, ends in the same state.
 //
 // # Not here
 //

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // An entry of any bytes is either refused whole or applied to a state that still passes the audit.
@@ -26,6 +27,12 @@ func FuzzApply(f *testing.F) {
 			{Op: &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Max: 2, LeaseMs: 5, Tag: 1}}},
 			{Id: "b", Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{Fence: 8, Occurrence: 4, Verdict: 2, Consumer: true}}},
 		}},
+		{Version: 2, AtMs: 9, Commands: []*fsmpb.Command{
+			expectSome(5, 40, 50), importOf(5, snapshotTask()), advanceCommand(90), {Op: &fsmpb.Command_ReadySlots{
+				ReadySlots: &fsmpb.ReadySlots{Move: 5, Inherited: []*fsmpb.Inherited{{EndSlot: 9, Last: 4, Origin: 3}}},
+			}}, openOf(5, 3), dropOf(5, 3), abandonOf(5),
+		}},
+		{Version: 2, AtMs: 9, Commands: []*fsmpb.Command{sealAll(5), advanceCommand(90_000), unsealOf(5), dropOf(5, 1)}},
 		// A command without an id was once carried out, and made a task that no call can name.
 		{Version: 1, Commands: []*fsmpb.Command{{Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{FireAtMs: 3}}}}},
 	} {
@@ -50,6 +57,24 @@ func FuzzApply(f *testing.F) {
 			return
 		}
 		audit(t, m)
+	})
+}
+
+// expectSome expects slots and those of snapshotTask.
+func expectSome(move uint64, first, end uint32) *fsmpb.Command {
+	slot := task.Slot("", "copy")
+	ranges := []*fsmpb.SlotRange{{First: first, End: end}, {First: slot, End: slot + 1}}
+	return &fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{Move: move, Ranges: ranges}}}
+}
+
+func snapshotTask() []byte {
+	return mustMarshal(&fsmpb.SnapshotTask{
+		Task: &fsmpb.Task{
+			Id: "copy", State: fsmpb.State_STATE_FIRING, FireAtMs: 7, Revision: 4, Fence: 4, Occurrence: 2, Leased: true,
+			Attempts: 1, History: []*fsmpb.Past{{Attempt: 1, Fence: 3, Error: "e"}}, Spec: &fsmpb.Spec{Payload: []byte("p")},
+		},
+		InWheel: true, WheelDueMs: 8, WheelSeq: 4, Order: 9, DelayMs: proto.Int64(1),
+		Remembered: &fsmpb.Remembered{Keys: []*fsmpb.RememberedKey{{Key: &fsmpb.Key{Hash: 1, Call: 2}, Code: 1, Revision: 3}}},
 	})
 }
 

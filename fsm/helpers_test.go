@@ -49,3 +49,17 @@ func mustMarshal(m message) []byte {
 	}
 	return b
 }
+
+// restoredInto replaces the state of a machine by a snapshot of its own.
+func restoredInto(t failer, m *Machine) {
+	t.Helper()
+	snapshot := m.Snapshot()
+	defer snapshot.Release()
+	var buf bytes.Buffer
+	if _, err := snapshot.WriteTo(&buf); err != nil {
+		t.Fatalf("snapshot: %v", err)
+	}
+	if err := m.Restore(&buf); err != nil {
+		t.Fatalf("restore: %v", err)
+	}
+}

@@ -43,11 +43,12 @@ func (m *Machine) Hash() (number, sum uint64) {
 	return m.store.Number, m.store.Hash()
 }
 
-// Get returns a task in its present state, tombstones included. It returns nil if no task has this id.
+// Get returns a task in its present state, tombstones included. It returns nil if no task has this id, or if another
+// shard owns the task's slot.
 func (m *Machine) Get(namespace, id string) *fsmpb.Task {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if t := m.store.Find(namespace, id); t.Exists() {
+	if t := m.store.FindOwn(namespace, id); t.Exists() {
 		return t.View(true)
 	}
 	return nil

@@ -14,9 +14,6 @@ type Rebuild struct {
 	shard uint32
 }
 
-// SlotRange is a range of slots: see store.SlotRange.
-type SlotRange = store.SlotRange
-
 // NewRebuild begins the machine of a shard: see store.NewRebuild.
 func NewRebuild(shard uint32, rules []*fsmpb.QueueRule, positionMs int64) *Rebuild {
 	return &Rebuild{store.NewRebuild(shard, rules, positionMs), shard}

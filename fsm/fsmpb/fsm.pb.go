@@ -135,6 +135,62 @@ func (Verdict) EnumDescriptor() ([]byte, []int) {
 	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{1}
 }
 
+// SlotPhase is the part that a slot plays in a move from one shard to another.
+type SlotPhase int32
+
+const (
+	SlotPhase_SLOT_PHASE_OPEN   SlotPhase = 0 // the shard owns the slot
+	SlotPhase_SLOT_PHASE_SEALED SlotPhase = 1 // source: nothing changes until the slot is dropped or unsealed
+	SlotPhase_SLOT_PHASE_COMING SlotPhase = 2 // target: the tasks are copied, and rest
+	SlotPhase_SLOT_PHASE_READY  SlotPhase = 3 // target: the copy is complete and compared with the source
+	SlotPhase_SLOT_PHASE_GONE   SlotPhase = 4 // the other shard of the move owns the slot
+)
+
+// Enum value maps for SlotPhase.
+var (
+	SlotPhase_name = map[int32]string{
+		0: "SLOT_PHASE_OPEN",
+		1: "SLOT_PHASE_SEALED",
+		2: "SLOT_PHASE_COMING",
+		3: "SLOT_PHASE_READY",
+		4: "SLOT_PHASE_GONE",
+	}
+	SlotPhase_value = map[string]int32{
+		"SLOT_PHASE_OPEN":   0,
+		"SLOT_PHASE_SEALED": 1,
+		"SLOT_PHASE_COMING": 2,
+		"SLOT_PHASE_READY":  3,
+		"SLOT_PHASE_GONE":   4,
+	}
+)
+
+func (x SlotPhase) Enum() *SlotPhase {
+	p := new(SlotPhase)
+	*p = x
+	return p
+}
+
+func (x SlotPhase) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SlotPhase) Descriptor() protoreflect.EnumDescriptor {
+	return file_fsm_fsmpb_fsm_proto_enumTypes[2].Descriptor()
+}
+
+func (SlotPhase) Type() protoreflect.EnumType {
+	return &file_fsm_fsmpb_fsm_proto_enumTypes[2]
+}
+
+func (x SlotPhase) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SlotPhase.Descriptor instead.
+func (SlotPhase) EnumDescriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{2}
+}
+
 // State is the state of a task.
 type State int32
 
@@ -184,11 +240,11 @@ func (x State) String() string {
 }
 
 func (State) Descriptor() protoreflect.EnumDescriptor {
-	return file_fsm_fsmpb_fsm_proto_enumTypes[2].Descriptor()
+	return file_fsm_fsmpb_fsm_proto_enumTypes[3].Descriptor()
 }
 
 func (State) Type() protoreflect.EnumType {
-	return &file_fsm_fsmpb_fsm_proto_enumTypes[2]
+	return &file_fsm_fsmpb_fsm_proto_enumTypes[3]
 }
 
 func (x State) Number() protoreflect.EnumNumber {
@@ -197,7 +253,7 @@ func (x State) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use State.Descriptor instead.
 func (State) EnumDescriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{2}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{3}
 }
 
 // CancelOutcome is the answer to a cancel.
@@ -237,11 +293,11 @@ func (x CancelOutcome) String() string {
 }
 
 func (CancelOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_fsm_fsmpb_fsm_proto_enumTypes[3].Descriptor()
+	return file_fsm_fsmpb_fsm_proto_enumTypes[4].Descriptor()
 }
 
 func (CancelOutcome) Type() protoreflect.EnumType {
-	return &file_fsm_fsmpb_fsm_proto_enumTypes[3]
+	return &file_fsm_fsmpb_fsm_proto_enumTypes[4]
 }
 
 func (x CancelOutcome) Number() protoreflect.EnumNumber {
@@ -250,7 +306,7 @@ func (x CancelOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CancelOutcome.Descriptor instead.
 func (CancelOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{3}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{4}
 }
 
 // Code is the result of a command.
@@ -269,6 +325,9 @@ const (
 	Code_CODE_INVALID             Code = 9  // the merged task breaks a limit: see field and detail
 	Code_CODE_STALE               Code = 10 // settle: the fence is no longer the current one, or the lease has ended
 	Code_CODE_REPLACED            Code = 11 // settle: the task has been scheduled anew; nothing changed
+	// The task's slot belongs to task.shard from the epoch in revision on.
+	Code_CODE_MOVING Code = 12 // not yet: repeat the call soon
+	Code_CODE_MOVED  Code = 13 // already
 )
 
 // Enum value maps for Code.
@@ -286,6 +345,8 @@ var (
 		9:  "CODE_INVALID",
 		10: "CODE_STALE",
 		11: "CODE_REPLACED",
+		12: "CODE_MOVING",
+		13: "CODE_MOVED",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":         0,
@@ -300,6 +361,8 @@ var (
 		"CODE_INVALID":             9,
 		"CODE_STALE":               10,
 		"CODE_REPLACED":            11,
+		"CODE_MOVING":              12,
+		"CODE_MOVED":               13,
 	}
 )
 
@@ -314,11 +377,11 @@ func (x Code) String() string {
 }
 
 func (Code) Descriptor() protoreflect.EnumDescriptor {
-	return file_fsm_fsmpb_fsm_proto_enumTypes[4].Descriptor()
+	return file_fsm_fsmpb_fsm_proto_enumTypes[5].Descriptor()
 }
 
 func (Code) Type() protoreflect.EnumType {
-	return &file_fsm_fsmpb_fsm_proto_enumTypes[4]
+	return &file_fsm_fsmpb_fsm_proto_enumTypes[5]
 }
 
 func (x Code) Number() protoreflect.EnumNumber {
@@ -327,7 +390,7 @@ func (x Code) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Code.Descriptor instead.
 func (Code) EnumDescriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{4}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{5}
 }
 
 // Entry is the data of one Raft log entry of a shard. It has all commands that waited while the previous entry
@@ -417,6 +480,14 @@ type Command struct {
 	//	*Command_SetRules
 	//	*Command_Replay
 	//	*Command_Drop
+	//	*Command_ExpectSlots
+	//	*Command_ImportTasks
+	//	*Command_ReadySlots
+	//	*Command_OpenSlots
+	//	*Command_AbandonSlots
+	//	*Command_SealSlots
+	//	*Command_UnsealSlots
+	//	*Command_DropSlots
 	Op            isCommand_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -611,6 +682,78 @@ func (x *Command) GetDrop() *Drop {
 	return nil
 }
 
+func (x *Command) GetExpectSlots() *ExpectSlots {
+	if x != nil {
+		if x, ok := x.Op.(*Command_ExpectSlots); ok {
+			return x.ExpectSlots
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetImportTasks() *ImportTasks {
+	if x != nil {
+		if x, ok := x.Op.(*Command_ImportTasks); ok {
+			return x.ImportTasks
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetReadySlots() *ReadySlots {
+	if x != nil {
+		if x, ok := x.Op.(*Command_ReadySlots); ok {
+			return x.ReadySlots
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetOpenSlots() *OpenSlots {
+	if x != nil {
+		if x, ok := x.Op.(*Command_OpenSlots); ok {
+			return x.OpenSlots
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetAbandonSlots() *AbandonSlots {
+	if x != nil {
+		if x, ok := x.Op.(*Command_AbandonSlots); ok {
+			return x.AbandonSlots
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetSealSlots() *SealSlots {
+	if x != nil {
+		if x, ok := x.Op.(*Command_SealSlots); ok {
+			return x.SealSlots
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetUnsealSlots() *UnsealSlots {
+	if x != nil {
+		if x, ok := x.Op.(*Command_UnsealSlots); ok {
+			return x.UnsealSlots
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetDropSlots() *DropSlots {
+	if x != nil {
+		if x, ok := x.Op.(*Command_DropSlots); ok {
+			return x.DropSlots
+		}
+	}
+	return nil
+}
+
 type isCommand_Op interface {
 	isCommand_Op()
 }
@@ -667,6 +810,38 @@ type Command_Drop struct {
 	Drop *Drop `protobuf:"bytes,25,opt,name=drop,proto3,oneof"`
 }
 
+type Command_ExpectSlots struct {
+	ExpectSlots *ExpectSlots `protobuf:"bytes,32,opt,name=expect_slots,json=expectSlots,proto3,oneof"`
+}
+
+type Command_ImportTasks struct {
+	ImportTasks *ImportTasks `protobuf:"bytes,33,opt,name=import_tasks,json=importTasks,proto3,oneof"`
+}
+
+type Command_ReadySlots struct {
+	ReadySlots *ReadySlots `protobuf:"bytes,34,opt,name=ready_slots,json=readySlots,proto3,oneof"`
+}
+
+type Command_OpenSlots struct {
+	OpenSlots *OpenSlots `protobuf:"bytes,35,opt,name=open_slots,json=openSlots,proto3,oneof"`
+}
+
+type Command_AbandonSlots struct {
+	AbandonSlots *AbandonSlots `protobuf:"bytes,36,opt,name=abandon_slots,json=abandonSlots,proto3,oneof"`
+}
+
+type Command_SealSlots struct {
+	SealSlots *SealSlots `protobuf:"bytes,37,opt,name=seal_slots,json=sealSlots,proto3,oneof"`
+}
+
+type Command_UnsealSlots struct {
+	UnsealSlots *UnsealSlots `protobuf:"bytes,38,opt,name=unseal_slots,json=unsealSlots,proto3,oneof"`
+}
+
+type Command_DropSlots struct {
+	DropSlots *DropSlots `protobuf:"bytes,39,opt,name=drop_slots,json=dropSlots,proto3,oneof"`
+}
+
 func (*Command_Schedule) isCommand_Op() {}
 
 func (*Command_Cancel) isCommand_Op() {}
@@ -692,6 +867,22 @@ func (*Command_SetRules) isCommand_Op() {}
 func (*Command_Replay) isCommand_Op() {}
 
 func (*Command_Drop) isCommand_Op() {}
+
+func (*Command_ExpectSlots) isCommand_Op() {}
+
+func (*Command_ImportTasks) isCommand_Op() {}
+
+func (*Command_ReadySlots) isCommand_Op() {}
+
+func (*Command_OpenSlots) isCommand_Op() {}
+
+func (*Command_AbandonSlots) isCommand_Op() {}
+
+func (*Command_SealSlots) isCommand_Op() {}
+
+func (*Command_UnsealSlots) isCommand_Op() {}
+
+func (*Command_DropSlots) isCommand_Op() {}
 
 // Key is an idempotency key as two hashes: of the caller's key, and of the call that came with the key.
 type Key struct {
@@ -2622,6 +2813,683 @@ func (*Drop) Descriptor() ([]byte, []int) {
 	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
 }
 
+// SlotRange is the slots [first, end).
+type SlotRange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	First         uint32                 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
+	End           uint32                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SlotRange) Reset() {
+	*x = SlotRange{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SlotRange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SlotRange) ProtoMessage() {}
+
+func (x *SlotRange) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
+func (*SlotRange) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *SlotRange) GetFirst() uint32 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *SlotRange) GetEnd() uint32 {
+	if x != nil {
+		return x.End
+	}
+	return 0
+}
+
+// TaskName names a task.
+type TaskName struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // empty: "default"
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskName) Reset() {
+	*x = TaskName{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskName) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskName) ProtoMessage() {}
+
+func (x *TaskName) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskName.ProtoReflect.Descriptor instead.
+func (*TaskName) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *TaskName) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *TaskName) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// Inherited is the origin of the occurrences that tasks brought from another shard. The webhook id of an occurrence has
+// the origin of the first entry that covers the task's slot and has a last of at least the occurrence. Without such an
+// entry it has the shard's own origin.
+type Inherited struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	FirstSlot     uint32                 `protobuf:"varint,1,opt,name=first_slot,json=firstSlot,proto3" json:"first_slot,omitempty"`
+	EndSlot       uint32                 `protobuf:"varint,2,opt,name=end_slot,json=endSlot,proto3" json:"end_slot,omitempty"` // first slot behind the range
+	Last          uint64                 `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`                      // last number of the other shard's counter
+	Origin        uint64                 `protobuf:"varint,4,opt,name=origin,proto3" json:"origin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Inherited) Reset() {
+	*x = Inherited{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Inherited) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Inherited) ProtoMessage() {}
+
+func (x *Inherited) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Inherited.ProtoReflect.Descriptor instead.
+func (*Inherited) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *Inherited) GetFirstSlot() uint32 {
+	if x != nil {
+		return x.FirstSlot
+	}
+	return 0
+}
+
+func (x *Inherited) GetEndSlot() uint32 {
+	if x != nil {
+		return x.EndSlot
+	}
+	return 0
+}
+
+func (x *Inherited) GetLast() uint64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *Inherited) GetOrigin() uint64 {
+	if x != nil {
+		return x.Origin
+	}
+	return 0
+}
+
+// ExpectSlots begins a move of slots into this shard, which holds no task in them. A shard takes part in one move as
+// the target at a time. A repeat of a command of a move changes nothing.
+type ExpectSlots struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`    // number of the move; each move has a higher number than all before it
+	Ranges        []*SlotRange           `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"` // sorted, disjoint
+	From          uint32                 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`    // source shard
+	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`  // epoch from which on this shard owns the slots
+	Fresh         bool                   `protobuf:"varint,5,opt,name=fresh,proto3" json:"fresh,omitempty"`  // the shard has owned no slot, so tasks may keep their numbers in the wheel
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExpectSlots) Reset() {
+	*x = ExpectSlots{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExpectSlots) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExpectSlots) ProtoMessage() {}
+
+func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExpectSlots.ProtoReflect.Descriptor instead.
+func (*ExpectSlots) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ExpectSlots) GetMove() uint64 {
+	if x != nil {
+		return x.Move
+	}
+	return 0
+}
+
+func (x *ExpectSlots) GetRanges() []*SlotRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *ExpectSlots) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *ExpectSlots) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ExpectSlots) GetFresh() bool {
+	if x != nil {
+		return x.Fresh
+	}
+	return false
+}
+
+// ImportTasks copies tasks into slots that are coming. A task replaces an earlier copy of the same revision or an older
+// one.
+type ImportTasks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
+	Tasks         [][]byte               `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"` // marshalled SnapshotTasks
+	Gone          []*TaskName            `protobuf:"bytes,3,rep,name=gone,proto3" json:"gone,omitempty"`   // the source no longer has these tasks; they are removed before the tasks are added
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportTasks) Reset() {
+	*x = ImportTasks{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportTasks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportTasks) ProtoMessage() {}
+
+func (x *ImportTasks) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportTasks.ProtoReflect.Descriptor instead.
+func (*ImportTasks) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ImportTasks) GetMove() uint64 {
+	if x != nil {
+		return x.Move
+	}
+	return 0
+}
+
+func (x *ImportTasks) GetTasks() [][]byte {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *ImportTasks) GetGone() []*TaskName {
+	if x != nil {
+		return x.Gone
+	}
+	return nil
+}
+
+// ReadySlots ends the copy. The copied tasks must be those that the source had when it sealed the slots.
+type ReadySlots struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
+	Tasks         uint64                 `protobuf:"varint,2,opt,name=tasks,proto3" json:"tasks,omitempty"`        // number of tasks
+	Sum           uint64                 `protobuf:"varint,3,opt,name=sum,proto3" json:"sum,omitempty"`            // sum of their hashes
+	Number        uint64                 `protobuf:"varint,4,opt,name=number,proto3" json:"number,omitempty"`      // last number of the source's counter; this shard counts on above it
+	Inherited     []*Inherited           `protobuf:"bytes,5,rep,name=inherited,proto3" json:"inherited,omitempty"` // origins of the tasks' occurrences, the source's own included; sorted by last
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadySlots) Reset() {
+	*x = ReadySlots{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadySlots) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadySlots) ProtoMessage() {}
+
+func (x *ReadySlots) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadySlots.ProtoReflect.Descriptor instead.
+func (*ReadySlots) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ReadySlots) GetMove() uint64 {
+	if x != nil {
+		return x.Move
+	}
+	return 0
+}
+
+func (x *ReadySlots) GetTasks() uint64 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
+}
+
+func (x *ReadySlots) GetSum() uint64 {
+	if x != nil {
+		return x.Sum
+	}
+	return 0
+}
+
+func (x *ReadySlots) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *ReadySlots) GetInherited() []*Inherited {
+	if x != nil {
+		return x.Inherited
+	}
+	return nil
+}
+
+// OpenSlots makes this shard the owner of slots that are ready. It opens slot after slot, and whole slots, until it has
+// put max tasks back into lists. The result has more set if slots are left.
+type OpenSlots struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
+	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenSlots) Reset() {
+	*x = OpenSlots{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenSlots) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenSlots) ProtoMessage() {}
+
+func (x *OpenSlots) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenSlots.ProtoReflect.Descriptor instead.
+func (*OpenSlots) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *OpenSlots) GetMove() uint64 {
+	if x != nil {
+		return x.Move
+	}
+	return 0
+}
+
+func (x *OpenSlots) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+// AbandonSlots ends a move at its target before the opening. It drops at most max copied tasks. The result has more set
+// if tasks are left.
+type AbandonSlots struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
+	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AbandonSlots) Reset() {
+	*x = AbandonSlots{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AbandonSlots) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AbandonSlots) ProtoMessage() {}
+
+func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AbandonSlots.ProtoReflect.Descriptor instead.
+func (*AbandonSlots) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *AbandonSlots) GetMove() uint64 {
+	if x != nil {
+		return x.Move
+	}
+	return 0
+}
+
+func (x *AbandonSlots) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+// SealSlots stops all changes in slots of this shard.
+type SealSlots struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
+	Ranges        []*SlotRange           `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"` // sorted, disjoint
+	To            uint32                 `protobuf:"varint,3,opt,name=to,proto3" json:"to,omitempty"`        // target shard
+	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`  // epoch from which on the target owns the slots
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SealSlots) Reset() {
+	*x = SealSlots{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SealSlots) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SealSlots) ProtoMessage() {}
+
+func (x *SealSlots) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SealSlots.ProtoReflect.Descriptor instead.
+func (*SealSlots) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *SealSlots) GetMove() uint64 {
+	if x != nil {
+		return x.Move
+	}
+	return 0
+}
+
+func (x *SealSlots) GetRanges() []*SlotRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *SealSlots) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *SealSlots) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+// UnsealSlots takes a seal back. max and the result's more are those of OpenSlots.
+type UnsealSlots struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
+	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnsealSlots) Reset() {
+	*x = UnsealSlots{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnsealSlots) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnsealSlots) ProtoMessage() {}
+
+func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnsealSlots.ProtoReflect.Descriptor instead.
+func (*UnsealSlots) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *UnsealSlots) GetMove() uint64 {
+	if x != nil {
+		return x.Move
+	}
+	return 0
+}
+
+func (x *UnsealSlots) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
+// DropSlots gives sealed slots away and drops at most max of their tasks. The result has more set if tasks are left.
+type DropSlots struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
+	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DropSlots) Reset() {
+	*x = DropSlots{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DropSlots) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DropSlots) ProtoMessage() {}
+
+func (x *DropSlots) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DropSlots.ProtoReflect.Descriptor instead.
+func (*DropSlots) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *DropSlots) GetMove() uint64 {
+	if x != nil {
+		return x.Move
+	}
+	return 0
+}
+
+func (x *DropSlots) GetMax() uint32 {
+	if x != nil {
+		return x.Max
+	}
+	return 0
+}
+
 // QueuePolicy is a queue's configuration. A task's own values take precedence.
 type QueuePolicy struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2643,7 +3511,7 @@ type QueuePolicy struct {
 
 func (x *QueuePolicy) Reset() {
 	*x = QueuePolicy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2655,7 +3523,7 @@ func (x *QueuePolicy) String() string {
 func (*QueuePolicy) ProtoMessage() {}
 
 func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2668,7 +3536,7 @@ func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePolicy.ProtoReflect.Descriptor instead.
 func (*QueuePolicy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *QueuePolicy) GetNamespace() string {
@@ -2778,7 +3646,7 @@ type QueueCounts struct {
 
 func (x *QueueCounts) Reset() {
 	*x = QueueCounts{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2790,7 +3658,7 @@ func (x *QueueCounts) String() string {
 func (*QueueCounts) ProtoMessage() {}
 
 func (x *QueueCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2803,7 +3671,7 @@ func (x *QueueCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueCounts.ProtoReflect.Descriptor instead.
 func (*QueueCounts) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *QueueCounts) GetNamespace() string {
@@ -2919,7 +3787,7 @@ type Past struct {
 
 func (x *Past) Reset() {
 	*x = Past{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2931,7 +3799,7 @@ func (x *Past) String() string {
 func (*Past) ProtoMessage() {}
 
 func (x *Past) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2944,7 +3812,7 @@ func (x *Past) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Past.ProtoReflect.Descriptor instead.
 func (*Past) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Past) GetAttempt() uint32 {
@@ -3001,7 +3869,7 @@ type Takeover struct {
 
 func (x *Takeover) Reset() {
 	*x = Takeover{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3013,7 +3881,7 @@ func (x *Takeover) String() string {
 func (*Takeover) ProtoMessage() {}
 
 func (x *Takeover) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3026,7 +3894,7 @@ func (x *Takeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Takeover.ProtoReflect.Descriptor instead.
 func (*Takeover) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Takeover) GetOrigin() uint64 {
@@ -3062,7 +3930,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3074,7 +3942,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3087,7 +3955,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Result) GetCode() Code {
@@ -3187,7 +4055,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3199,7 +4067,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3212,7 +4080,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Task) GetNamespace() string {
@@ -3360,7 +4228,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3372,7 +4240,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3385,7 +4253,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -3471,7 +4339,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3483,7 +4351,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3496,7 +4364,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -3535,7 +4403,8 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x13\n" +
 	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\x122\n" +
-	"\bcommands\x18\x03 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"\xd2\x06\n" +
+	"\bcommands\x18\x03 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"\xc8\n" +
+	"\n" +
 	"\aCommand\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12$\n" +
@@ -3555,7 +4424,19 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x06extend\x18\x14 \x01(\v2\x15.belfry.fsm.v1.ExtendH\x00R\x06extend\x126\n" +
 	"\tset_rules\x18\x15 \x01(\v2\x17.belfry.fsm.v1.SetRulesH\x00R\bsetRules\x12/\n" +
 	"\x06replay\x18\x18 \x01(\v2\x15.belfry.fsm.v1.ReplayH\x00R\x06replay\x12)\n" +
-	"\x04drop\x18\x19 \x01(\v2\x13.belfry.fsm.v1.DropH\x00R\x04dropB\x04\n" +
+	"\x04drop\x18\x19 \x01(\v2\x13.belfry.fsm.v1.DropH\x00R\x04drop\x12?\n" +
+	"\fexpect_slots\x18  \x01(\v2\x1a.belfry.fsm.v1.ExpectSlotsH\x00R\vexpectSlots\x12?\n" +
+	"\fimport_tasks\x18! \x01(\v2\x1a.belfry.fsm.v1.ImportTasksH\x00R\vimportTasks\x12<\n" +
+	"\vready_slots\x18\" \x01(\v2\x19.belfry.fsm.v1.ReadySlotsH\x00R\n" +
+	"readySlots\x129\n" +
+	"\n" +
+	"open_slots\x18# \x01(\v2\x18.belfry.fsm.v1.OpenSlotsH\x00R\topenSlots\x12B\n" +
+	"\rabandon_slots\x18$ \x01(\v2\x1b.belfry.fsm.v1.AbandonSlotsH\x00R\fabandonSlots\x129\n" +
+	"\n" +
+	"seal_slots\x18% \x01(\v2\x18.belfry.fsm.v1.SealSlotsH\x00R\tsealSlots\x12?\n" +
+	"\funseal_slots\x18& \x01(\v2\x1a.belfry.fsm.v1.UnsealSlotsH\x00R\vunsealSlots\x129\n" +
+	"\n" +
+	"drop_slots\x18' \x01(\v2\x18.belfry.fsm.v1.DropSlotsH\x00R\tdropSlotsB\x04\n" +
 	"\x02op\"-\n" +
 	"\x03Key\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\x06R\x04hash\x12\x12\n" +
@@ -3725,7 +4606,53 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\bSetRules\x12.\n" +
 	"\x05rules\x18\x01 \x03(\v2\x18.belfry.fsm.v1.QueueRuleR\x05rules\"\b\n" +
 	"\x06Replay\"\x06\n" +
-	"\x04Drop\"\x93\x03\n" +
+	"\x04Drop\"3\n" +
+	"\tSlotRange\x12\x14\n" +
+	"\x05first\x18\x01 \x01(\rR\x05first\x12\x10\n" +
+	"\x03end\x18\x02 \x01(\rR\x03end\"8\n" +
+	"\bTaskName\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\"q\n" +
+	"\tInherited\x12\x1d\n" +
+	"\n" +
+	"first_slot\x18\x01 \x01(\rR\tfirstSlot\x12\x19\n" +
+	"\bend_slot\x18\x02 \x01(\rR\aendSlot\x12\x12\n" +
+	"\x04last\x18\x03 \x01(\x04R\x04last\x12\x16\n" +
+	"\x06origin\x18\x04 \x01(\x04R\x06origin\"\x93\x01\n" +
+	"\vExpectSlots\x12\x12\n" +
+	"\x04move\x18\x01 \x01(\x04R\x04move\x120\n" +
+	"\x06ranges\x18\x02 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\rR\x04from\x12\x14\n" +
+	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x14\n" +
+	"\x05fresh\x18\x05 \x01(\bR\x05fresh\"d\n" +
+	"\vImportTasks\x12\x12\n" +
+	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x14\n" +
+	"\x05tasks\x18\x02 \x03(\fR\x05tasks\x12+\n" +
+	"\x04gone\x18\x03 \x03(\v2\x17.belfry.fsm.v1.TaskNameR\x04gone\"\x98\x01\n" +
+	"\n" +
+	"ReadySlots\x12\x12\n" +
+	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x14\n" +
+	"\x05tasks\x18\x02 \x01(\x04R\x05tasks\x12\x10\n" +
+	"\x03sum\x18\x03 \x01(\x04R\x03sum\x12\x16\n" +
+	"\x06number\x18\x04 \x01(\x04R\x06number\x126\n" +
+	"\tinherited\x18\x05 \x03(\v2\x18.belfry.fsm.v1.InheritedR\tinherited\"1\n" +
+	"\tOpenSlots\x12\x12\n" +
+	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"4\n" +
+	"\fAbandonSlots\x12\x12\n" +
+	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"w\n" +
+	"\tSealSlots\x12\x12\n" +
+	"\x04move\x18\x01 \x01(\x04R\x04move\x120\n" +
+	"\x06ranges\x18\x02 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\rR\x02to\x12\x14\n" +
+	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\"3\n" +
+	"\vUnsealSlots\x12\x12\n" +
+	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"1\n" +
+	"\tDropSlots\x12\x12\n" +
+	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"\x93\x03\n" +
 	"\vQueuePolicy\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12-\n" +
@@ -3832,7 +4759,13 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x11VERDICT_DELIVERED\x10\x01\x12\x11\n" +
 	"\rVERDICT_RETRY\x10\x02\x12\x10\n" +
 	"\fVERDICT_DEAD\x10\x03\x12\x14\n" +
-	"\x10VERDICT_RELEASED\x10\x04*\xa4\x01\n" +
+	"\x10VERDICT_RELEASED\x10\x04*y\n" +
+	"\tSlotPhase\x12\x13\n" +
+	"\x0fSLOT_PHASE_OPEN\x10\x00\x12\x15\n" +
+	"\x11SLOT_PHASE_SEALED\x10\x01\x12\x15\n" +
+	"\x11SLOT_PHASE_COMING\x10\x02\x12\x14\n" +
+	"\x10SLOT_PHASE_READY\x10\x03\x12\x13\n" +
+	"\x0fSLOT_PHASE_GONE\x10\x04*\xa4\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_SCHEDULED\x10\x01\x12\x0f\n" +
@@ -3847,7 +4780,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x1aCANCEL_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_CANCELLED\x10\x01\x12\x1a\n" +
 	"\x16CANCEL_OUTCOME_STOPPED\x10\x02\x12 \n" +
-	"\x1cCANCEL_OUTCOME_ALREADY_FIRED\x10\x03*\xf5\x01\n" +
+	"\x1cCANCEL_OUTCOME_ALREADY_FIRED\x10\x03*\x96\x02\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\v\n" +
 	"\aCODE_OK\x10\x01\x12\x10\n" +
@@ -3862,7 +4795,10 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\n" +
 	"CODE_STALE\x10\n" +
 	"\x12\x11\n" +
-	"\rCODE_REPLACED\x10\vB&Z$github.com/belfryhq/belfry/fsm/fsmpbb\x06proto3"
+	"\rCODE_REPLACED\x10\v\x12\x0f\n" +
+	"\vCODE_MOVING\x10\f\x12\x0e\n" +
+	"\n" +
+	"CODE_MOVED\x10\rB&Z$github.com/belfryhq/belfry/fsm/fsmpbb\x06proto3"
 
 var (
 	file_fsm_fsmpb_fsm_proto_rawDescOnce sync.Once
@@ -3876,110 +4812,134 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 	return file_fsm_fsmpb_fsm_proto_rawDescData
 }
 
-var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
-	(Answer)(0),         // 0: belfry.fsm.v1.Answer
-	(Verdict)(0),        // 1: belfry.fsm.v1.Verdict
-	(State)(0),          // 2: belfry.fsm.v1.State
-	(CancelOutcome)(0),  // 3: belfry.fsm.v1.CancelOutcome
-	(Code)(0),           // 4: belfry.fsm.v1.Code
-	(*Entry)(nil),       // 5: belfry.fsm.v1.Entry
-	(*Command)(nil),     // 6: belfry.fsm.v1.Command
-	(*Key)(nil),         // 7: belfry.fsm.v1.Key
-	(*Condition)(nil),   // 8: belfry.fsm.v1.Condition
-	(*Spec)(nil),        // 9: belfry.fsm.v1.Spec
-	(*Target)(nil),      // 10: belfry.fsm.v1.Target
-	(*Header)(nil),      // 11: belfry.fsm.v1.Header
-	(*Retry)(nil),       // 12: belfry.fsm.v1.Retry
-	(*Label)(nil),       // 13: belfry.fsm.v1.Label
-	(*Schedule)(nil),    // 14: belfry.fsm.v1.Schedule
-	(*Cancel)(nil),      // 15: belfry.fsm.v1.Cancel
-	(*Patch)(nil),       // 16: belfry.fsm.v1.Patch
-	(*Payload)(nil),     // 17: belfry.fsm.v1.Payload
-	(*TargetPatch)(nil), // 18: belfry.fsm.v1.TargetPatch
-	(*HeaderPatch)(nil), // 19: belfry.fsm.v1.HeaderPatch
-	(*RetryPatch)(nil),  // 20: belfry.fsm.v1.RetryPatch
-	(*RetryDelays)(nil), // 21: belfry.fsm.v1.RetryDelays
-	(*LabelPatch)(nil),  // 22: belfry.fsm.v1.LabelPatch
-	(*Touch)(nil),       // 23: belfry.fsm.v1.Touch
-	(*FireNow)(nil),     // 24: belfry.fsm.v1.FireNow
-	(*Policy)(nil),      // 25: belfry.fsm.v1.Policy
-	(*Lane)(nil),        // 26: belfry.fsm.v1.Lane
-	(*LaneCredit)(nil),  // 27: belfry.fsm.v1.LaneCredit
-	(*Advance)(nil),     // 28: belfry.fsm.v1.Advance
-	(*Grant)(nil),       // 29: belfry.fsm.v1.Grant
-	(*Settle)(nil),      // 30: belfry.fsm.v1.Settle
-	(*Extend)(nil),      // 31: belfry.fsm.v1.Extend
-	(*QueueRule)(nil),   // 32: belfry.fsm.v1.QueueRule
-	(*SetRules)(nil),    // 33: belfry.fsm.v1.SetRules
-	(*Replay)(nil),      // 34: belfry.fsm.v1.Replay
-	(*Drop)(nil),        // 35: belfry.fsm.v1.Drop
-	(*QueuePolicy)(nil), // 36: belfry.fsm.v1.QueuePolicy
-	(*QueueCounts)(nil), // 37: belfry.fsm.v1.QueueCounts
-	(*Past)(nil),        // 38: belfry.fsm.v1.Past
-	(*Takeover)(nil),    // 39: belfry.fsm.v1.Takeover
-	(*Result)(nil),      // 40: belfry.fsm.v1.Result
-	(*Task)(nil),        // 41: belfry.fsm.v1.Task
-	(*ListQuery)(nil),   // 42: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),    // 43: belfry.fsm.v1.ListPage
+	(Answer)(0),          // 0: belfry.fsm.v1.Answer
+	(Verdict)(0),         // 1: belfry.fsm.v1.Verdict
+	(SlotPhase)(0),       // 2: belfry.fsm.v1.SlotPhase
+	(State)(0),           // 3: belfry.fsm.v1.State
+	(CancelOutcome)(0),   // 4: belfry.fsm.v1.CancelOutcome
+	(Code)(0),            // 5: belfry.fsm.v1.Code
+	(*Entry)(nil),        // 6: belfry.fsm.v1.Entry
+	(*Command)(nil),      // 7: belfry.fsm.v1.Command
+	(*Key)(nil),          // 8: belfry.fsm.v1.Key
+	(*Condition)(nil),    // 9: belfry.fsm.v1.Condition
+	(*Spec)(nil),         // 10: belfry.fsm.v1.Spec
+	(*Target)(nil),       // 11: belfry.fsm.v1.Target
+	(*Header)(nil),       // 12: belfry.fsm.v1.Header
+	(*Retry)(nil),        // 13: belfry.fsm.v1.Retry
+	(*Label)(nil),        // 14: belfry.fsm.v1.Label
+	(*Schedule)(nil),     // 15: belfry.fsm.v1.Schedule
+	(*Cancel)(nil),       // 16: belfry.fsm.v1.Cancel
+	(*Patch)(nil),        // 17: belfry.fsm.v1.Patch
+	(*Payload)(nil),      // 18: belfry.fsm.v1.Payload
+	(*TargetPatch)(nil),  // 19: belfry.fsm.v1.TargetPatch
+	(*HeaderPatch)(nil),  // 20: belfry.fsm.v1.HeaderPatch
+	(*RetryPatch)(nil),   // 21: belfry.fsm.v1.RetryPatch
+	(*RetryDelays)(nil),  // 22: belfry.fsm.v1.RetryDelays
+	(*LabelPatch)(nil),   // 23: belfry.fsm.v1.LabelPatch
+	(*Touch)(nil),        // 24: belfry.fsm.v1.Touch
+	(*FireNow)(nil),      // 25: belfry.fsm.v1.FireNow
+	(*Policy)(nil),       // 26: belfry.fsm.v1.Policy
+	(*Lane)(nil),         // 27: belfry.fsm.v1.Lane
+	(*LaneCredit)(nil),   // 28: belfry.fsm.v1.LaneCredit
+	(*Advance)(nil),      // 29: belfry.fsm.v1.Advance
+	(*Grant)(nil),        // 30: belfry.fsm.v1.Grant
+	(*Settle)(nil),       // 31: belfry.fsm.v1.Settle
+	(*Extend)(nil),       // 32: belfry.fsm.v1.Extend
+	(*QueueRule)(nil),    // 33: belfry.fsm.v1.QueueRule
+	(*SetRules)(nil),     // 34: belfry.fsm.v1.SetRules
+	(*Replay)(nil),       // 35: belfry.fsm.v1.Replay
+	(*Drop)(nil),         // 36: belfry.fsm.v1.Drop
+	(*SlotRange)(nil),    // 37: belfry.fsm.v1.SlotRange
+	(*TaskName)(nil),     // 38: belfry.fsm.v1.TaskName
+	(*Inherited)(nil),    // 39: belfry.fsm.v1.Inherited
+	(*ExpectSlots)(nil),  // 40: belfry.fsm.v1.ExpectSlots
+	(*ImportTasks)(nil),  // 41: belfry.fsm.v1.ImportTasks
+	(*ReadySlots)(nil),   // 42: belfry.fsm.v1.ReadySlots
+	(*OpenSlots)(nil),    // 43: belfry.fsm.v1.OpenSlots
+	(*AbandonSlots)(nil), // 44: belfry.fsm.v1.AbandonSlots
+	(*SealSlots)(nil),    // 45: belfry.fsm.v1.SealSlots
+	(*UnsealSlots)(nil),  // 46: belfry.fsm.v1.UnsealSlots
+	(*DropSlots)(nil),    // 47: belfry.fsm.v1.DropSlots
+	(*QueuePolicy)(nil),  // 48: belfry.fsm.v1.QueuePolicy
+	(*QueueCounts)(nil),  // 49: belfry.fsm.v1.QueueCounts
+	(*Past)(nil),         // 50: belfry.fsm.v1.Past
+	(*Takeover)(nil),     // 51: belfry.fsm.v1.Takeover
+	(*Result)(nil),       // 52: belfry.fsm.v1.Result
+	(*Task)(nil),         // 53: belfry.fsm.v1.Task
+	(*ListQuery)(nil),    // 54: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),     // 55: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
-	6,  // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
-	7,  // 1: belfry.fsm.v1.Command.key:type_name -> belfry.fsm.v1.Key
-	8,  // 2: belfry.fsm.v1.Command.condition:type_name -> belfry.fsm.v1.Condition
+	7,  // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
+	8,  // 1: belfry.fsm.v1.Command.key:type_name -> belfry.fsm.v1.Key
+	9,  // 2: belfry.fsm.v1.Command.condition:type_name -> belfry.fsm.v1.Condition
 	0,  // 3: belfry.fsm.v1.Command.answer:type_name -> belfry.fsm.v1.Answer
-	14, // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
-	15, // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
-	16, // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
-	23, // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
-	24, // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
-	28, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
-	29, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
-	30, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	39, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
-	31, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
-	33, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
-	34, // 15: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
-	35, // 16: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
-	10, // 17: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
-	12, // 18: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
-	13, // 19: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
-	11, // 20: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
-	9,  // 21: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
-	17, // 22: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
-	18, // 23: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
-	20, // 24: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
-	22, // 25: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
-	19, // 26: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
-	21, // 27: belfry.fsm.v1.RetryPatch.delays:type_name -> belfry.fsm.v1.RetryDelays
-	14, // 28: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
-	26, // 29: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
-	25, // 30: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
-	27, // 31: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
-	26, // 32: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
-	25, // 33: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
-	1,  // 34: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
-	32, // 35: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
-	10, // 36: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
-	12, // 37: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
-	25, // 38: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	4,  // 39: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	2,  // 40: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	3,  // 41: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	41, // 42: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	9,  // 43: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	2,  // 44: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	3,  // 45: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	38, // 46: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	2,  // 47: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	13, // 48: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	41, // 49: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	50, // [50:50] is the sub-list for method output_type
-	50, // [50:50] is the sub-list for method input_type
-	50, // [50:50] is the sub-list for extension type_name
-	50, // [50:50] is the sub-list for extension extendee
-	0,  // [0:50] is the sub-list for field type_name
+	15, // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
+	16, // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
+	17, // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
+	24, // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
+	25, // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
+	29, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
+	30, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
+	31, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
+	51, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	32, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
+	34, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
+	35, // 15: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
+	36, // 16: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
+	40, // 17: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
+	41, // 18: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
+	42, // 19: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
+	43, // 20: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
+	44, // 21: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
+	45, // 22: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
+	46, // 23: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
+	47, // 24: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
+	11, // 25: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
+	13, // 26: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
+	14, // 27: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
+	12, // 28: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
+	10, // 29: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
+	18, // 30: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
+	19, // 31: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
+	21, // 32: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
+	23, // 33: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
+	20, // 34: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
+	22, // 35: belfry.fsm.v1.RetryPatch.delays:type_name -> belfry.fsm.v1.RetryDelays
+	15, // 36: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
+	27, // 37: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
+	26, // 38: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
+	28, // 39: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
+	27, // 40: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
+	26, // 41: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
+	1,  // 42: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
+	33, // 43: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
+	37, // 44: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	38, // 45: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
+	39, // 46: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
+	37, // 47: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	11, // 48: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
+	13, // 49: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
+	26, // 50: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	5,  // 51: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,  // 52: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	4,  // 53: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	53, // 54: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	10, // 55: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,  // 56: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	4,  // 57: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	50, // 58: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	3,  // 59: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	14, // 60: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	53, // 61: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	62, // [62:62] is the sub-list for method output_type
+	62, // [62:62] is the sub-list for method input_type
+	62, // [62:62] is the sub-list for extension type_name
+	62, // [62:62] is the sub-list for extension extendee
+	0,  // [0:62] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -4001,6 +4961,14 @@ func file_fsm_fsmpb_fsm_proto_init() {
 		(*Command_SetRules)(nil),
 		(*Command_Replay)(nil),
 		(*Command_Drop)(nil),
+		(*Command_ExpectSlots)(nil),
+		(*Command_ImportTasks)(nil),
+		(*Command_ReadySlots)(nil),
+		(*Command_OpenSlots)(nil),
+		(*Command_AbandonSlots)(nil),
+		(*Command_SealSlots)(nil),
+		(*Command_UnsealSlots)(nil),
+		(*Command_DropSlots)(nil),
 	}
 	file_fsm_fsmpb_fsm_proto_msgTypes[9].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[11].OneofWrappers = []any{}
@@ -4015,8 +4983,8 @@ func file_fsm_fsmpb_fsm_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
-			NumEnums:      5,
-			NumMessages:   39,
+			NumEnums:      6,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

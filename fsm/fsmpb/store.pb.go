@@ -309,6 +309,8 @@ type SnapshotHeader struct {
 	HorizonMs      int64                  `protobuf:"varint,8,opt,name=horizon_ms,json=horizonMs,proto3" json:"horizon_ms,omitempty"`
 	KeepDoneMs     int64                  `protobuf:"varint,9,opt,name=keep_done_ms,json=keepDoneMs,proto3" json:"keep_done_ms,omitempty"`
 	Inherited      []*Inherited           `protobuf:"bytes,10,rep,name=inherited,proto3" json:"inherited,omitempty"` // sorted by last
+	Slots          []*SlotState           `protobuf:"bytes,11,rep,name=slots,proto3" json:"slots,omitempty"`         // sorted; the shard owns all other slots that the control group gives it
+	Coming         *Coming                `protobuf:"bytes,12,opt,name=coming,proto3" json:"coming,omitempty"`       // absent: no slot is coming
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -413,33 +415,47 @@ func (x *SnapshotHeader) GetInherited() []*Inherited {
 	return nil
 }
 
-// Inherited is the origin of the occurrences that tasks brought from another shard. The webhook id of an occurrence has
-// the origin of the first entry that covers the task's slot and has a last of at least the occurrence. Without such an
-// entry it has the shard's own origin.
-type Inherited struct {
+func (x *SnapshotHeader) GetSlots() []*SlotState {
+	if x != nil {
+		return x.Slots
+	}
+	return nil
+}
+
+func (x *SnapshotHeader) GetComing() *Coming {
+	if x != nil {
+		return x.Coming
+	}
+	return nil
+}
+
+// SlotState is the phase of slots, and the last move that they took part in.
+type SlotState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	FirstSlot     uint32                 `protobuf:"varint,1,opt,name=first_slot,json=firstSlot,proto3" json:"first_slot,omitempty"`
-	EndSlot       uint32                 `protobuf:"varint,2,opt,name=end_slot,json=endSlot,proto3" json:"end_slot,omitempty"` // first slot behind the range
-	Last          uint64                 `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`                      // last number of the other shard's counter
-	Origin        uint64                 `protobuf:"varint,4,opt,name=origin,proto3" json:"origin,omitempty"`
+	First         uint32                 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
+	End           uint32                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"` // first slot behind the range
+	Phase         SlotPhase              `protobuf:"varint,3,opt,name=phase,proto3,enum=belfry.fsm.v1.SlotPhase" json:"phase,omitempty"`
+	Move          uint64                 `protobuf:"varint,4,opt,name=move,proto3" json:"move,omitempty"`
+	Shard         uint32                 `protobuf:"varint,5,opt,name=shard,proto3" json:"shard,omitempty"` // the other shard of the move
+	Epoch         uint64                 `protobuf:"varint,6,opt,name=epoch,proto3" json:"epoch,omitempty"` // owner's epoch: of a sealed slot that of the target
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Inherited) Reset() {
-	*x = Inherited{}
+func (x *SlotState) Reset() {
+	*x = SlotState{}
 	mi := &file_fsm_fsmpb_store_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Inherited) String() string {
+func (x *SlotState) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Inherited) ProtoMessage() {}
+func (*SlotState) ProtoMessage() {}
 
-func (x *Inherited) ProtoReflect() protoreflect.Message {
+func (x *SlotState) ProtoReflect() protoreflect.Message {
 	mi := &file_fsm_fsmpb_store_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -451,37 +467,120 @@ func (x *Inherited) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Inherited.ProtoReflect.Descriptor instead.
-func (*Inherited) Descriptor() ([]byte, []int) {
+// Deprecated: Use SlotState.ProtoReflect.Descriptor instead.
+func (*SlotState) Descriptor() ([]byte, []int) {
 	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *Inherited) GetFirstSlot() uint32 {
+func (x *SlotState) GetFirst() uint32 {
 	if x != nil {
-		return x.FirstSlot
+		return x.First
 	}
 	return 0
 }
 
-func (x *Inherited) GetEndSlot() uint32 {
+func (x *SlotState) GetEnd() uint32 {
 	if x != nil {
-		return x.EndSlot
+		return x.End
 	}
 	return 0
 }
 
-func (x *Inherited) GetLast() uint64 {
+func (x *SlotState) GetPhase() SlotPhase {
 	if x != nil {
-		return x.Last
+		return x.Phase
+	}
+	return SlotPhase_SLOT_PHASE_OPEN
+}
+
+func (x *SlotState) GetMove() uint64 {
+	if x != nil {
+		return x.Move
 	}
 	return 0
 }
 
-func (x *Inherited) GetOrigin() uint64 {
+func (x *SlotState) GetShard() uint32 {
 	if x != nil {
-		return x.Origin
+		return x.Shard
 	}
 	return 0
+}
+
+func (x *SlotState) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+// Coming is the copy of a move at its target.
+type Coming struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
+	Tasks         uint64                 `protobuf:"varint,2,opt,name=tasks,proto3" json:"tasks,omitempty"`                                   // copied tasks
+	Sum           uint64                 `protobuf:"varint,3,opt,name=sum,proto3" json:"sum,omitempty"`                                       // sum of their hashes
+	KeepsNumbers  bool                   `protobuf:"varint,4,opt,name=keeps_numbers,json=keepsNumbers,proto3" json:"keeps_numbers,omitempty"` // tasks keep their numbers in the wheel
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Coming) Reset() {
+	*x = Coming{}
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Coming) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Coming) ProtoMessage() {}
+
+func (x *Coming) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Coming.ProtoReflect.Descriptor instead.
+func (*Coming) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Coming) GetMove() uint64 {
+	if x != nil {
+		return x.Move
+	}
+	return 0
+}
+
+func (x *Coming) GetTasks() uint64 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
+}
+
+func (x *Coming) GetSum() uint64 {
+	if x != nil {
+		return x.Sum
+	}
+	return 0
+}
+
+func (x *Coming) GetKeepsNumbers() bool {
+	if x != nil {
+		return x.KeepsNumbers
+	}
+	return false
 }
 
 // SnapshotTask is a task and its place in the wheel and in the lists.
@@ -494,13 +593,15 @@ type SnapshotTask struct {
 	WheelSeq      uint64                 `protobuf:"varint,5,opt,name=wheel_seq,json=wheelSeq,proto3" json:"wheel_seq,omitempty"`
 	Order         int64                  `protobuf:"zigzag64,6,opt,name=order,proto3" json:"order,omitempty"` // place in the list of its lane, or of the tombstones
 	Remembered    *Remembered            `protobuf:"bytes,7,opt,name=remembered,proto3" json:"remembered,omitempty"`
+	Parked        bool                   `protobuf:"varint,8,opt,name=parked,proto3" json:"parked,omitempty"` // the task came due in a slot that is not open; wheel_due_ms and wheel_seq are those of its return
+	Idle          bool                   `protobuf:"varint,9,opt,name=idle,proto3" json:"idle,omitempty"`     // in a slot that is not open, a task out of the list that its state names; order is its former place
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SnapshotTask) Reset() {
 	*x = SnapshotTask{}
-	mi := &file_fsm_fsmpb_store_proto_msgTypes[5]
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -512,7 +613,7 @@ func (x *SnapshotTask) String() string {
 func (*SnapshotTask) ProtoMessage() {}
 
 func (x *SnapshotTask) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_store_proto_msgTypes[5]
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -525,7 +626,7 @@ func (x *SnapshotTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTask.ProtoReflect.Descriptor instead.
 func (*SnapshotTask) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{5}
+	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SnapshotTask) GetTask() *Task {
@@ -577,6 +678,20 @@ func (x *SnapshotTask) GetRemembered() *Remembered {
 	return nil
 }
 
+func (x *SnapshotTask) GetParked() bool {
+	if x != nil {
+		return x.Parked
+	}
+	return false
+}
+
+func (x *SnapshotTask) GetIdle() bool {
+	if x != nil {
+		return x.Idle
+	}
+	return false
+}
+
 // SnapshotRecord is one record of a snapshot.
 type SnapshotRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -592,7 +707,7 @@ type SnapshotRecord struct {
 
 func (x *SnapshotRecord) Reset() {
 	*x = SnapshotRecord{}
-	mi := &file_fsm_fsmpb_store_proto_msgTypes[6]
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -604,7 +719,7 @@ func (x *SnapshotRecord) String() string {
 func (*SnapshotRecord) ProtoMessage() {}
 
 func (x *SnapshotRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_store_proto_msgTypes[6]
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -617,7 +732,7 @@ func (x *SnapshotRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotRecord.ProtoReflect.Descriptor instead.
 func (*SnapshotRecord) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{6}
+	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SnapshotRecord) GetRecord() isSnapshotRecord_Record {
@@ -687,7 +802,7 @@ type SnapshotTrailer struct {
 
 func (x *SnapshotTrailer) Reset() {
 	*x = SnapshotTrailer{}
-	mi := &file_fsm_fsmpb_store_proto_msgTypes[7]
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -699,7 +814,7 @@ func (x *SnapshotTrailer) String() string {
 func (*SnapshotTrailer) ProtoMessage() {}
 
 func (x *SnapshotTrailer) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_store_proto_msgTypes[7]
+	mi := &file_fsm_fsmpb_store_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -712,7 +827,7 @@ func (x *SnapshotTrailer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SnapshotTrailer.ProtoReflect.Descriptor instead.
 func (*SnapshotTrailer) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{7}
+	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SnapshotTrailer) GetTasks() uint64 {
@@ -762,7 +877,7 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\x12next_attempt_at_ms\x18\v \x01(\x03R\x0fnextAttemptAtMs\x12\x1d\n" +
 	"\n" +
 	"last_error\x18\f \x01(\tR\tlastError\x12\x1c\n" +
-	"\tunchanged\x18\r \x01(\bR\tunchanged\"\xca\x02\n" +
+	"\tunchanged\x18\r \x01(\bR\tunchanged\"\xa9\x03\n" +
 	"\x0eSnapshotHeader\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x16\n" +
@@ -777,13 +892,21 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\fkeep_done_ms\x18\t \x01(\x03R\n" +
 	"keepDoneMs\x126\n" +
 	"\tinherited\x18\n" +
-	" \x03(\v2\x18.belfry.fsm.v1.InheritedR\tinherited\"q\n" +
-	"\tInherited\x12\x1d\n" +
-	"\n" +
-	"first_slot\x18\x01 \x01(\rR\tfirstSlot\x12\x19\n" +
-	"\bend_slot\x18\x02 \x01(\rR\aendSlot\x12\x12\n" +
-	"\x04last\x18\x03 \x01(\x04R\x04last\x12\x16\n" +
-	"\x06origin\x18\x04 \x01(\x04R\x06origin\"\x8f\x02\n" +
+	" \x03(\v2\x18.belfry.fsm.v1.InheritedR\tinherited\x12.\n" +
+	"\x05slots\x18\v \x03(\v2\x18.belfry.fsm.v1.SlotStateR\x05slots\x12-\n" +
+	"\x06coming\x18\f \x01(\v2\x15.belfry.fsm.v1.ComingR\x06coming\"\xa3\x01\n" +
+	"\tSlotState\x12\x14\n" +
+	"\x05first\x18\x01 \x01(\rR\x05first\x12\x10\n" +
+	"\x03end\x18\x02 \x01(\rR\x03end\x12.\n" +
+	"\x05phase\x18\x03 \x01(\x0e2\x18.belfry.fsm.v1.SlotPhaseR\x05phase\x12\x12\n" +
+	"\x04move\x18\x04 \x01(\x04R\x04move\x12\x14\n" +
+	"\x05shard\x18\x05 \x01(\rR\x05shard\x12\x14\n" +
+	"\x05epoch\x18\x06 \x01(\x04R\x05epoch\"i\n" +
+	"\x06Coming\x12\x12\n" +
+	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x14\n" +
+	"\x05tasks\x18\x02 \x01(\x04R\x05tasks\x12\x10\n" +
+	"\x03sum\x18\x03 \x01(\x04R\x03sum\x12#\n" +
+	"\rkeeps_numbers\x18\x04 \x01(\bR\fkeepsNumbers\"\xbb\x02\n" +
 	"\fSnapshotTask\x12'\n" +
 	"\x04task\x18\x01 \x01(\v2\x13.belfry.fsm.v1.TaskR\x04task\x12\x1e\n" +
 	"\bdelay_ms\x18\x02 \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12\x19\n" +
@@ -794,7 +917,9 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\x05order\x18\x06 \x01(\x12R\x05order\x129\n" +
 	"\n" +
 	"remembered\x18\a \x01(\v2\x19.belfry.fsm.v1.RememberedR\n" +
-	"rememberedB\v\n" +
+	"remembered\x12\x16\n" +
+	"\x06parked\x18\b \x01(\bR\x06parked\x12\x12\n" +
+	"\x04idle\x18\t \x01(\bR\x04idleB\v\n" +
 	"\t_delay_ms\"\xb9\x01\n" +
 	"\x0eSnapshotRecord\x121\n" +
 	"\x04task\x18\x01 \x01(\v2\x1b.belfry.fsm.v1.SnapshotTaskH\x00R\x04task\x12:\n" +
@@ -817,47 +942,53 @@ func file_fsm_fsmpb_store_proto_rawDescGZIP() []byte {
 	return file_fsm_fsmpb_store_proto_rawDescData
 }
 
-var file_fsm_fsmpb_store_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_fsm_fsmpb_store_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_fsm_fsmpb_store_proto_goTypes = []any{
 	(*Extra)(nil),           // 0: belfry.fsm.v1.Extra
 	(*Remembered)(nil),      // 1: belfry.fsm.v1.Remembered
 	(*RememberedKey)(nil),   // 2: belfry.fsm.v1.RememberedKey
 	(*SnapshotHeader)(nil),  // 3: belfry.fsm.v1.SnapshotHeader
-	(*Inherited)(nil),       // 4: belfry.fsm.v1.Inherited
-	(*SnapshotTask)(nil),    // 5: belfry.fsm.v1.SnapshotTask
-	(*SnapshotRecord)(nil),  // 6: belfry.fsm.v1.SnapshotRecord
-	(*SnapshotTrailer)(nil), // 7: belfry.fsm.v1.SnapshotTrailer
-	(*Retry)(nil),           // 8: belfry.fsm.v1.Retry
-	(*Label)(nil),           // 9: belfry.fsm.v1.Label
-	(*Target)(nil),          // 10: belfry.fsm.v1.Target
-	(*Key)(nil),             // 11: belfry.fsm.v1.Key
-	(Code)(0),               // 12: belfry.fsm.v1.Code
-	(State)(0),              // 13: belfry.fsm.v1.State
-	(CancelOutcome)(0),      // 14: belfry.fsm.v1.CancelOutcome
-	(*Task)(nil),            // 15: belfry.fsm.v1.Task
-	(*QueueRule)(nil),       // 16: belfry.fsm.v1.QueueRule
+	(*SlotState)(nil),       // 4: belfry.fsm.v1.SlotState
+	(*Coming)(nil),          // 5: belfry.fsm.v1.Coming
+	(*SnapshotTask)(nil),    // 6: belfry.fsm.v1.SnapshotTask
+	(*SnapshotRecord)(nil),  // 7: belfry.fsm.v1.SnapshotRecord
+	(*SnapshotTrailer)(nil), // 8: belfry.fsm.v1.SnapshotTrailer
+	(*Retry)(nil),           // 9: belfry.fsm.v1.Retry
+	(*Label)(nil),           // 10: belfry.fsm.v1.Label
+	(*Target)(nil),          // 11: belfry.fsm.v1.Target
+	(*Key)(nil),             // 12: belfry.fsm.v1.Key
+	(Code)(0),               // 13: belfry.fsm.v1.Code
+	(State)(0),              // 14: belfry.fsm.v1.State
+	(CancelOutcome)(0),      // 15: belfry.fsm.v1.CancelOutcome
+	(*Inherited)(nil),       // 16: belfry.fsm.v1.Inherited
+	(SlotPhase)(0),          // 17: belfry.fsm.v1.SlotPhase
+	(*Task)(nil),            // 18: belfry.fsm.v1.Task
+	(*QueueRule)(nil),       // 19: belfry.fsm.v1.QueueRule
 }
 var file_fsm_fsmpb_store_proto_depIdxs = []int32{
-	8,  // 0: belfry.fsm.v1.Extra.retry:type_name -> belfry.fsm.v1.Retry
-	9,  // 1: belfry.fsm.v1.Extra.labels:type_name -> belfry.fsm.v1.Label
-	10, // 2: belfry.fsm.v1.Extra.target:type_name -> belfry.fsm.v1.Target
+	9,  // 0: belfry.fsm.v1.Extra.retry:type_name -> belfry.fsm.v1.Retry
+	10, // 1: belfry.fsm.v1.Extra.labels:type_name -> belfry.fsm.v1.Label
+	11, // 2: belfry.fsm.v1.Extra.target:type_name -> belfry.fsm.v1.Target
 	2,  // 3: belfry.fsm.v1.Remembered.keys:type_name -> belfry.fsm.v1.RememberedKey
-	11, // 4: belfry.fsm.v1.RememberedKey.key:type_name -> belfry.fsm.v1.Key
-	12, // 5: belfry.fsm.v1.RememberedKey.code:type_name -> belfry.fsm.v1.Code
-	13, // 6: belfry.fsm.v1.RememberedKey.previous:type_name -> belfry.fsm.v1.State
-	14, // 7: belfry.fsm.v1.RememberedKey.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	13, // 8: belfry.fsm.v1.RememberedKey.state:type_name -> belfry.fsm.v1.State
-	4,  // 9: belfry.fsm.v1.SnapshotHeader.inherited:type_name -> belfry.fsm.v1.Inherited
-	15, // 10: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
-	1,  // 11: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
-	5,  // 12: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
-	7,  // 13: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
-	16, // 14: belfry.fsm.v1.SnapshotRecord.rule:type_name -> belfry.fsm.v1.QueueRule
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	12, // 4: belfry.fsm.v1.RememberedKey.key:type_name -> belfry.fsm.v1.Key
+	13, // 5: belfry.fsm.v1.RememberedKey.code:type_name -> belfry.fsm.v1.Code
+	14, // 6: belfry.fsm.v1.RememberedKey.previous:type_name -> belfry.fsm.v1.State
+	15, // 7: belfry.fsm.v1.RememberedKey.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	14, // 8: belfry.fsm.v1.RememberedKey.state:type_name -> belfry.fsm.v1.State
+	16, // 9: belfry.fsm.v1.SnapshotHeader.inherited:type_name -> belfry.fsm.v1.Inherited
+	4,  // 10: belfry.fsm.v1.SnapshotHeader.slots:type_name -> belfry.fsm.v1.SlotState
+	5,  // 11: belfry.fsm.v1.SnapshotHeader.coming:type_name -> belfry.fsm.v1.Coming
+	17, // 12: belfry.fsm.v1.SlotState.phase:type_name -> belfry.fsm.v1.SlotPhase
+	18, // 13: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
+	1,  // 14: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
+	6,  // 15: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
+	8,  // 16: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
+	19, // 17: belfry.fsm.v1.SnapshotRecord.rule:type_name -> belfry.fsm.v1.QueueRule
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_store_proto_init() }
@@ -866,8 +997,8 @@ func file_fsm_fsmpb_store_proto_init() {
 		return
 	}
 	file_fsm_fsmpb_fsm_proto_init()
-	file_fsm_fsmpb_store_proto_msgTypes[5].OneofWrappers = []any{}
-	file_fsm_fsmpb_store_proto_msgTypes[6].OneofWrappers = []any{
+	file_fsm_fsmpb_store_proto_msgTypes[6].OneofWrappers = []any{}
+	file_fsm_fsmpb_store_proto_msgTypes[7].OneofWrappers = []any{
 		(*SnapshotRecord_Task)(nil),
 		(*SnapshotRecord_Trailer)(nil),
 		(*SnapshotRecord_Rule)(nil),
@@ -878,7 +1009,7 @@ func file_fsm_fsmpb_store_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_store_proto_rawDesc), len(file_fsm_fsmpb_store_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/internal/slots"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -17,12 +18,14 @@ func (s *Store) Audit() error {
 	a := auditor{
 		s: s, listed: map[handle]string{}, queueTallies: map[queueKey]queueTally{}, uses: map[queueKey]int{},
 		slots: make(slotCounts, task.Slots), dues: map[queueKey]map[int64]int{}, manners: map[uint32]int{},
+		wheel: map[wheelKey]bool{},
 	}
 	a.walkLists()
 	a.walkTasks()
 	a.checkSums()
 	a.checkQueues()
 	a.checkManners()
+	a.checkCopies()
 	return errors.Join(a.errs...)
 }
 
@@ -33,7 +36,7 @@ func (a *auditor) checkSums() {
 	if a.counts != a.s.counts {
 		a.breach("counts kept are %v, those of a full walk %v", a.s.counts, a.counts)
 	}
-	if !slices.Equal(a.slots, a.s.slots) {
+	if !slices.Equal(a.slots, a.s.bySlot) {
 		a.breach("the counts by slot are not those of a full walk")
 	}
 	if a.waiting != a.s.wheel.Len() {
@@ -56,6 +59,43 @@ func (a *auditor) checkManners() {
 	}
 }
 
+// checkCopies compares the copies of a move with those counted. It leaves out moves whose slots are being opened or
+// dropped.
+func (a *auditor) checkCopies() {
+	c := a.s.coming
+	if c == nil {
+		for _, q := range a.s.queues.values {
+			if q != nil && q.copies != nil {
+				a.breach("queue %v counts copies, and no slot is coming", q.queueKey)
+			}
+		}
+		return
+	}
+	walked := coming{move: c.move, keepsNumbers: c.keepsNumbers}
+	for _, p := range a.s.Slots.Parts() {
+		switch {
+		case p.Move != c.move:
+		case p.Phase == fsmpb.SlotPhase_SLOT_PHASE_COMING, p.Phase == fsmpb.SlotPhase_SLOT_PHASE_READY:
+			a.walkCopies(&walked, p.Range)
+		default:
+			return
+		}
+	}
+	if walked != *c {
+		a.breach("the copies kept are %+v, those of a full walk %+v", *c, walked)
+	}
+}
+
+func (a *auditor) walkCopies(walked *coming, r slots.Range) {
+	for slot := r.First; slot < r.End; slot++ {
+		for h := range a.s.index.Each(slot) {
+			walked.tasks++
+			walked.sum += a.s.contentDigest(h)
+			walked.states[a.s.tasks.Read(h).state]++
+		}
+	}
+}
+
 func (a *auditor) breach(format string, args ...any) {
 	a.errs = append(a.errs, fmt.Errorf(format, args...))
 }
@@ -70,6 +110,7 @@ type auditor struct {
 	sum          uint64
 	waiting      int
 	bytes        int64
+	wheel        map[wheelKey]bool
 	queueTallies map[queueKey]queueTally
 	uses         map[queueKey]int
 	manners      map[uint32]int
@@ -145,6 +186,12 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 	if r.waits {
 		a.waiting++
 	}
+	if key := (wheelKey{r.Due(), r.Seq()}); r.waits || r.parked {
+		if a.wheel[key] {
+			a.breach("%q shares its place in the wheel with another task", id)
+		}
+		a.wheel[key] = true
+	}
 	if r.waits != r.Linked() {
 		a.breach("%q: waits is %v, and in the wheel is %v", id, r.waits, r.Linked())
 	}
@@ -152,10 +199,22 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 }
 
 func (a *auditor) checkState(id string, h handle, r *record) {
+	if r.parked && (r.waits || a.s.Slots.IsOpen(a.s.slotOf(r))) {
+		a.breach("%q is parked, and waits in the wheel or is in an open slot", id)
+	}
 	want := map[fsmpb.State]string{
 		fsmpb.State_STATE_READY: "ready", fsmpb.State_STATE_FIRING: "firing",
 		fsmpb.State_STATE_DELIVERED: "tombstones", fsmpb.State_STATE_CANCELLED: "tombstones",
 	}[fsmpb.State(r.state)]
+	if unlisted := (Task{a.s, h}).isUnlisted(); unlisted || r.parked {
+		slot := a.s.slotOf(r)
+		if a.s.Slots.IsOpen(slot) || !slices.Contains(a.s.idle[slot], h) {
+			a.breach("%q rests, and its slot %d is open or does not know of it", id, slot)
+		}
+		if unlisted {
+			want = ""
+		}
+	}
 	if a.listed[h] != want {
 		a.breach("%q is %s and in the list %q", id, fsmpb.State(r.state), a.listed[h])
 	}
@@ -170,6 +229,12 @@ func (a *auditor) checkState(id string, h handle, r *record) {
 	if p.fence > a.s.Number || p.revision > a.s.Number {
 		a.breach("%q: fence %d or revision %d is beyond the counter %d", id, p.fence, p.revision, a.s.Number)
 	}
+}
+
+// wheelKey is the place of a task in the order of the wheel.
+type wheelKey struct {
+	due int64
+	seq uint64
 }
 
 // queueTally holds the counts of one queue, as a walk finds them.

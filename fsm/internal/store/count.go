@@ -18,21 +18,30 @@ type byState [fsmpb.State_STATE_CANCELLED + 1]int
 
 // tally adds n, 1 or -1, to all counts that the task belongs to in its present state.
 func (s *Store) tally(r *record, n int) {
-	q := s.queueOf(r)
 	s.counts[r.state] += n
-	q.tasks[r.state] += n
+	s.queueOf(r).add(s, r, n)
+	if !r.is(fsmpb.State_STATE_SCHEDULED) {
+		s.bySlot.count(s.slotOf(r), r.state, n)
+	}
+}
+
+// queueCounts counts the tasks of a queue.
+type queueCounts struct {
+	tasks  byState
+	leased int  // the part of the firing tasks
+	dues   dues // of the scheduled and retrying tasks
+}
+
+func (c *queueCounts) add(s *Store, r *record, n int) {
+	c.tasks[r.state] += n
 	switch fsmpb.State(r.state) {
-	case fsmpb.State_STATE_SCHEDULED:
-		q.dues.add(r.Due(), n)
-		return
-	case fsmpb.State_STATE_RETRYING:
-		q.dues.add(r.Due(), n)
+	case fsmpb.State_STATE_SCHEDULED, fsmpb.State_STATE_RETRYING:
+		c.dues.add(r.Due(), n)
 	case fsmpb.State_STATE_FIRING:
 		if s.progress.Read(r.progress).leased {
-			q.leased += n
+			c.leased += n
 		}
 	}
-	s.slots.count(s.slotOf(r), r.state, n)
 }
 
 // slotCounts counts, by slot and state, the tasks that are not scheduled. Scheduled tasks are left out because most
@@ -87,22 +96,48 @@ func (s *Store) QueueCounts(namespace, queue string, nowMs int64) *fsmpb.QueueCo
 }
 
 func (q *queue) countStates(counts *fsmpb.QueueCounts) {
-	in := func(state fsmpb.State) uint64 { return uint64(q.tasks[state]) }
-	counts.Scheduled = in(fsmpb.State_STATE_SCHEDULED)
-	counts.Ready = in(fsmpb.State_STATE_READY)
-	counts.Firing = in(fsmpb.State_STATE_FIRING) - uint64(q.leased)
-	counts.Leased = uint64(q.leased)
-	counts.Retrying = in(fsmpb.State_STATE_RETRYING)
-	counts.Delivered = in(fsmpb.State_STATE_DELIVERED)
-	counts.Dead = in(fsmpb.State_STATE_DEAD)
-	counts.Cancelled = in(fsmpb.State_STATE_CANCELLED)
+	counts.Scheduled = q.in(fsmpb.State_STATE_SCHEDULED)
+	counts.Ready = q.in(fsmpb.State_STATE_READY)
+	counts.Leased = q.inLease()
+	counts.Firing = q.in(fsmpb.State_STATE_FIRING) - counts.Leased
+	counts.Retrying = q.in(fsmpb.State_STATE_RETRYING)
+	counts.Delivered = q.in(fsmpb.State_STATE_DELIVERED)
+	counts.Dead = q.in(fsmpb.State_STATE_DEAD)
+	counts.Cancelled = q.in(fsmpb.State_STATE_CANCELLED)
 }
 
 func (q *queue) countDues(counts *fsmpb.QueueCounts, nowMs int64) {
 	const minute, hour, day = 60_000, 3_600_000, 86_400_000
-	counts.Due_1M = q.dues.sum(nowMs-day, nowMs+minute)
-	counts.Due_1H = counts.Due_1M + q.dues.sum(nowMs+minute, nowMs+hour)
-	counts.Due_1D = counts.Due_1H + q.dues.sum(nowMs+hour, nowMs+day)
+	counts.Due_1M = q.due(nowMs-day, nowMs+minute)
+	counts.Due_1H = counts.Due_1M + q.due(nowMs+minute, nowMs+hour)
+	counts.Due_1D = counts.Due_1H + q.due(nowMs+hour, nowMs+day)
+}
+
+// The counts of a queue leave out its copies. The copies of slots that are being opened stay left out until all are
+// open, so the numbers may be a little too low meanwhile.
+
+func (q *queue) in(state fsmpb.State) uint64 {
+	n := q.tasks[state]
+	if q.copies != nil {
+		n = max(0, n-q.copies.tasks[state])
+	}
+	return uint64(n)
+}
+
+func (q *queue) inLease() uint64 {
+	n := q.leased
+	if q.copies != nil {
+		n = max(0, n-q.copies.leased)
+	}
+	return min(uint64(n), q.in(fsmpb.State_STATE_FIRING))
+}
+
+func (q *queue) due(fromMs, toMs int64) uint64 {
+	n := q.dues.sum(fromMs, toMs)
+	if q.copies != nil {
+		n -= min(n, q.copies.dues.sum(fromMs, toMs))
+	}
+	return n
 }
 
 // dues counts tasks by due time, in short steps and in two longer ones. The tasks of a day are therefore summed up in

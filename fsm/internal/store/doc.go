@@ -39,6 +39,12 @@
 // Why not the wheel's own slots, which would cost nothing? They are as coarse as hours, and wrong by each task that
 // was rescheduled.
 //
+// # Moves
+//
+// Copies of tasks in slots that are coming are tasks in the index, the wheel and the state hash, and in no list. Tasks
+// in slots that are sealed leave the lanes' lists, but not the wheel. See slots.go, coming.go, and watch.go for the
+// source's side.
+//
 // # State hash
 //
 // Hash is a sum of one hash for each task, so that replicas can be compared at any time at no cost. It is computed

@@ -73,6 +73,9 @@ func (e Edit) Reschedule(fireAtMs int64) {
 // Drop removes the task. None of its data can be read afterwards.
 func (e Edit) Drop() {
 	s := e.s
+	if s.watch != nil {
+		s.watch.drop(e.Task)
+	}
 	e.StopWaiting()
 	e.LeaveList()
 	e.dropKeys() // their encoding may depend on the progress

@@ -33,11 +33,26 @@ func (s *Store) Hash() uint64 {
 		d.uint(i.Last)
 		d.uint(i.Origin)
 	}
+	for _, p := range s.Slots.Parts() {
+		d.uint(uint64(p.First)<<32 | uint64(p.End))
+		d.uint(uint64(p.Phase)<<32 | uint64(p.Shard))
+		d.uint(p.Move)
+		d.uint(p.Epoch)
+	}
+	if c := s.coming; c != nil {
+		d.uint(c.move)
+		d.uint(c.tasks)
+		d.uint(c.sum)
+		d.bool(c.keepsNumbers)
+	}
 	return d.sum()
 }
 
 // lift subtracts a task's record from the state hash and the counts, before the record changes.
 func (s *Store) lift(h handle) {
+	if s.watch != nil {
+		s.watch.lift(s, h)
+	}
 	s.sum -= s.digest(h)
 	s.tally(s.tasks.Read(h), -1)
 }
@@ -46,6 +61,9 @@ func (s *Store) lift(h handle) {
 func (s *Store) land(h handle) {
 	s.sum += s.digest(h)
 	s.tally(s.tasks.Read(h), 1)
+	if s.watch != nil {
+		s.watch.land(s, h)
+	}
 }
 
 // digest hashes a record and its progress. Handles, links and interned numbers differ between replicas and stay out.
@@ -54,9 +72,12 @@ func (s *Store) digest(h handle) uint64 {
 	d := digester{}
 	d.uint(s.idDigest(r))
 	d.uint(uint64(r.state))
-	if r.waits {
+	if r.waits || r.parked {
 		d.int(r.Due())
 		d.uint(r.Seq())
+	}
+	if r.parked {
+		d.bool(true)
 	}
 	if r.progress != 0 {
 		p := s.progress.Read(r.progress)
@@ -70,6 +91,32 @@ func (s *Store) digest(h handle) uint64 {
 		if p.leased {
 			d.bool(true)
 		}
+	}
+	return d.sum()
+}
+
+// contentDigest hashes the parts of a task that stay when the task moves to another shard: all but its numbers in the
+// wheel and in lists.
+func (s *Store) contentDigest(h handle) uint64 {
+	r := s.tasks.Read(h)
+	c := readCold(s.blobs.Get(r.cold))
+	d := digester{}
+	d.uint(s.digestCold(r, &c))
+	d.uint(Task{s, h}.keysDigest())
+	d.uint(s.idDigest(r))
+	d.uint(uint64(r.state))
+	if r.waits || r.parked {
+		d.int(r.Due())
+	}
+	d.int(s.fireAtOf(r))
+	d.uint(Task{s, h}.Revision())
+	if r.progress != 0 && !r.is(fsmpb.State_STATE_SCHEDULED) {
+		p := s.progress.Read(r.progress)
+		d.uint(p.fence)
+		d.uint(uint64(p.attempts))
+		d.uint(uint64(p.outcome))
+		d.history(s.blob(p.history))
+		d.bool(p.leased)
 	}
 	return d.sum()
 }

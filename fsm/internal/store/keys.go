@@ -58,6 +58,10 @@ func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result) {
 	if r.progress != 0 && result.Outcome == 0 {
 		s.rememberProgress(&k, r)
 	}
+	if s.watch != nil {
+		s.watch.lift(s, t.h)
+		defer s.watch.land(s, t.h)
+	}
 	Edit{t}.setKeys(append(keys, k))
 }
 

@@ -50,7 +50,7 @@ func (s *Store) LiveLeases() []task.LiveLease {
 	for i := range s.leases.leases {
 		l := s.leases.leases[(s.leases.next+i)%len(s.leases.leases)]
 		t := Task{s, l.task} // the lease's task, or a later one in the same record, or none
-		if !t.Leased() || t.Fence() != l.fence {
+		if !t.Leased() || t.Fence() != l.fence || t.Lane() == nil {
 			continue
 		}
 		namespace, id := t.ID()

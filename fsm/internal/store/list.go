@@ -25,7 +25,7 @@ func (s *Store) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 			page.More, page.Slot = true, slot
 			return page
 		}
-		if !s.slots.mayHold(slot, q.States) {
+		if !s.holdsOwn(slot) || !s.bySlot.mayHold(slot, q.States) {
 			after = ""
 			looked++
 			continue
@@ -37,6 +37,21 @@ func (s *Store) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 		after = ""
 	}
 	return page
+}
+
+// holdsOwn reports whether the tasks of a slot are the shard's own, and neither copies nor remains.
+func (s *Store) holdsOwn(slot uint32) bool {
+	return s.Slots.IsOpen(slot) || s.Slots.At(slot).Phase == fsmpb.SlotPhase_SLOT_PHASE_SEALED
+}
+
+// FindOwn is Find for readers. It finds neither the copies of slots that are coming nor the remains of slots that are
+// gone.
+func (s *Store) FindOwn(namespace, id string) Task {
+	at := s.PlaceOf(namespace, id)
+	if !s.holdsOwn(at.slot) {
+		return Task{}
+	}
+	return s.FindAt(at, namespace, id)
 }
 
 // listSlot adds a slot's tasks to the page and counts the bytes copied. It reports whether the page is full, and then

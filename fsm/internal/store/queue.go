@@ -19,9 +19,8 @@ type queue struct {
 	uses   int              // one for each task and lane, and one for the rule
 	rule   *fsmpb.QueueRule // noRule if the queue has none; never nil, never written to
 
-	tasks   byState
-	leased  int  // the part of the firing tasks
-	dues    dues // of the scheduled and retrying tasks
+	queueCounts
+	copies  *queueCounts // the part of copied tasks, which are not counted yet; nil: none
 	waiting laneHeap
 }
 
@@ -81,8 +80,8 @@ func (s *Store) Queues(namespace string) []string {
 
 // holds reports whether the queue has a task, tombstones included.
 func (q *queue) holds() bool {
-	for _, n := range q.tasks {
-		if n > 0 {
+	for state := range q.tasks {
+		if q.in(fsmpb.State(state)) > 0 {
 			return true
 		}
 	}
@@ -112,13 +111,12 @@ func (s *Store) QueueSizes(first, limit int) (sizes []task.QueueSize, more bool)
 }
 
 func (q *queue) size() task.QueueSize {
-	in := func(state fsmpb.State) uint64 { return uint64(q.tasks[state]) }
 	size := task.QueueSize{
 		Namespace: q.namespace, Queue: q.name,
-		Pending:  in(fsmpb.State_STATE_SCHEDULED) + in(fsmpb.State_STATE_RETRYING),
-		Ready:    in(fsmpb.State_STATE_READY),
-		InFlight: in(fsmpb.State_STATE_FIRING),
-		Dead:     in(fsmpb.State_STATE_DEAD),
+		Pending:  q.in(fsmpb.State_STATE_SCHEDULED) + q.in(fsmpb.State_STATE_RETRYING),
+		Ready:    q.in(fsmpb.State_STATE_READY),
+		InFlight: q.in(fsmpb.State_STATE_FIRING),
+		Dead:     q.in(fsmpb.State_STATE_DEAD),
 	}
 	if len(q.waiting) > 0 {
 		size.OldestOverdueMs = q.waiting[0].overdue

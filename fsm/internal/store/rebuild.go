@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/internal/slots"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/wheel"
 )
@@ -38,17 +39,9 @@ func NewRebuild(shard uint32, rules []*fsmpb.QueueRule, positionMs int64) *Rebui
 	return &Rebuild{to: restoring{s: s}}
 }
 
-// SlotRange is the slots [First, End).
-type SlotRange struct{ First, End uint32 }
-
-// and returns the slots that are in both ranges.
-func (r SlotRange) and(o SlotRange) SlotRange {
-	return SlotRange{First: max(r.First, o.First), End: min(r.End, o.End)}
-}
-
 // From begins the tasks of another shard, whose snapshot begins with header. All of them lie in the ranges of slots,
 // and no other shard has tasks there.
-func (b *Rebuild) From(header *fsmpb.SnapshotHeader, ranges []SlotRange) error {
+func (b *Rebuild) From(header *fsmpb.SnapshotHeader, ranges []slots.Range) error {
 	if err := checkHeader(header); err != nil {
 		return err
 	}
@@ -60,7 +53,7 @@ func (b *Rebuild) From(header *fsmpb.SnapshotHeader, ranges []SlotRange) error {
 	s.KeepDoneMs = cmp.Or(header.KeepDoneMs, s.KeepDoneMs)
 	for _, r := range ranges {
 		for _, o := range header.Inherited {
-			s.inherit(r.and(SlotRange{o.FirstSlot, o.EndSlot}), o.Last, o.Origin)
+			s.inherit(r.And(slots.Range{First: o.FirstSlot, End: o.EndSlot}), o.Last, o.Origin)
 		}
 		s.inherit(r, header.Number, header.Origin)
 	}
@@ -68,25 +61,34 @@ func (b *Rebuild) From(header *fsmpb.SnapshotHeader, ranges []SlotRange) error {
 }
 
 // inherit records the origin of the occurrences up to last in a range of slots.
-func (s *Store) inherit(r SlotRange, last, origin uint64) {
-	if r.First < r.End && origin != 0 {
+func (s *Store) inherit(r slots.Range, last, origin uint64) {
+	known := func(o *fsmpb.Inherited) bool {
+		return o.FirstSlot == r.First && o.EndSlot == r.End && o.Last == last && o.Origin == origin
+	}
+	if r.First < r.End && origin != 0 && !slices.ContainsFunc(s.Inherited, known) {
 		s.Inherited = append(s.Inherited,
 			&fsmpb.Inherited{FirstSlot: r.First, EndSlot: r.End, Last: last, Origin: origin})
 	}
 }
 
-// Add adds a task of the shard that From named last. It keeps no part of the message.
+func (s *Store) sortInherited() {
+	slices.SortStableFunc(s.Inherited, func(a, b *fsmpb.Inherited) int {
+		return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.FirstSlot, b.FirstSlot))
+	})
+}
+
+// Add adds a task of the shard that From named last. It keeps no part of the message. A task that rests in a slot on
+// the move returns to the wheel and to its list.
 func (b *Rebuild) Add(t *fsmpb.SnapshotTask) error {
 	b.to.tasks++
+	wakeMessage(t)
 	return b.to.take(t)
 }
 
 // Store returns the store after the last task. The Rebuild must not be used afterwards.
 func (b *Rebuild) Store() *Store {
 	s := b.to.s
-	slices.SortFunc(s.Inherited, func(a, b *fsmpb.Inherited) int {
-		return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.FirstSlot, b.FirstSlot))
-	})
+	s.sortInherited()
 	b.orderLists()
 	if b.sources > 1 {
 		b.orderTies()

@@ -20,7 +20,7 @@ type record struct {
 	state    uint8    // fsmpb.State
 	idLen    uint8    // length of the inline id in bytes; 0: the cold blob has the id
 	waits    bool     // the task is in the wheel, or was popped just now
-	_        byte
+	parked   bool     // the task came due in a slot that is not open, and returns to the wheel; never with waits
 	id       [inlineIDBytes]byte
 }
 

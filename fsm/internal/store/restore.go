@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/internal/slots"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/wheel"
 )
@@ -77,10 +78,20 @@ func errUnknownRecord(tasks uint64) error {
 // take adds a task. Its place in a list follows after the last task.
 func (to *restoring) take(t *fsmpb.SnapshotTask) error {
 	h, err := to.task(t)
-	if err == nil && to.s.tasks.Read(h).progress != 0 {
+	if err != nil {
+		return err
+	}
+	if t.Parked || t.Idle {
+		to.s.addIdle(h)
+	}
+	switch n := to.s.tasks.Read(h).progress; {
+	case n == 0:
+	case t.Idle:
+		to.s.progress.Write(n).order = t.Order
+	default:
 		to.listed = append(to.listed, listedTask{h, t.Order})
 	}
-	return err
+	return nil
 }
 
 func (to *restoring) header(in *snapshotReader) error {
@@ -99,6 +110,17 @@ func (to *restoring) header(in *snapshotReader) error {
 	to.s.Origin, to.s.Inherited = header.Origin, header.Inherited
 	to.s.Defaults = Defaults{header.TombstoneBytes, header.HorizonMs, header.KeepDoneMs}
 	to.s.wheel = wheel.New(nodes{to.s.tasks}, header.PositionMs)
+	return to.moves(&header)
+}
+
+// moves restores the states of the slots.
+func (to *restoring) moves(header *fsmpb.SnapshotHeader) (err error) {
+	if to.s.Slots, err = slots.TableOf(header.Slots); err != nil {
+		return err
+	}
+	if c := header.Coming; c != nil {
+		to.s.coming = &coming{move: c.Move, tasks: c.Tasks, sum: c.Sum, keepsNumbers: c.KeepsNumbers}
+	}
 	return nil
 }
 
@@ -152,9 +174,13 @@ func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
 	if task.State != fsmpb.State_STATE_SCHEDULED || t.WheelSeq != task.Revision {
 		to.progress(h, task)
 	}
-	if t.InWheel {
+	if t.InWheel || t.Parked {
 		to.s.wheel.Insert(h, t.WheelDueMs, t.WheelSeq)
 		to.s.tasks.Write(h).waits = true
+	}
+	if t.Parked {
+		Edit{Task{to.s, h}}.StopWaiting() // keeps the instant and the number
+		to.s.tasks.Write(h).parked = true
 	}
 	if len(keys) > 0 {
 		e := Edit{Task{to.s, h}}
@@ -179,10 +205,12 @@ func (to *restoring) checkTask(t *fsmpb.SnapshotTask) error {
 		return errors.New("has no id")
 	case task.State < fsmpb.State_STATE_SCHEDULED || task.State > fsmpb.State_STATE_CANCELLED:
 		return fmt.Errorf("%q is in state %d, which there is not", task.Id, task.State)
-	case task.State == fsmpb.State_STATE_SCHEDULED && !t.InWheel:
+	case task.State == fsmpb.State_STATE_SCHEDULED && !t.InWheel && !t.Parked:
 		return fmt.Errorf("%q is scheduled and in no wheel", task.Id)
 	case task.CreatedAtMs>>48 != 0 || t.GetDelayMs() < 0 || t.WheelSeq > to.s.Number || task.Occurrence > to.s.Number:
 		return fmt.Errorf("%q has a number out of range", task.Id)
+	case (t.Parked || t.Idle) && to.s.IsOpen(to.s.PlaceOf(task.Namespace, task.Id)) || t.Parked && t.InWheel:
+		return fmt.Errorf("%q does not wait in the wheel or in its list, and its slot is open", task.Id)
 	case to.s.find(task.Namespace, task.Id) != 0:
 		return fmt.Errorf("%q is there twice", task.Id)
 	}
@@ -237,8 +265,12 @@ func (to *restoring) lane(h handle) *Lane {
 // land adds every record to the state hash after all records are complete.
 func (to *restoring) land() {
 	for slot := uint32(0); slot < task.Slots; slot++ {
+		isCopy := to.s.coming != nil && !to.s.Slots.IsOpen(slot) && to.s.Slots.At(slot).Move == to.s.coming.move
 		for h := range to.s.index.Each(slot) {
 			to.s.land(h)
+			if isCopy {
+				to.s.countCopy(h, 1)
+			}
 		}
 	}
 }

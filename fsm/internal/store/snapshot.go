@@ -35,6 +35,8 @@ func (s *Store) Snapshot() *Snapshot {
 			TombstoneBytes: s.TombstoneBound,
 			HorizonMs:      s.HorizonMs,
 			KeepDoneMs:     s.KeepDoneMs,
+			Slots:          s.Slots.Messages(),
+			Coming:         s.coming.message(),
 			Inherited:      s.Inherited,
 		},
 		rules:    s.queues.allRules(),
@@ -131,11 +133,21 @@ type keyMessage struct {
 	key        fsmpb.Key
 }
 
-// of makes m the record of a task at the moment of the snapshot. The result is valid until the next call, and until
-// the snapshot is released.
-func (m *taskMessage) of(s *Snapshot, r *record) *fsmpb.SnapshotRecord {
-	c := readCold(s.blobs.Get(r.cold))
-	s.values.fillSpec(&m.spec, &c)
+// taskSource is the memory behind a record: a snapshot or the store itself.
+type taskSource interface {
+	blob(ref slab.Ref) []byte
+	progressOf(r *record) progress
+	sharedValues() *shared
+}
+
+func (s *Snapshot) blob(ref slab.Ref) []byte      { return s.blobs.Get(ref) }
+func (s *Snapshot) progressOf(r *record) progress { return s.progress.At(r.progress) }
+func (s *Snapshot) sharedValues() *shared         { return &s.values }
+
+// of makes m the record of a task. The result is valid until the next call, and until the source changes.
+func (m *taskMessage) of(s taskSource, r *record) *fsmpb.SnapshotRecord {
+	c := readCold(s.blob(r.cold))
+	s.sharedValues().fillSpec(&m.spec, &c)
 	m.spec.Payload = c.payload
 	m.seen = fsmpb.Task{
 		Namespace:   c.namespace,
@@ -150,12 +162,12 @@ func (m *taskMessage) of(s *Snapshot, r *record) *fsmpb.SnapshotRecord {
 	if r.idLen != 0 {
 		m.seen.Id = string(r.id[:r.idLen])
 	}
-	m.stored = fsmpb.SnapshotTask{Task: &m.seen, InWheel: r.waits}
+	m.stored = fsmpb.SnapshotTask{Task: &m.seen, InWheel: r.waits, Parked: r.parked}
 	if c.delay != NoDelay {
 		m.delay = c.delay
 		m.stored.DelayMs = &m.delay
 	}
-	if r.waits {
+	if r.waits || r.parked {
 		m.stored.WheelDueMs, m.stored.WheelSeq = r.Due(), r.Seq()
 	}
 	if r.progress != 0 {
@@ -169,20 +181,20 @@ func (m *taskMessage) of(s *Snapshot, r *record) *fsmpb.SnapshotRecord {
 	return &m.record
 }
 
-func (m *taskMessage) addProgress(s *Snapshot, r *record) {
-	p := s.progress.At(r.progress)
+func (m *taskMessage) addProgress(s taskSource, r *record) {
+	p := s.progressOf(r)
 	t := &m.seen
 	t.FireAtMs, t.Revision, t.Fence, t.Attempts = p.fireAt, p.revision, p.fence, p.attempts
 	t.Outcome, t.Leased = fsmpb.CancelOutcome(p.outcome), p.leased
-	history := readHistory(s.blobs.Get(p.history))
+	history := readHistory(s.blob(p.history))
 	history.addTo(t)
-	m.stored.Order = p.order
+	m.stored.Order, m.stored.Idle = p.order, p.isUnlisted(t.State)
 }
 
-func (m *taskMessage) addRemembered(s *Snapshot, r *record, c *cold) {
+func (m *taskMessage) addRemembered(s taskSource, r *record, c *cold) {
 	m.remembered.Keys = m.remembered.Keys[:0]
 	var kept [keysRemembered]remembered
-	for i, k := range readKeys(c.appendFirst(kept[:0], m.seen.FireAtMs), s.blobs.Get(r.keys), &c.coldHead) {
+	for i, k := range readKeys(c.appendFirst(kept[:0], m.seen.FireAtMs), s.blob(r.keys), &c.coldHead) {
 		if i == len(m.keys) {
 			m.keys = append(m.keys, &keyMessage{})
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/internal/slab"
+	"github.com/belfryhq/belfry/fsm/internal/slots"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/wheel"
 )
@@ -31,7 +32,9 @@ type Store struct {
 	tombstoneBytes int64 // sum of their sizes
 
 	counts   byState
-	slots    slotCounts
+	bySlot   slotCounts
+	idle     map[uint32][]handle // by slot: see rest; may have stale handles
+	watch    *Watch              // nil: no move reads the changes
 	leases   leaseRing
 	sum      uint64 // sum of digest over all tasks, digestCold over their blobs and digestKeys over their keys
 	rulesSum uint64 // sum of digestRule over all rules
@@ -50,6 +53,8 @@ type Header struct {
 	Origin uint64 // random, from the first takeover; forms a webhook id together with an occurrence
 	// Inherited are the origins of occurrences that began in other shards, sorted by Last. The messages are never changed.
 	Inherited []*fsmpb.Inherited
+	Slots     slots.Table // the parts that slots play in moves
+	coming    *coming     // nil: no slot holds copied tasks
 	Defaults
 }
 
@@ -73,7 +78,8 @@ func New(shard uint32) *Store {
 		seed:     maphash.MakeSeed(),
 		shared:   newShared(),
 		lanes:    newLanes(),
-		slots:    make(slotCounts, task.Slots),
+		bySlot:   make(slotCounts, task.Slots),
+		idle:     map[uint32][]handle{},
 	}
 	s.wheel = wheel.New(nodes{s.tasks}, 0)
 	return s
@@ -162,6 +168,9 @@ func (s *Store) add(at Place, namespace, id string, c *cold) handle {
 func (s *Store) Advance(toMs int64, limit int, edit func(Edit)) (more bool) {
 	s.due, more = s.wheel.Advance(toMs, limit, s.due[:0])
 	for _, h := range s.due {
+		if !s.Slots.AllOpen() && s.park(h) {
+			continue
+		}
 		s.Number++
 		s.Change(Task{s, h}, func(e Edit) {
 			s.tasks.Write(h).waits = false

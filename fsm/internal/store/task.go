@@ -82,7 +82,7 @@ func (t Task) Begun() bool {
 	return true
 }
 
-// Lane returns the lane of a begun task.
+// Lane returns the lane of a ready or firing task, or nil if the task's slot is not open.
 func (t Task) Lane() *Lane { return t.s.lanes.at(t.read().lane) }
 
 // Rule returns the rule of the task's queue. It is never nil, and the caller must not change it.

@@ -11,6 +11,12 @@ func (e Edit) Entomb(as fsmpb.State) {
 	e.DropPayload()
 	e.SetState(as)
 	e.WaitUntil(roundUpToSecond(s.NowMs + s.keepDone(e.Rule())))
+	e.joinTombstones()
+}
+
+// joinTombstones makes the task the youngest tombstone.
+func (e Edit) joinTombstones() {
+	s := e.s
 	s.tombstones.pushBack(s.links(), e.h, int64(s.Number))
 	p := e.write()
 	p.size = s.footprint(e.h)
@@ -49,9 +55,15 @@ func roundUpToSecond(ms int64) int64 { return (ms + 999) / 1000 * 1000 }
 // TombstoneBytes returns the number of bytes that the tombstones hold, which TombstoneBound bounds.
 func (s *Store) TombstoneBytes() int64 { return s.tombstoneBytes }
 
-// TrimTombstones drops the oldest tombstones while their bytes exceed the bound.
+// TrimTombstones drops the oldest tombstones while their bytes exceed the bound. It keeps the tombstones of sealed
+// slots, and no longer counts them.
 func (s *Store) TrimTombstones() {
 	for s.TombstoneBound > 0 && s.tombstoneBytes > s.TombstoneBound && s.tombstones.head != 0 {
-		s.Change(Task{s, s.tombstones.head}, Edit.Drop)
+		oldest := Edit{Task{s, s.tombstones.head}}
+		if s.Slots.AllOpen() || s.Slots.IsOpen(s.slotOf(oldest.record())) {
+			s.Change(oldest.Task, Edit.Drop)
+		} else {
+			oldest.rest()
+		}
 	}
 }

@@ -83,8 +83,8 @@ const comingBytes = 64 + 64
 // Counts returns the counts of the store.
 func (s *Store) Counts() Counts {
 	return Counts{
-		ByState: s.counts,
-		Tasks:   s.tasks.Len(),
+		ByState: s.counted(),
+		Tasks:   s.tasks.Len() - s.coming.count(),
 		Lanes:   len(s.lanes.numbers),
 		Bytes:   s.tasks.Bytes() + s.progress.Bytes() + s.blobs.Bytes() + s.index.Bytes() + s.queues.bytes(),
 		Free:    s.tasks.FreeBytes() + s.progress.FreeBytes() + s.blobs.FreeBytes(),

@@ -1,0 +1,246 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/internal/slots"
+)
+
+// A task in a slot that is not open rests:
+//
+//	in the wheel     stays there; when its instant comes, it is parked until the slot opens
+//	ready, firing    is in no list of a lane
+//	a tombstone      of a copy is in no list; that of a sealed slot leaves the list when its turn to be dropped comes
+//
+// idle has the tasks that are parked or in no list, so that opening a slot does not touch the other tasks.
+
+// IsOpen reports whether the slot of a place is open.
+func (s *Store) IsOpen(at Place) bool { return s.Slots.IsOpen(at.slot) }
+
+// SlotAt returns the state of the slot of a place.
+func (s *Store) SlotAt(at Place) slots.State { return s.Slots.At(at.slot) }
+
+// HasTasks reports whether the store holds tasks in a range of slots.
+func (s *Store) HasTasks(r slots.Range) bool {
+	for slot := r.First; slot < r.End; slot++ {
+		if s.index.SlotLen(slot) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Seal closes slots for all changes.
+func (s *Store) Seal(ranges []slots.Range, state slots.State) {
+	for _, r := range ranges {
+		s.Slots.Set(r, state)
+	}
+	for _, h := range s.listedIn(ranges) {
+		Edit{Task{s, h}}.rest()
+	}
+}
+
+// listedIn returns the ready and firing tasks in ranges of slots. It walks the slots or the lanes, whatever is less.
+func (s *Store) listedIn(ranges []slots.Range) []handle {
+	begun := []fsmpb.State{fsmpb.State_STATE_READY, fsmpb.State_STATE_FIRING}
+	var walk []uint32
+	tasks := 0
+	for _, r := range ranges {
+		for slot := r.First; slot < r.End; slot++ {
+			if s.bySlot.mayHold(slot, begun) {
+				walk = append(walk, slot)
+				tasks += s.index.SlotLen(slot)
+			}
+		}
+	}
+	if tasks > s.counts[fsmpb.State_STATE_READY]+s.counts[fsmpb.State_STATE_FIRING] {
+		return s.listedInLanes(ranges)
+	}
+	var listed []handle
+	for _, slot := range walk {
+		for h := range s.index.Each(slot) {
+			if s.isListed(h) {
+				listed = append(listed, h)
+			}
+		}
+	}
+	return listed
+}
+
+func (s *Store) listedInLanes(ranges []slots.Range) []handle {
+	var listed []handle
+	for _, l := range s.lanes.values {
+		if l == nil {
+			continue
+		}
+		for _, first := range []handle{l.ready.head, l.firing.head} {
+			for h := first; h != 0; h = s.links().read(h).next {
+				slot := s.slotOf(s.tasks.Read(h))
+				if slices.ContainsFunc(ranges, func(r slots.Range) bool { return r.First <= slot && slot < r.End }) {
+					listed = append(listed, h)
+				}
+			}
+		}
+	}
+	return listed
+}
+
+// isListed reports whether a task is in a list of a lane.
+func (s *Store) isListed(h handle) bool {
+	n := s.tasks.Read(h).progress
+	return n != 0 && s.progress.Read(n).lane != 0
+}
+
+// isUnlisted reports whether a task in this state is in no list although the state names one.
+func (p *progress) isUnlisted(state fsmpb.State) bool {
+	switch state {
+	case fsmpb.State_STATE_READY, fsmpb.State_STATE_FIRING:
+		return p.lane == 0
+	case fsmpb.State_STATE_DELIVERED, fsmpb.State_STATE_CANCELLED:
+		return p.size == 0
+	}
+	return false
+}
+
+func (t Task) isUnlisted() bool { return t.read().isUnlisted(t.State()) }
+
+// rest takes a task of a slot that is not open out of its list. The task keeps its order. Neither the state hash nor a
+// count changes.
+func (e Edit) rest() {
+	order := e.read().order
+	e.LeaveList()
+	e.write().order = order
+	e.s.addIdle(e.h)
+}
+
+// park keeps a task, just popped from the wheel, out of it if the task's slot is not open. It reports whether it did.
+func (s *Store) park(h handle) bool {
+	slot := s.slotOf(s.tasks.Read(h))
+	if s.Slots.IsOpen(slot) {
+		return false
+	}
+	s.sum -= s.digest(h)
+	r := s.tasks.Write(h)
+	r.waits, r.parked = false, true
+	s.sum += s.digest(h)
+	s.addIdle(h)
+	return true
+}
+
+func (s *Store) addIdle(h handle) {
+	slot := s.slotOf(s.tasks.Read(h))
+	s.idle[slot] = append(s.idle[slot], h)
+}
+
+// Open opens slots of a move that are in a phase, whole slots one after another, until at least limit tasks have
+// returned to the wheel or to lists. Their number is at most limit and one slot's tasks. It reports whether slots are
+// left.
+func (s *Store) Open(move uint64, phase fsmpb.SlotPhase, limit int) (more bool) {
+	returned, limit := 0, max(limit, 1)
+	for _, r := range s.Slots.Of(move, phase) {
+		open := s.Slots.At(r.First)
+		open.Phase = fsmpb.SlotPhase_SLOT_PHASE_OPEN
+		if phase == fsmpb.SlotPhase_SLOT_PHASE_SEALED {
+			open.Epoch-- // the target has never owned the slots
+		}
+		slot := r.First
+		for ; slot < r.End && returned < limit; slot++ {
+			returned += s.wake(slot)
+		}
+		if slot > r.First {
+			s.Slots.Set(slots.Range{First: r.First, End: slot}, open)
+		}
+		if slot < r.End {
+			return true
+		}
+	}
+	return false
+}
+
+// wake returns the resting tasks of a slot to the wheel and to their lists, and their number. Tasks of one list keep
+// their order among each other, and go behind the tasks that are in the list.
+func (s *Store) wake(slot uint32) int {
+	resting := s.resting(slot)
+	delete(s.idle, slot)
+	for _, h := range resting {
+		s.Number++
+		s.Change(Task{s, h}, Edit.wake)
+	}
+	return len(resting)
+}
+
+// resting returns the parked and unlisted tasks of a slot, in the order of their lists.
+func (s *Store) resting(slot uint32) []handle {
+	all := slices.Clone(s.idle[slot])
+	slices.Sort(all)
+	all = slices.DeleteFunc(slices.Compact(all), func(h handle) bool {
+		r := s.tasks.Read(h) // of the task, or of another one, or free
+		return r.state == 0 || !r.parked && !(Task{s, h}).isUnlisted() || s.slotOf(r) != slot
+	})
+	slices.SortFunc(all, func(a, b handle) int {
+		x, y := Task{s, a}, Task{s, b}
+		if c := cmp.Compare(x.read().order, y.read().order); c != 0 {
+			return c
+		}
+		namespace, id := x.ID()
+		otherNamespace, otherID := y.ID()
+		return cmp.Or(strings.Compare(namespace, otherNamespace), strings.Compare(id, otherID))
+	})
+	return all
+}
+
+// wake returns the task to the wheel, under its former number, and to the list that its state names.
+func (e Edit) wake() {
+	s := e.s
+	if r := s.tasks.Write(e.h); r.parked {
+		s.wheel.Insert(e.h, r.Due(), r.Seq())
+		r.parked, r.waits = false, true
+	}
+	if !e.isUnlisted() {
+		return
+	}
+	switch e.State() {
+	case fsmpb.State_STATE_READY:
+		e.Wait(e.OpenLane())
+	case fsmpb.State_STATE_FIRING:
+		e.Fire(e.OpenLane())
+	default:
+		e.joinTombstones()
+	}
+}
+
+// wakeMessage does to a message what wake does to a task.
+func wakeMessage(m *fsmpb.SnapshotTask) {
+	m.InWheel, m.Parked, m.Idle = m.InWheel || m.Parked, false, false
+}
+
+// DropTasks drops the tasks in ranges of slots, whole slots one after another, until at least limit tasks are dropped.
+// It reports whether tasks are left.
+func (s *Store) DropTasks(ranges []slots.Range, limit int) (more bool) {
+	dropped, limit := 0, max(limit, 1)
+	for _, r := range ranges {
+		for slot := r.First; slot < r.End; slot++ {
+			n := s.index.SlotLen(slot)
+			if n > 0 && dropped >= limit {
+				return true
+			}
+			s.dropSlot(slot)
+			dropped += n
+		}
+	}
+	return false
+}
+
+func (s *Store) dropSlot(slot uint32) {
+	for _, h := range slices.Collect(s.index.Each(slot)) {
+		if s.coming != nil && s.coming.move == s.Slots.At(slot).Move {
+			s.dropCopy(h)
+		} else {
+			s.Change(Task{s, h}, Edit.Drop)
+		}
+	}
+	delete(s.idle, slot)
+}

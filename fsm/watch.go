@@ -1,0 +1,84 @@
+package fsm
+
+import (
+	"errors"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/internal/store"
+)
+
+// Watch reads the tasks of slots that move away, and follows their changes: see store.Watch. Its methods hold the
+// machine's lock for about a millisecond. One goroutine may use it while entries are applied.
+type Watch struct {
+	m *Machine
+	w *store.Watch
+}
+
+// ErrUnwatched means that another Watch of the machine has begun, or that a snapshot has replaced the machine's state.
+var ErrUnwatched = errors.New("the changes of the slots are no longer followed")
+
+// Watch begins to follow the changes in ranges of slots. A machine has one Watch at a time.
+func (m *Machine) Watch(ranges []SlotRange) *Watch {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &Watch{m, m.store.Watch(ranges)}
+}
+
+// Copy returns the next tasks, as ImportTasks has them. They have limit bytes and one task at most. done is set if no
+// task is left.
+func (w *Watch) Copy(limit int) (tasks [][]byte, done bool, err error) {
+	w.m.mu.RLock()
+	defer w.m.mu.RUnlock()
+	if !w.m.store.Follows(w.w) {
+		return nil, false, ErrUnwatched
+	}
+	tasks, done = w.w.Copy(w.m.store, limit)
+	return tasks, done, nil
+}
+
+// Changes returns tasks that have changed since Copy or Changes read them, as ImportTasks has them, and tasks that are
+// gone. left is the number of further changes.
+func (w *Watch) Changes(limit int) (tasks [][]byte, gone []*fsmpb.TaskName, left int, err error) {
+	w.m.mu.RLock()
+	defer w.m.mu.RUnlock()
+	if !w.m.store.Follows(w.w) {
+		return nil, nil, 0, ErrUnwatched
+	}
+	tasks, gone = w.w.Changes(w.m.store, limit)
+	return tasks, gone, w.w.Left(), nil
+}
+
+// Sealed returns the numbers that ReadySlots compares and takes over. The slots must be sealed, and Copy must have read
+// all tasks.
+func (w *Watch) Sealed() (*fsmpb.ReadySlots, error) {
+	w.m.mu.RLock()
+	defer w.m.mu.RUnlock()
+	if !w.m.store.Follows(w.w) {
+		return nil, ErrUnwatched
+	}
+	tasks, sum := w.w.Sum()
+	return &fsmpb.ReadySlots{
+		Tasks: tasks, Sum: sum, Number: w.m.store.Number, Inherited: w.m.store.Origins(w.w.Ranges()),
+	}, nil
+}
+
+// Stop ends the Watch.
+func (w *Watch) Stop() {
+	w.m.mu.Lock()
+	defer w.m.mu.Unlock()
+	w.m.store.Unwatch(w.w)
+}
+
+// Slots returns the states of the slots that have taken part in moves, sorted.
+func (m *Machine) Slots() []*fsmpb.SlotState {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.store.Slots.Messages()
+}
+
+// SlotOf returns the state of a task's slot.
+func (m *Machine) SlotOf(namespace, id string) SlotState {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.store.SlotAt(m.store.PlaceOf(namespace, id))
+}
