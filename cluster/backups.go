@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"io"
+	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -22,7 +24,34 @@ func (n *Node) newTaker() *cuts.Taker {
 
 // Backup writes a backup of the cluster to w; see cuts.Taker.
 func (n *Node) Backup(ctx context.Context, w io.Writer) (BackupSummary, error) {
-	return n.taker.Backup(ctx, w)
+	summary, err := n.taker.Backup(ctx, w)
+	n.backups.note(n.cfg.Clock(), err)
+	return summary, err
+}
+
+// backups remembers the outcome of the newest backups through this node.
+type backups struct {
+	mu      sync.Mutex
+	outcome *clusterpb.BackupOutcome // nil: there was none; never changed
+}
+
+// note records the end of a backup.
+func (b *backups) note(now time.Time, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next := &clusterpb.BackupOutcome{WholeMs: now.UnixMilli()}
+	if err != nil {
+		next = &clusterpb.BackupOutcome{
+			WholeMs: b.outcome.GetWholeMs(), FailedMs: now.UnixMilli(), Error: err.Error(),
+		}
+	}
+	b.outcome = next
+}
+
+func (b *backups) last() *clusterpb.BackupOutcome {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.outcome
 }
 
 // Backup sends another node the state of a shard that this node leads.

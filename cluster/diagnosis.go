@@ -26,6 +26,10 @@ func (n *Node) vitals() *clusterpb.Vitals {
 	v := &clusterpb.Vitals{
 		Build: n.cfg.Build, CommandVersion: fsm.CommandVersion, Waits: n.Barred(),
 		DiskFree: space.Free, DiskTotal: space.Total, DiskReserve: reserve, MemoryUsed: used, MemoryLimit: limit,
+		Backup: n.backups.last(),
+	}
+	if n.keys != nil {
+		v.KeysEndMs = n.keys.Credentials().Ends().UnixMilli()
 	}
 	for _, id := range n.known() {
 		if id != n.ID() && n.health.Alive(id) {
@@ -66,6 +70,7 @@ func (n *Node) snapshot(ctx context.Context) *doctor.Snapshot {
 	for _, shard := range state.Shards {
 		s.Groups = append(s.Groups, n.shardGroup(shard, accounts))
 	}
+	s.Backup = newestBackup(accounts, n.cfg.Clock())
 	s.Queues = <-queues
 	return s
 }
@@ -75,6 +80,7 @@ func (n *Node) describe(id string, state *clusterpb.ControlState, a *account, fa
 	entry := control.Node(state, id)
 	d := doctor.Node{
 		ID: id, Name: cmp.Or(entry.GetName(), n.directory.Name(id), id), HTTPAddr: entry.GetHttpAddr(),
+		Zone:           entry.GetZone(),
 		CommandVersion: entry.GetCommandVersion(), Answers: a != nil || n.health.Alive(id),
 	}
 	if id == n.ID() {
@@ -91,6 +97,9 @@ func (n *Node) describe(id string, state *clusterpb.ControlState, a *account, fa
 	d.DiskFree, d.DiskTotal, d.DiskReserve = v.GetDiskFree(), v.GetDiskTotal(), v.GetDiskReserve()
 	d.DiskLow, d.MemoryFull = a.diskLow, a.memoryFull
 	d.MemoryUsed, d.MemoryLimit = v.GetMemoryUsed(), v.GetMemoryLimit()
+	if v.GetKeysEndMs() != 0 {
+		d.KeysEnd = time.Until(time.UnixMilli(v.GetKeysEndMs()))
+	}
 	return d
 }
 
@@ -152,6 +161,27 @@ func (a *account) report(group uint32) *clusterpb.ReplicaStatus {
 		return nil
 	}
 	return a.replicas[group]
+}
+
+// newestBackup joins what the nodes remember of backups.
+func newestBackup(accounts map[string]*account, now time.Time) doctor.Backup {
+	var failed *clusterpb.BackupOutcome
+	whole := int64(0)
+	for _, a := range accounts {
+		outcome := a.vitals.GetBackup()
+		whole = max(whole, outcome.GetWholeMs())
+		if outcome.GetFailedMs() > failed.GetFailedMs() {
+			failed = outcome
+		}
+	}
+	var b doctor.Backup
+	if failed.GetFailedMs() > whole {
+		b.Failed = failed.Error
+	}
+	if whole > 0 {
+		b.Since = now.Sub(time.UnixMilli(whole))
+	}
+	return b
 }
 
 // queuesNow returns the state of the queues, or none if a shard does not answer in time.

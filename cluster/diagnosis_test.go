@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"testing"
 	"time"
@@ -89,6 +90,27 @@ func TestDoctor(t *testing.T) {
 	awaitFindings(t, c, []int{0, 1}, doctor.QuorumAtRisk, doctor.NodeAway, doctor.VersionsMixed, doctor.QueuePaused)
 	c.Start(2)
 	awaitFindings(t, c, all, doctor.MemoryFull, doctor.VersionsMixed, doctor.QueuePaused)
+}
+
+// A zone with two nodes of three has a majority. A backup that fails is a finding until the next whole one.
+func TestDoctorOfZonesAndBackups(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
+		cfg.Shards, cfg.Zone = 1, []string{"east", "east", "west"}[i]
+	})
+	all := []int{0, 1, 2}
+	awaitFindings(t, c, all, doctor.ZoneMajority)
+	broken, closed := io.Pipe()
+	_ = closed.CloseWithError(io.ErrUnexpectedEOF) // never fails
+	_ = broken.Close()
+	if _, err := c.Node(1).Backup(t.Context(), closed); err == nil {
+		t.Fatal("a backup into a closed pipe succeeded")
+	}
+	awaitFindings(t, c, all, doctor.BackupFailing, doctor.ZoneMajority)
+	if _, err := c.Node(2).Backup(t.Context(), io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	awaitFindings(t, c, all, doctor.ZoneMajority)
 }
 
 // A node that has not found its cluster says so.

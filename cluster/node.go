@@ -75,6 +75,7 @@ type Node struct {
 	consumers *consume.Consumers
 	policies  *policies.Policies
 	taker     *cuts.Taker
+	backups   backups
 	viewer    *viewer
 
 	opened  time.Time

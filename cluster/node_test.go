@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/doctor"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/cluster/internal/peertest"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
@@ -398,6 +399,7 @@ func TestNodesWithKeys(t *testing.T) {
 	for i := range 4 {
 		mustDo(t, c.Node(i), schedule(fmt.Sprint("k", i), time.Hour))
 	}
+	awaitFindings(t, c, []int{0, joiner}, slices.Repeat([]doctor.Code{doctor.CertificateEnds}, 4)...) // within the hour
 	stranger = c.Add()
 	c.Start(stranger)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)

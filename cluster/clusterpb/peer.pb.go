@@ -1357,6 +1357,8 @@ type Vitals struct {
 	DiskReserve    uint64                 `protobuf:"varint,7,opt,name=disk_reserve,json=diskReserve,proto3" json:"disk_reserve,omitempty"`
 	MemoryUsed     int64                  `protobuf:"varint,8,opt,name=memory_used,json=memoryUsed,proto3" json:"memory_used,omitempty"`
 	MemoryLimit    int64                  `protobuf:"varint,9,opt,name=memory_limit,json=memoryLimit,proto3" json:"memory_limit,omitempty"` // 0: none
+	KeysEndMs      int64                  `protobuf:"varint,10,opt,name=keys_end_ms,json=keysEndMs,proto3" json:"keys_end_ms,omitempty"`    // Unix time of the end of the node's certificate or its authority's; 0: it has none
+	Backup         *BackupOutcome         `protobuf:"bytes,11,opt,name=backup,proto3" json:"backup,omitempty"`                              // absent: no backup was made through the node since its start
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1454,6 +1456,81 @@ func (x *Vitals) GetMemoryLimit() int64 {
 	return 0
 }
 
+func (x *Vitals) GetKeysEndMs() int64 {
+	if x != nil {
+		return x.KeysEndMs
+	}
+	return 0
+}
+
+func (x *Vitals) GetBackup() *BackupOutcome {
+	if x != nil {
+		return x.Backup
+	}
+	return nil
+}
+
+// BackupOutcome describes the newest backups that were made through a node since its start, in Unix milliseconds.
+type BackupOutcome struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	WholeMs       int64                  `protobuf:"varint,1,opt,name=whole_ms,json=wholeMs,proto3" json:"whole_ms,omitempty"`    // 0: none was whole
+	FailedMs      int64                  `protobuf:"varint,2,opt,name=failed_ms,json=failedMs,proto3" json:"failed_ms,omitempty"` // 0: none has failed
+	Error         string                 `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`                        // reason of the newest failure
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupOutcome) Reset() {
+	*x = BackupOutcome{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupOutcome) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupOutcome) ProtoMessage() {}
+
+func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupOutcome.ProtoReflect.Descriptor instead.
+func (*BackupOutcome) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *BackupOutcome) GetWholeMs() int64 {
+	if x != nil {
+		return x.WholeMs
+	}
+	return 0
+}
+
+func (x *BackupOutcome) GetFailedMs() int64 {
+	if x != nil {
+		return x.FailedMs
+	}
+	return 0
+}
+
+func (x *BackupOutcome) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // NodeHealth decides whether a node gets leaderships and new tasks.
 type NodeHealth struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1466,7 +1543,7 @@ type NodeHealth struct {
 
 func (x *NodeHealth) Reset() {
 	*x = NodeHealth{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +1555,7 @@ func (x *NodeHealth) String() string {
 func (*NodeHealth) ProtoMessage() {}
 
 func (x *NodeHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +1568,7 @@ func (x *NodeHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeHealth.ProtoReflect.Descriptor instead.
 func (*NodeHealth) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *NodeHealth) GetDiskLow() bool {
@@ -1533,7 +1610,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1545,7 +1622,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1558,7 +1635,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -1642,7 +1719,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +1731,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,7 +1744,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -1693,7 +1770,7 @@ type CompareRequest struct {
 
 func (x *CompareRequest) Reset() {
 	*x = CompareRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1705,7 +1782,7 @@ func (x *CompareRequest) String() string {
 func (*CompareRequest) ProtoMessage() {}
 
 func (x *CompareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1718,7 +1795,7 @@ func (x *CompareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
 func (*CompareRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CompareRequest) GetReplicas() []*ReplicaAsked {
@@ -1739,7 +1816,7 @@ type ReplicaAsked struct {
 
 func (x *ReplicaAsked) Reset() {
 	*x = ReplicaAsked{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1751,7 +1828,7 @@ func (x *ReplicaAsked) String() string {
 func (*ReplicaAsked) ProtoMessage() {}
 
 func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1764,7 +1841,7 @@ func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAsked.ProtoReflect.Descriptor instead.
 func (*ReplicaAsked) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReplicaAsked) GetShard() uint32 {
@@ -1791,7 +1868,7 @@ type CompareReply struct {
 
 func (x *CompareReply) Reset() {
 	*x = CompareReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1803,7 +1880,7 @@ func (x *CompareReply) String() string {
 func (*CompareReply) ProtoMessage() {}
 
 func (x *CompareReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1816,7 +1893,7 @@ func (x *CompareReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareReply.ProtoReflect.Descriptor instead.
 func (*CompareReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CompareReply) GetReplicas() []*ReplicaReport {
@@ -1846,7 +1923,7 @@ type ReplicaReport struct {
 
 func (x *ReplicaReport) Reset() {
 	*x = ReplicaReport{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1858,7 +1935,7 @@ func (x *ReplicaReport) String() string {
 func (*ReplicaReport) ProtoMessage() {}
 
 func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1871,7 +1948,7 @@ func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaReport.ProtoReflect.Descriptor instead.
 func (*ReplicaReport) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReplicaReport) GetShard() uint32 {
@@ -1912,7 +1989,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2001,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2014,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -1969,7 +2046,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1981,7 +2058,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1994,7 +2071,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -2143,7 +2220,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2155,7 +2232,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2168,7 +2245,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -2189,7 +2266,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2201,7 +2278,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2214,7 +2291,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -2248,7 +2325,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2260,7 +2337,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2273,7 +2350,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -2304,7 +2381,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2316,7 +2393,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2329,7 +2406,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -2385,7 +2462,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2474,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2487,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -2452,7 +2529,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2464,7 +2541,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2477,7 +2554,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -2554,7 +2631,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2566,7 +2643,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2579,7 +2656,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -2673,7 +2750,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2685,7 +2762,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2698,7 +2775,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -2741,7 +2818,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2753,7 +2830,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2766,7 +2843,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Member) GetNode() string {
@@ -2806,7 +2883,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2818,7 +2895,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2831,7 +2908,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -2859,7 +2936,7 @@ type CallReply struct {
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2871,7 +2948,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2884,7 +2961,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -2961,7 +3038,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2973,7 +3050,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2986,7 +3063,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -3021,7 +3098,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3033,7 +3110,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3046,7 +3123,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -3080,7 +3157,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3092,7 +3169,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3105,7 +3182,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -3136,7 +3213,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3148,7 +3225,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3161,7 +3238,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -3215,7 +3292,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3227,7 +3304,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3240,7 +3317,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -3261,7 +3338,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3273,7 +3350,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3286,7 +3363,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -3400,7 +3477,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\vStatusReply\x12<\n" +
 	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\x125\n" +
 	"\x06health\x18\x02 \x01(\v2\x1d.belfry.cluster.v1.NodeHealthR\x06health\x121\n" +
-	"\x06vitals\x18\x03 \x01(\v2\x19.belfry.cluster.v1.VitalsR\x06vitals\"\x96\x02\n" +
+	"\x06vitals\x18\x03 \x01(\v2\x19.belfry.cluster.v1.VitalsR\x06vitals\"\xf0\x02\n" +
 	"\x06Vitals\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x12'\n" +
 	"\x0fcommand_version\x18\x02 \x01(\rR\x0ecommandVersion\x12\x14\n" +
@@ -3412,7 +3489,14 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\fdisk_reserve\x18\a \x01(\x04R\vdiskReserve\x12\x1f\n" +
 	"\vmemory_used\x18\b \x01(\x03R\n" +
 	"memoryUsed\x12!\n" +
-	"\fmemory_limit\x18\t \x01(\x03R\vmemoryLimit\"f\n" +
+	"\fmemory_limit\x18\t \x01(\x03R\vmemoryLimit\x12\x1e\n" +
+	"\vkeys_end_ms\x18\n" +
+	" \x01(\x03R\tkeysEndMs\x128\n" +
+	"\x06backup\x18\v \x01(\v2 .belfry.cluster.v1.BackupOutcomeR\x06backup\"]\n" +
+	"\rBackupOutcome\x12\x19\n" +
+	"\bwhole_ms\x18\x01 \x01(\x03R\awholeMs\x12\x1b\n" +
+	"\tfailed_ms\x18\x02 \x01(\x03R\bfailedMs\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"f\n" +
 	"\n" +
 	"NodeHealth\x12\x19\n" +
 	"\bdisk_low\x18\x01 \x01(\bR\adiskLow\x12\x1f\n" +
@@ -3583,7 +3667,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
@@ -3609,42 +3693,43 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*StatusRequest)(nil),      // 21: belfry.cluster.v1.StatusRequest
 	(*StatusReply)(nil),        // 22: belfry.cluster.v1.StatusReply
 	(*Vitals)(nil),             // 23: belfry.cluster.v1.Vitals
-	(*NodeHealth)(nil),         // 24: belfry.cluster.v1.NodeHealth
-	(*ReplicaStatus)(nil),      // 25: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),         // 26: belfry.cluster.v1.Checkpoint
-	(*CompareRequest)(nil),     // 27: belfry.cluster.v1.CompareRequest
-	(*ReplicaAsked)(nil),       // 28: belfry.cluster.v1.ReplicaAsked
-	(*CompareReply)(nil),       // 29: belfry.cluster.v1.CompareReply
-	(*ReplicaReport)(nil),      // 30: belfry.cluster.v1.ReplicaReport
-	(*ForwardRequest)(nil),     // 31: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),               // 32: belfry.cluster.v1.Call
-	(*Commands)(nil),           // 33: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 34: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 35: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 36: belfry.cluster.v1.QueueChange
-	(*QueuesCall)(nil),         // 37: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 38: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 39: belfry.cluster.v1.MembersCall
-	(*Membership)(nil),         // 40: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 41: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 42: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 43: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 44: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 45: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 46: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 47: belfry.cluster.v1.CallError
-	(*BackupRequest)(nil),      // 48: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 49: belfry.cluster.v1.BackupReply
-	(*Node)(nil),               // 50: belfry.cluster.v1.Node
-	(*fsmpb.Task)(nil),         // 51: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 52: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 53: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 54: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 55: belfry.cluster.v1.DeleteQueue
-	(*fsmpb.ListPage)(nil),     // 56: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 57: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 58: belfry.fsm.v1.Result
-	(*BackupShard)(nil),        // 59: belfry.cluster.v1.BackupShard
+	(*BackupOutcome)(nil),      // 24: belfry.cluster.v1.BackupOutcome
+	(*NodeHealth)(nil),         // 25: belfry.cluster.v1.NodeHealth
+	(*ReplicaStatus)(nil),      // 26: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),         // 27: belfry.cluster.v1.Checkpoint
+	(*CompareRequest)(nil),     // 28: belfry.cluster.v1.CompareRequest
+	(*ReplicaAsked)(nil),       // 29: belfry.cluster.v1.ReplicaAsked
+	(*CompareReply)(nil),       // 30: belfry.cluster.v1.CompareReply
+	(*ReplicaReport)(nil),      // 31: belfry.cluster.v1.ReplicaReport
+	(*ForwardRequest)(nil),     // 32: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),               // 33: belfry.cluster.v1.Call
+	(*Commands)(nil),           // 34: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 35: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 36: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 37: belfry.cluster.v1.QueueChange
+	(*QueuesCall)(nil),         // 38: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 39: belfry.cluster.v1.LendCall
+	(*MembersCall)(nil),        // 40: belfry.cluster.v1.MembersCall
+	(*Membership)(nil),         // 41: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 42: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 43: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 44: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 45: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 46: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 47: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 48: belfry.cluster.v1.CallError
+	(*BackupRequest)(nil),      // 49: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 50: belfry.cluster.v1.BackupReply
+	(*Node)(nil),               // 51: belfry.cluster.v1.Node
+	(*fsmpb.Task)(nil),         // 52: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 53: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 54: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 55: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 56: belfry.cluster.v1.DeleteQueue
+	(*fsmpb.ListPage)(nil),     // 57: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 58: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 59: belfry.fsm.v1.Result
+	(*BackupShard)(nil),        // 60: belfry.cluster.v1.BackupShard
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -3653,73 +3738,74 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
-	50, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	51, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	16, // 7: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	18, // 8: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	51, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	47, // 10: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
-	25, // 11: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	24, // 12: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	52, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	48, // 10: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	26, // 11: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	25, // 12: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	23, // 13: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
-	28, // 14: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	30, // 15: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	24, // 16: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	26, // 17: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	32, // 18: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	33, // 19: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	34, // 20: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	35, // 21: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	36, // 22: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	37, // 23: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	38, // 24: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	39, // 25: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	52, // 26: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	53, // 27: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	54, // 28: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	55, // 29: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	40, // 30: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	41, // 31: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	43, // 32: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	47, // 33: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	46, // 34: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	51, // 35: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	56, // 36: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	44, // 37: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	57, // 38: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	45, // 39: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	40, // 40: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	58, // 41: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	47, // 42: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 43: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	59, // 44: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	47, // 45: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	7,  // 46: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	9,  // 47: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	31, // 48: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	11, // 49: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	21, // 50: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	27, // 51: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	13, // 52: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	15, // 53: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	19, // 54: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 55: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	48, // 56: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	8,  // 57: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	10, // 58: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	42, // 59: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	12, // 60: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	22, // 61: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	29, // 62: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	14, // 63: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	17, // 64: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	20, // 65: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 66: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	49, // 67: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	57, // [57:68] is the sub-list for method output_type
-	46, // [46:57] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	24, // 14: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
+	29, // 15: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	31, // 16: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	25, // 17: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	27, // 18: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	33, // 19: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	34, // 20: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	35, // 21: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	36, // 22: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	37, // 23: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	38, // 24: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	39, // 25: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	40, // 26: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	53, // 27: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	54, // 28: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	55, // 29: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	56, // 30: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	41, // 31: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	42, // 32: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	44, // 33: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	48, // 34: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	47, // 35: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	52, // 36: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	57, // 37: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	45, // 38: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	58, // 39: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	46, // 40: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	41, // 41: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	59, // 42: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	48, // 43: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 44: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	60, // 45: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	48, // 46: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	7,  // 47: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	9,  // 48: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	32, // 49: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	11, // 50: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	21, // 51: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	28, // 52: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	13, // 53: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	15, // 54: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	19, // 55: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 56: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	49, // 57: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	8,  // 58: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	10, // 59: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	43, // 60: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	12, // 61: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	22, // 62: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	30, // 63: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	14, // 64: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	17, // 65: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	20, // 66: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 67: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	50, // 68: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	58, // [58:69] is the sub-list for method output_type
+	47, // [47:58] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -3729,7 +3815,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 	}
 	file_cluster_clusterpb_backup_proto_init()
 	file_cluster_clusterpb_control_proto_init()
-	file_cluster_clusterpb_peer_proto_msgTypes[31].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[32].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
@@ -3738,11 +3824,11 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_Lend)(nil),
 		(*Call_Members)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[35].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[36].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[38].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[39].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -3754,7 +3840,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   49,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
