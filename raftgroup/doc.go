@@ -81,8 +81,8 @@
 //     late, changes nothing.
 //   - A member without a vote becomes a voter only when it lacks at most MostLag entries. hashicorp/raft would let it
 //     vote at once, and the next entry might wait for the whole log to reach it.
-//   - A member is removed only while a majority of the voters that stay is in touch.
-//   - The leader does not remove itself: it gives its leadership away first.
+//   - A member is removed, or loses its vote, only while a majority of the other voters is in touch.
+//   - The leader neither removes nor demotes itself: it gives its leadership away first.
 //
 // # Why not otherwise
 //

@@ -72,6 +72,7 @@ const MostLag = 64
 type MemberChange struct {
 	AddNonvoter string // node that gets the log and does not vote
 	AddVoter    string // member without a vote that gets one
+	Demote      string // voter, other than the leader, that loses its vote and keeps getting the log
 	Remove      string // member, other than the leader
 }
 
@@ -104,6 +105,8 @@ func (g *Group) changeMembers(change MemberChange) raft.Future {
 	case change.AddVoter != "":
 		id := change.AddVoter
 		return g.raft.AddVoter(raft.ServerID(id), raft.ServerAddress(id), 0, changeLimit)
+	case change.Demote != "":
+		return g.raft.DemoteVoter(raft.ServerID(change.Demote), 0, changeLimit)
 	default:
 		return g.raft.RemoveServer(raft.ServerID(change.Remove), 0, changeLimit)
 	}
@@ -126,8 +129,10 @@ func (g *Group) fits(now Membership, change MemberChange) error {
 		if lag := g.Peer(change.AddVoter, now.Term).Lag; lag > MostLag {
 			return fmt.Errorf("node %s lacks %d entries", change.AddVoter, lag)
 		}
-	case change.Remove == g.cfg.NodeID:
-		return errors.New("the leader does not remove itself")
+	case change.Remove == g.cfg.NodeID || change.Demote == g.cfg.NodeID:
+		return errors.New("the leader keeps its own vote")
+	case change.Demote != "":
+		return g.remains(now, change.Demote)
 	case change.Remove != "":
 		return g.remains(now, change.Remove)
 	default:
@@ -136,13 +141,12 @@ func (g *Group) fits(now Membership, change MemberChange) error {
 	return nil
 }
 
-// remains returns an error unless a majority of the voters without the removed node has been in touch within the
-// lease.
-func (g *Group) remains(now Membership, removed string) error {
-	rest := slices.DeleteFunc(voters(now.Members), func(id string) bool { return id == removed })
+// remains returns an error unless a majority of the voters without the node has been in touch within the lease.
+func (g *Group) remains(now Membership, without string) error {
+	rest := slices.DeleteFunc(voters(now.Members), func(id string) bool { return id == without })
 	at, ok := g.contacts.majority(g.cfg.NodeID, rest, now.Term)
 	if !ok || time.Since(at.at) > g.cfg.Timing.Lease {
-		return fmt.Errorf("without node %s no majority is in touch", removed)
+		return fmt.Errorf("without node %s no majority is in touch", without)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package raftgroup
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,6 +82,7 @@ func TestUnfitChangesOfMembers(t *testing.T) {
 		for name, change := range map[string]MemberChange{
 			"empty":            {},
 			"of itself":        {Remove: g.cfg.NodeID},
+			"own demotion":     {Demote: g.cfg.NodeID},
 			"voter's vote":     {AddVoter: other(g)},
 			"voter's demotion": {AddNonvoter: other(g)},
 			"stranger's vote":  {AddVoter: "stranger"},
@@ -119,7 +121,16 @@ func TestNoRemovalWithoutMajority(t *testing.T) {
 		if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{Remove: gone}); !errors.Is(err, ErrUnfit) {
 			t.Errorf("removed while no voter was in touch: %v", err)
 		}
+		if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{Demote: gone}); !errors.Is(err, ErrUnfit) {
+			t.Errorf("demoted while no voter was in touch: %v", err)
+		}
 		<-time.After(g.cfg.Timing.Lease)
+		if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{Demote: gone}); err != nil {
+			t.Errorf("with all in touch: %v", err)
+		}
+		if !slices.Contains(seen(t, g).Members, Member{NodeID: gone}) {
+			t.Errorf("after the demotion of %s: %v", gone, seen(t, g))
+		}
 		if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{Remove: gone}); err != nil {
 			t.Errorf("with all in touch: %v", err)
 		}
