@@ -27,7 +27,7 @@ type Config struct {
 	Applied  uint64            // the last index that the previous process had applied, from the node's own record
 
 	Replicas  []Replica // voters of a new group; ignored when there is state
-	Preferred string    // id of the node that should lead; empty: any
+	Preferred string    // id of the node that should lead; empty: any. See Prefer
 
 	Transport raftgroup.Transport
 

@@ -459,6 +459,31 @@ func TestPreferredLeads(t *testing.T) {
 	})
 }
 
+// TestLeadershipFollowsThePreference checks that the leadership moves to a node that becomes the preferred one, also
+// while it is on its way to another.
+func TestLeadershipFollowsThePreference(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, func(cfg *Config) { cfg.Preferred = "n1" }).startAll()
+		defer c.close()
+		prefer := func(node string) {
+			for _, n := range c.nodes {
+				n.Prefer(node)
+			}
+		}
+		c.leader()
+		prefer("n2")
+		time.Sleep(c.timing().Calm / 2)
+		prefer("n3")
+		c.eventually("led by n3", func() bool { return c.nodes["n3"].IsLeader() })
+		if term := c.nodes["n3"].group.Term(); term != 3 {
+			t.Errorf("in term %d: it led on its way", term)
+		}
+		prefer("stranger")
+		prefer("n1")
+		c.eventually("led by n1", func() bool { return c.nodes["n1"].IsLeader() })
+	})
+}
+
 // TestHomeIsWellForAWhile checks that a returning node, which has its log to apply, gets its leaderships only after it
 // was in touch for the whole calm, however long the others have led by then.
 func TestHomeIsWellForAWhile(t *testing.T) {

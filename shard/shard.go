@@ -22,6 +22,7 @@ type Shard struct {
 	group     *raftgroup.Group
 	incumbent *incumbent
 	standing  *standing
+	home      *home
 	lack      atomic.Pointer[error] // see SetRoom
 	clock     *clockGuard
 	latencies *latencies
@@ -52,6 +53,7 @@ func Open(cfg Config) (*Shard, error) {
 		latencies: newLatencies(),
 		attempts:  newAttempts(),
 		standing:  newStanding(),
+		home:      newHome(cfg.Preferred),
 		ctx:       ctx,
 		cancel:    cancel,
 		caughtUp:  make(chan struct{}),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 )
 
@@ -107,17 +108,33 @@ func (l *leadership) giveTo(ctx context.Context, to string) error {
 	}
 }
 
-// goHome gives the leadership to the preferred node once that node has been well for a while. The pause doubles after
-// each failed transfer.
+// goHome keeps the leadership on its way to the preferred node, also when another node is preferred meanwhile.
 func (l *leadership) goHome(ctx context.Context) {
+	for ctx.Err() == nil {
+		home, changed := l.shard.home.watch()
+		ctx, stop := context.WithCancel(ctx)
+		var going sync.WaitGroup
+		going.Go(func() { l.goTo(ctx, home) })
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+		stop()
+		going.Wait()
+	}
+}
+
+// goTo gives the leadership to a voter once that node has been well for a while. The pause doubles after each failed
+// transfer.
+func (l *leadership) goTo(ctx context.Context, home string) {
 	s := l.shard
-	home, calm := s.cfg.Preferred, s.cfg.Timing.Calm
+	calm := s.cfg.Timing.Calm
 	if home == "" || home == s.cfg.NodeID {
 		return
 	}
 	var pause time.Duration
 	for sleep(ctx, pause) && l.awaitThere(ctx, home, calm+s.homingTurn()) {
-		if !s.isWell(home, l.term.Load()) {
+		if !s.isWell(home, l.term.Load()) || !slices.Contains(s.Voters(), home) {
 			continue
 		}
 		if err := l.transfer(ctx, home, calm, false); err != nil && ctx.Err() == nil {
@@ -171,10 +188,11 @@ func (s *Shard) isThere(node string, term uint64) bool {
 // fewest entries. It returns "" if no other voter is well.
 func (s *Shard) bestPeer(term uint64) string {
 	best := ""
+	home, _ := s.home.watch()
 	for _, node := range s.Voters() {
 		switch {
 		case node == s.cfg.NodeID || !s.isWell(node, term):
-		case node == s.cfg.Preferred:
+		case node == home:
 			return node
 		case best == "" || s.group.Peer(node, term).Lag < s.group.Peer(best, term).Lag:
 			best = node
