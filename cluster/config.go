@@ -40,6 +40,9 @@ type Config struct {
 	BootstrapExpect int
 	Shards          int // of a new cluster; 0: placement.Shards for its nodes and this node's processors
 	Replication     int // of a new cluster; 0: 3
+	// Calm is the time that a node must be up before it gets replicas; 0: 10 s. ReplaceAfter is the time after which
+	// others take the replicas of a node that is away; 0: 10 min. The control group's leader decides by its own times.
+	Calm, ReplaceAfter time.Duration
 
 	// HoldVersion is the newest command version that this node lets the cluster write, so that its nodes can return to
 	// an older build; 0: no limit. A version that is in force already stays so.

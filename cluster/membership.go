@@ -5,6 +5,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/internal/aim"
 	"github.com/belfryhq/belfry/cluster/internal/directory"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
 	"github.com/belfryhq/belfry/fsm"
@@ -56,6 +57,7 @@ func (n *Node) newMember() *membership.Member {
 		Peer: n.peers.rpc, Witness: n.peers.witness, Run: n.runHere, Expect: n.cfg.BootstrapExpect,
 		Plan:      control.Plan{Shards: n.cfg.Shards, Replication: n.cfg.Replication},
 		Shards:    moves{n.router, n.viewer, n.health},
+		Limits:    aim.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter},
 		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Logger: n.cfg.Logger, Fatal: n.cfg.Fatal,
 	})
 }

@@ -42,3 +42,6 @@ func (m moves) Applied(ctx context.Context, node string, shard uint32) (uint64, 
 
 // Fit reports whether a node's replica of a shard is fit to lead.
 func (m moves) Fit(shard uint32, node string) bool { return m.health.MayLead(shard, node) }
+
+// Up reports whether a node has answered within the last seconds.
+func (m moves) Up(node string) bool { return m.health.Alive(node) }

@@ -21,6 +21,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/health"
 	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
+	"github.com/belfryhq/belfry/cluster/internal/operations"
 	"github.com/belfryhq/belfry/cluster/internal/policies"
 	"github.com/belfryhq/belfry/cluster/internal/raftdisks"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
@@ -78,7 +79,9 @@ type Node struct {
 	backups   backups
 	viewer    *viewer
 
-	opened  time.Time
+	opened     time.Time
+	operations *operations.Operations
+
 	ctx     context.Context // of the background goroutines
 	cancel  context.CancelCauseFunc
 	workers sync.WaitGroup
@@ -203,6 +206,7 @@ func (n *Node) openShards() {
 	n.consumers = n.newConsumers()
 	n.policies = n.newPolicies()
 	n.taker = n.newTaker()
+	n.operations = operations.New(operations.Config{Self: n.ID(), Control: n.control, Node: n.peers.calls})
 	n.disk, n.memory = n.watchDisk(), n.watchMemory()
 	n.comparer = n.newComparer()
 	n.viewer = n.newViewer()

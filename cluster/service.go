@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/formation"
 	"github.com/belfryhq/belfry/cluster/internal/forward"
 	"github.com/belfryhq/belfry/cluster/internal/identity"
+	"github.com/belfryhq/belfry/cluster/internal/operations"
 	"github.com/belfryhq/belfry/cluster/internal/policies"
 )
 
@@ -94,7 +95,7 @@ func (s service) Witness(_ context.Context, req *clusterpb.WitnessRequest) (*clu
 }
 
 func (s service) Forward(stream grpc.BidiStreamingServer[clusterpb.ForwardRequest, clusterpb.ForwardReply]) error {
-	return forward.Serve(stream, answering{s.n.replicas, s.n.policies}, s.draining)
+	return forward.Serve(stream, answering{s.n.replicas, s.n.policies, s.n.operations}, s.draining)
 }
 
 func (s service) Pull(stream grpc.BidiStreamingServer[clusterpb.PullRequest, clusterpb.PullReply]) error {
@@ -104,7 +105,13 @@ func (s service) Pull(stream grpc.BidiStreamingServer[clusterpb.PullRequest, clu
 // answering answers calls of other nodes from the replicas on this node, and from its replica of the control group.
 type answering struct {
 	calls.Shards
-	policies *policies.Policies
+	policies   *policies.Policies
+	operations *operations.Operations
+}
+
+// Begin begins an operation through this node's replica of the control group.
+func (a answering) Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error) {
+	return a.operations.BeginHere(ctx, call)
 }
 
 // ChangeQueue commits a change through this node's replica of the control group.

@@ -25,6 +25,8 @@ type View struct {
 	Map            string      // see Node.MapVersion
 	Nodes          []NodeView  // by id
 	Shards         []ShardView // by id
+	// Waits is the reason why the cluster has not the shape that it should have; empty: none is known.
+	Waits string
 }
 
 // NodeView describes one node.
@@ -46,6 +48,8 @@ type ShardView struct {
 	EndSlot   uint32 // exclusive
 	Leader    string // node id; empty: no leader is known
 	Preferred string
+	Target    []string // nodes that should hold the replicas; empty: where they are
+	Waits     string   // reason why the shard's move waits; empty: it does not, or the control group's leader is not known
 	Term      uint64
 	Tasks     uint64 // tombstones included
 	Replicas  []ReplicaView
@@ -107,10 +111,24 @@ func (w *viewer) view(ctx context.Context) View {
 	for _, r := range state.Slots {
 		slots[r.Shard] = r
 	}
+	shape := shapeOf(accounts)
+	v.Waits = shape.GetWaits()
 	for _, s := range state.Shards {
-		v.Shards = append(v.Shards, w.viewShard(s, slots[s.Id], accounts))
+		shard := w.viewShard(s, slots[s.Id], accounts)
+		shard.Target, shard.Waits = s.Target, shape.GetShards()[s.Id]
+		v.Shards = append(v.Shards, shard)
 	}
 	return v
+}
+
+// shapeOf returns what the leader of the control group reports, or nil if it did not answer.
+func shapeOf(accounts map[string]*account) *clusterpb.Shape {
+	for _, a := range accounts {
+		if a.shape != nil {
+			return a.shape
+		}
+	}
+	return nil
 }
 
 // account is a node's report on itself and its replicas, by shard. A nil account means that the node did not answer.
@@ -118,13 +136,14 @@ type account struct {
 	replicas   map[uint32]*clusterpb.ReplicaStatus
 	vitals     *clusterpb.Vitals
 	diskLow    bool
-	memoryFull string // the limit that is reached; empty: there is memory
+	memoryFull string           // the limit that is reached; empty: there is memory
+	shape      *clusterpb.Shape // nil: the node does not lead the control group
 }
 
 func newAccount(reply *clusterpb.StatusReply) *account {
 	a := &account{
 		replicas: make(map[uint32]*clusterpb.ReplicaStatus), diskLow: reply.GetHealth().GetDiskLow(),
-		memoryFull: reply.GetHealth().GetMemoryFull(), vitals: reply.GetVitals(),
+		memoryFull: reply.GetHealth().GetMemoryFull(), vitals: reply.GetVitals(), shape: reply.Shape,
 	}
 	for _, r := range reply.Replicas {
 		a.replicas[r.Shard] = r
@@ -177,6 +196,7 @@ func (w *viewer) status() *clusterpb.StatusReply {
 		st := g.Stats()
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Leader: st.Leader, Term: st.Term, Applied: st.Taken, State: st.Role, Voters: g.Voters()})
+		reply.Shape = g.Shape()
 	}
 	for _, s := range w.replicas.All() {
 		st := s.Status()

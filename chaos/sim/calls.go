@@ -34,6 +34,11 @@ func (here) ChangeQueue(context.Context, *clusterpb.QueueChange) (*clusterpb.Que
 	return nil, task.ErrNotProposed
 }
 
+// Begin returns task.ErrNotProposed: the control group is not simulated.
+func (here) Begin(context.Context, *clusterpb.BeginCall) (*clusterpb.Began, error) {
+	return nil, task.ErrNotProposed
+}
+
 // there returns the remote side of another node. Its calls go over the simulated network.
 func (p *process) there(node string) calls.Remote {
 	ask := func(ctx context.Context, call *clusterpb.Call, _ bool) (*clusterpb.CallReply, error) {

@@ -61,6 +61,10 @@ func (l local) Members(_ context.Context, id uint32, ask *clusterpb.MembersCall)
 	}, nil
 }
 
+func (l local) Begin(_ context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error) {
+	return &clusterpb.Began{Operation: call.Operation, Impossible: fmt.Sprint(call.Preview)}, l.err
+}
+
 func (l local) ChangeQueue(_ context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	return &clusterpb.QueueChanged{Existed: change.GetDelete().GetQueue() == "q", Version: 9}, l.err
 }
@@ -129,6 +133,10 @@ func TestCallsArriveWhole(t *testing.T) {
 	if err != nil || members.Term != 3 || members.Members[0].Node != "d" || members.Members[0].Lag != 5 {
 		t.Errorf("Members: %v, %v", members, err)
 	}
+	began, err := r.Begin(ctx, &clusterpb.BeginCall{Operation: &clusterpb.Operation{Id: "op"}, Preview: true})
+	if err != nil || began.Operation.GetId() != "op" || began.Impossible != "true" {
+		t.Errorf("Begin: %v, %v", began, err)
+	}
 	changed, err := r.ChangeQueue(ctx, deletion("q"))
 	if err != nil || !changed.Existed || changed.Version != 9 {
 		t.Errorf("ChangeQueue: %v, %v", changed, err)
@@ -142,10 +150,11 @@ func each(ctx context.Context, n Node) map[string]error {
 	_, queues := n.Queues(ctx, 3, &clusterpb.QueuesCall{})
 	_, lend := n.Lend(ctx, 3, shard.Borrow{})
 	_, members := n.Members(ctx, 3, &clusterpb.MembersCall{})
+	_, begin := n.Begin(ctx, &clusterpb.BeginCall{})
 	_, change := n.ChangeQueue(ctx, deletion("x"))
 	return map[string]error{
 		"Do": n.Do(ctx, 3, []*fsmpb.Command{{Id: "x"}})[0].Err, "Get": get, "List": list, "Queues": queues, "Lend": lend,
-		"Members": members, "ChangeQueue": change,
+		"Members": members, "Begin": begin, "ChangeQueue": change,
 	}
 }
 

@@ -36,6 +36,8 @@ type Node interface {
 	Shards
 	// ChangeQueue makes the control group commit a change. The node must lead the group.
 	ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error)
+	// Begin makes the control group begin an operation. The node must lead the group.
+	Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error)
 }
 
 // controlGroup stands for the control group in the Shard field of a call.
@@ -111,6 +113,12 @@ func (r Remote) Members(ctx context.Context, id uint32, ask *clusterpb.MembersCa
 	return reply.GetMembers(), err
 }
 
+// Begin makes the control group begin an operation. The call may be repeated: the operation has an id.
+func (r Remote) Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error) {
+	reply, err := r.ask(ctx, &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_Begin{Begin: call}}, true)
+	return reply.GetBegan(), err
+}
+
 // ChangeQueue makes the control group commit a change.
 func (r Remote) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	call := &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_ChangeQueue{ChangeQueue: change}}
@@ -156,6 +164,8 @@ func Answer(ctx context.Context, n Node, call *clusterpb.Call) *clusterpb.CallRe
 		reply.Loan, err = answerLend(ctx, n, call.Shard, op.Lend)
 	case *clusterpb.Call_Members:
 		reply.Members, err = n.Members(ctx, call.Shard, op.Members)
+	case *clusterpb.Call_Begin:
+		reply.Began, err = n.Begin(ctx, op.Begin)
 	case *clusterpb.Call_ChangeQueue:
 		reply.Queue, err = n.ChangeQueue(ctx, op.ChangeQueue)
 	default:

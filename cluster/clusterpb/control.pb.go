@@ -25,6 +25,166 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// NodeOrder is what an operator wants of a node.
+type NodeOrder int32
+
+const (
+	NodeOrder_NODE_ORDER_WORK    NodeOrder = 0
+	NodeOrder_NODE_ORDER_DRAIN   NodeOrder = 1 // holds no replica, and stays in the cluster
+	NodeOrder_NODE_ORDER_REMOVE  NodeOrder = 2 // holds no replica, and leaves the cluster then
+	NodeOrder_NODE_ORDER_REPLACE NodeOrder = 3 // the same; others take its replicas without waiting for it to come back
+)
+
+// Enum value maps for NodeOrder.
+var (
+	NodeOrder_name = map[int32]string{
+		0: "NODE_ORDER_WORK",
+		1: "NODE_ORDER_DRAIN",
+		2: "NODE_ORDER_REMOVE",
+		3: "NODE_ORDER_REPLACE",
+	}
+	NodeOrder_value = map[string]int32{
+		"NODE_ORDER_WORK":    0,
+		"NODE_ORDER_DRAIN":   1,
+		"NODE_ORDER_REMOVE":  2,
+		"NODE_ORDER_REPLACE": 3,
+	}
+)
+
+func (x NodeOrder) Enum() *NodeOrder {
+	p := new(NodeOrder)
+	*p = x
+	return p
+}
+
+func (x NodeOrder) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (NodeOrder) Descriptor() protoreflect.EnumDescriptor {
+	return file_cluster_clusterpb_control_proto_enumTypes[0].Descriptor()
+}
+
+func (NodeOrder) Type() protoreflect.EnumType {
+	return &file_cluster_clusterpb_control_proto_enumTypes[0]
+}
+
+func (x NodeOrder) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use NodeOrder.Descriptor instead.
+func (NodeOrder) EnumDescriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{0}
+}
+
+type OperationKind int32
+
+const (
+	OperationKind_OPERATION_KIND_UNSPECIFIED OperationKind = 0
+	OperationKind_OPERATION_KIND_DRAIN       OperationKind = 1
+	OperationKind_OPERATION_KIND_RESUME      OperationKind = 2 // ends a drain, a removal or a replacement that is under way, and is done at once
+	OperationKind_OPERATION_KIND_REMOVE      OperationKind = 3
+	OperationKind_OPERATION_KIND_REPLACE     OperationKind = 4
+	OperationKind_OPERATION_KIND_REPLICATION OperationKind = 5
+)
+
+// Enum value maps for OperationKind.
+var (
+	OperationKind_name = map[int32]string{
+		0: "OPERATION_KIND_UNSPECIFIED",
+		1: "OPERATION_KIND_DRAIN",
+		2: "OPERATION_KIND_RESUME",
+		3: "OPERATION_KIND_REMOVE",
+		4: "OPERATION_KIND_REPLACE",
+		5: "OPERATION_KIND_REPLICATION",
+	}
+	OperationKind_value = map[string]int32{
+		"OPERATION_KIND_UNSPECIFIED": 0,
+		"OPERATION_KIND_DRAIN":       1,
+		"OPERATION_KIND_RESUME":      2,
+		"OPERATION_KIND_REMOVE":      3,
+		"OPERATION_KIND_REPLACE":     4,
+		"OPERATION_KIND_REPLICATION": 5,
+	}
+)
+
+func (x OperationKind) Enum() *OperationKind {
+	p := new(OperationKind)
+	*p = x
+	return p
+}
+
+func (x OperationKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (OperationKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_cluster_clusterpb_control_proto_enumTypes[1].Descriptor()
+}
+
+func (OperationKind) Type() protoreflect.EnumType {
+	return &file_cluster_clusterpb_control_proto_enumTypes[1]
+}
+
+func (x OperationKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use OperationKind.Descriptor instead.
+func (OperationKind) EnumDescriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+}
+
+type OperationState int32
+
+const (
+	OperationState_OPERATION_STATE_RUNNING OperationState = 0
+	OperationState_OPERATION_STATE_DONE    OperationState = 1
+	OperationState_OPERATION_STATE_STOPPED OperationState = 2 // by another operation, before it was done
+)
+
+// Enum value maps for OperationState.
+var (
+	OperationState_name = map[int32]string{
+		0: "OPERATION_STATE_RUNNING",
+		1: "OPERATION_STATE_DONE",
+		2: "OPERATION_STATE_STOPPED",
+	}
+	OperationState_value = map[string]int32{
+		"OPERATION_STATE_RUNNING": 0,
+		"OPERATION_STATE_DONE":    1,
+		"OPERATION_STATE_STOPPED": 2,
+	}
+)
+
+func (x OperationState) Enum() *OperationState {
+	p := new(OperationState)
+	*p = x
+	return p
+}
+
+func (x OperationState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (OperationState) Descriptor() protoreflect.EnumDescriptor {
+	return file_cluster_clusterpb_control_proto_enumTypes[2].Descriptor()
+}
+
+func (OperationState) Type() protoreflect.EnumType {
+	return &file_cluster_clusterpb_control_proto_enumTypes[2]
+}
+
+func (x OperationState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use OperationState.Descriptor instead.
+func (OperationState) EnumDescriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
+}
+
 // ControlState is the whole state of the control group. The state is small, so each change copies it whole, and a
 // snapshot is the message itself.
 type ControlState struct {
@@ -32,11 +192,15 @@ type ControlState struct {
 	ClusterId string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"` // empty before Init
 	// Newest command version that the shards and this group may write: the lowest of all nodes. It never falls.
 	CommandVersion uint32               `protobuf:"varint,2,opt,name=command_version,json=commandVersion,proto3" json:"command_version,omitempty"`
-	Nodes          []*Node              `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`                                       // sorted by id
-	Slots          []*SlotRange         `protobuf:"bytes,4,rep,name=slots,proto3" json:"slots,omitempty"`                                       // sorted; together they cover every slot once
-	Shards         []*Shard             `protobuf:"bytes,5,rep,name=shards,proto3" json:"shards,omitempty"`                                     // sorted by id; an id is the number of the shard's Raft group, from 1
-	Queues         []*fsmpb.QueuePolicy `protobuf:"bytes,6,rep,name=queues,proto3" json:"queues,omitempty"`                                     // sorted by namespace and name
-	QueuesVersion  uint64               `protobuf:"varint,7,opt,name=queues_version,json=queuesVersion,proto3" json:"queues_version,omitempty"` // rises with each change of a queue's policy
+	Nodes          []*Node              `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`                                                                                                               // sorted by id
+	Slots          []*SlotRange         `protobuf:"bytes,4,rep,name=slots,proto3" json:"slots,omitempty"`                                                                                                               // sorted; together they cover every slot once
+	Shards         []*Shard             `protobuf:"bytes,5,rep,name=shards,proto3" json:"shards,omitempty"`                                                                                                             // sorted by id; an id is the number of the shard's Raft group, from 1
+	Queues         []*fsmpb.QueuePolicy `protobuf:"bytes,6,rep,name=queues,proto3" json:"queues,omitempty"`                                                                                                             // sorted by namespace and name
+	QueuesVersion  uint64               `protobuf:"varint,7,opt,name=queues_version,json=queuesVersion,proto3" json:"queues_version,omitempty"`                                                                         // rises with each change of a queue's policy
+	Orders         map[string]NodeOrder `protobuf:"bytes,8,rep,name=orders,proto3" json:"orders,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value,enum=belfry.cluster.v1.NodeOrder"` // by node id; absent: the node works
+	Removed        []string             `protobuf:"bytes,9,rep,name=removed,proto3" json:"removed,omitempty"`                                                                                                           // sorted ids of removed nodes, which never register again
+	Replication    uint32               `protobuf:"varint,10,opt,name=replication,proto3" json:"replication,omitempty"`                                                                                                 // replicas that each shard should have; 0: 3
+	Operations     []*Operation         `protobuf:"bytes,11,rep,name=operations,proto3" json:"operations,omitempty"`                                                                                                    // in the order of their beginning; the last that have ended stay for a while
 	// Newest command version among the applied entries; 0 means 1. Older builds refuse snapshots of the state.
 	Version       uint32 `protobuf:"varint,15,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -122,11 +286,148 @@ func (x *ControlState) GetQueuesVersion() uint64 {
 	return 0
 }
 
+func (x *ControlState) GetOrders() map[string]NodeOrder {
+	if x != nil {
+		return x.Orders
+	}
+	return nil
+}
+
+func (x *ControlState) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
+func (x *ControlState) GetReplication() uint32 {
+	if x != nil {
+		return x.Replication
+	}
+	return 0
+}
+
+func (x *ControlState) GetOperations() []*Operation {
+	if x != nil {
+		return x.Operations
+	}
+	return nil
+}
+
 func (x *ControlState) GetVersion() uint32 {
 	if x != nil {
 		return x.Version
 	}
 	return 0
+}
+
+// Operation is one request of an operator that takes a while.
+type Operation struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind          OperationKind          `protobuf:"varint,2,opt,name=kind,proto3,enum=belfry.cluster.v1.OperationKind" json:"kind,omitempty"`
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`                       // node id, for operations on a node
+	Replication   uint32                 `protobuf:"varint,4,opt,name=replication,proto3" json:"replication,omitempty"`        // for REPLICATION
+	Total         uint32                 `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`                    // replicas to move, as counted at the beginning
+	BeganMs       int64                  `protobuf:"varint,6,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"` // Unix time by the clock of the group's leader
+	EndedMs       int64                  `protobuf:"varint,7,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"` // 0: it is under way
+	State         OperationState         `protobuf:"varint,8,opt,name=state,proto3,enum=belfry.cluster.v1.OperationState" json:"state,omitempty"`
+	Detail        string                 `protobuf:"bytes,9,opt,name=detail,proto3" json:"detail,omitempty"` // why it was stopped; for people
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Operation) Reset() {
+	*x = Operation{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Operation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Operation) ProtoMessage() {}
+
+func (x *Operation) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Operation.ProtoReflect.Descriptor instead.
+func (*Operation) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Operation) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Operation) GetKind() OperationKind {
+	if x != nil {
+		return x.Kind
+	}
+	return OperationKind_OPERATION_KIND_UNSPECIFIED
+}
+
+func (x *Operation) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Operation) GetReplication() uint32 {
+	if x != nil {
+		return x.Replication
+	}
+	return 0
+}
+
+func (x *Operation) GetTotal() uint32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *Operation) GetBeganMs() int64 {
+	if x != nil {
+		return x.BeganMs
+	}
+	return 0
+}
+
+func (x *Operation) GetEndedMs() int64 {
+	if x != nil {
+		return x.EndedMs
+	}
+	return 0
+}
+
+func (x *Operation) GetState() OperationState {
+	if x != nil {
+		return x.State
+	}
+	return OperationState_OPERATION_STATE_RUNNING
+}
+
+func (x *Operation) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
 }
 
 // Node is one data folder. The folder keeps its id for its whole life. Every other field may change when the node
@@ -147,7 +448,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -159,7 +460,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -172,7 +473,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Node) GetId() string {
@@ -243,7 +544,7 @@ type SlotRange struct {
 
 func (x *SlotRange) Reset() {
 	*x = SlotRange{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -255,7 +556,7 @@ func (x *SlotRange) String() string {
 func (*SlotRange) ProtoMessage() {}
 
 func (x *SlotRange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -268,7 +569,7 @@ func (x *SlotRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
 func (*SlotRange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SlotRange) GetFirst() uint32 {
@@ -309,7 +610,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -321,7 +622,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -334,7 +635,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Shard) GetId() uint32 {
@@ -393,6 +694,9 @@ type ControlEntry struct {
 	//	*ControlEntry_DeleteQueue
 	//	*ControlEntry_Retarget
 	//	*ControlEntry_Assign
+	//	*ControlEntry_Begin
+	//	*ControlEntry_End
+	//	*ControlEntry_SetReplication
 	//	*ControlEntry_Raise
 	Op            isControlEntry_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
@@ -401,7 +705,7 @@ type ControlEntry struct {
 
 func (x *ControlEntry) Reset() {
 	*x = ControlEntry{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -413,7 +717,7 @@ func (x *ControlEntry) String() string {
 func (*ControlEntry) ProtoMessage() {}
 
 func (x *ControlEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -426,7 +730,7 @@ func (x *ControlEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControlEntry.ProtoReflect.Descriptor instead.
 func (*ControlEntry) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ControlEntry) GetVersion() uint32 {
@@ -506,6 +810,33 @@ func (x *ControlEntry) GetAssign() *Assign {
 	return nil
 }
 
+func (x *ControlEntry) GetBegin() *Begin {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_Begin); ok {
+			return x.Begin
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetEnd() *End {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_End); ok {
+			return x.End
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetSetReplication() *SetReplication {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_SetReplication); ok {
+			return x.SetReplication
+		}
+	}
+	return nil
+}
+
 func (x *ControlEntry) GetRaise() *Raise {
 	if x != nil {
 		if x, ok := x.Op.(*ControlEntry_Raise); ok {
@@ -547,6 +878,18 @@ type ControlEntry_Assign struct {
 	Assign *Assign `protobuf:"bytes,14,opt,name=assign,proto3,oneof"`
 }
 
+type ControlEntry_Begin struct {
+	Begin *Begin `protobuf:"bytes,15,opt,name=begin,proto3,oneof"`
+}
+
+type ControlEntry_End struct {
+	End *End `protobuf:"bytes,16,opt,name=end,proto3,oneof"`
+}
+
+type ControlEntry_SetReplication struct {
+	SetReplication *SetReplication `protobuf:"bytes,17,opt,name=set_replication,json=setReplication,proto3,oneof"`
+}
+
 type ControlEntry_Raise struct {
 	Raise *Raise `protobuf:"bytes,30,opt,name=raise,proto3,oneof"`
 }
@@ -565,6 +908,12 @@ func (*ControlEntry_Retarget) isControlEntry_Op() {}
 
 func (*ControlEntry_Assign) isControlEntry_Op() {}
 
+func (*ControlEntry_Begin) isControlEntry_Op() {}
+
+func (*ControlEntry_End) isControlEntry_Op() {}
+
+func (*ControlEntry_SetReplication) isControlEntry_Op() {}
+
 func (*ControlEntry_Raise) isControlEntry_Op() {}
 
 // Init is the first command of a cluster. It sets the cluster's id and the slots of each shard. A later Init changes
@@ -579,7 +928,7 @@ type Init struct {
 
 func (x *Init) Reset() {
 	*x = Init{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -591,7 +940,7 @@ func (x *Init) String() string {
 func (*Init) ProtoMessage() {}
 
 func (x *Init) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -604,7 +953,7 @@ func (x *Init) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Init.ProtoReflect.Descriptor instead.
 func (*Init) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Init) GetClusterId() string {
@@ -631,7 +980,7 @@ type Register struct {
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -643,7 +992,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -656,7 +1005,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{6}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Register) GetNode() *Node {
@@ -676,7 +1025,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -688,7 +1037,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -701,7 +1050,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Place) GetShards() []*Shard {
@@ -721,7 +1070,7 @@ type Retarget struct {
 
 func (x *Retarget) Reset() {
 	*x = Retarget{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -733,7 +1082,7 @@ func (x *Retarget) String() string {
 func (*Retarget) ProtoMessage() {}
 
 func (x *Retarget) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -746,7 +1095,7 @@ func (x *Retarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retarget.ProtoReflect.Descriptor instead.
 func (*Retarget) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Retarget) GetShards() []*Shard {
@@ -768,7 +1117,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -780,7 +1129,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -793,7 +1142,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Assign) GetShard() uint32 {
@@ -817,6 +1166,150 @@ func (x *Assign) GetReplicas() []string {
 	return nil
 }
 
+// Begin begins an operation: it records the operation, the order for its node and the replication factor, and stops the
+// operation under way on the same node or of the same kind.
+type Begin struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Operation     *Operation             `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Begin) Reset() {
+	*x = Begin{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Begin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Begin) ProtoMessage() {}
+
+func (x *Begin) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Begin.ProtoReflect.Descriptor instead.
+func (*Begin) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Begin) GetOperation() *Operation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
+// End ends an operation that is done. The node of a removal or a replacement leaves the cluster by it.
+type End struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	EndedMs       int64                  `protobuf:"varint,2,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *End) Reset() {
+	*x = End{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *End) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*End) ProtoMessage() {}
+
+func (x *End) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use End.ProtoReflect.Descriptor instead.
+func (*End) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *End) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *End) GetEndedMs() int64 {
+	if x != nil {
+		return x.EndedMs
+	}
+	return 0
+}
+
+// SetReplication sets the replication factor of a cluster that has none. Operations change it later.
+type SetReplication struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Replication   uint32                 `protobuf:"varint,1,opt,name=replication,proto3" json:"replication,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetReplication) Reset() {
+	*x = SetReplication{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetReplication) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetReplication) ProtoMessage() {}
+
+func (x *SetReplication) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetReplication.ProtoReflect.Descriptor instead.
+func (*SetReplication) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *SetReplication) GetReplication() uint32 {
+	if x != nil {
+		return x.Replication
+	}
+	return 0
+}
+
 // SetQueue sets the policy of a queue.
 type SetQueue struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
@@ -830,7 +1323,7 @@ type SetQueue struct {
 
 func (x *SetQueue) Reset() {
 	*x = SetQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -842,7 +1335,7 @@ func (x *SetQueue) String() string {
 func (*SetQueue) ProtoMessage() {}
 
 func (x *SetQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -855,7 +1348,7 @@ func (x *SetQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQueue.ProtoReflect.Descriptor instead.
 func (*SetQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SetQueue) GetPolicy() *fsmpb.QueuePolicy {
@@ -883,7 +1376,7 @@ type DeleteQueue struct {
 
 func (x *DeleteQueue) Reset() {
 	*x = DeleteQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -895,7 +1388,7 @@ func (x *DeleteQueue) String() string {
 func (*DeleteQueue) ProtoMessage() {}
 
 func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -908,7 +1401,7 @@ func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueue.ProtoReflect.Descriptor instead.
 func (*DeleteQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeleteQueue) GetNamespace() string {
@@ -936,7 +1429,7 @@ type Raise struct {
 
 func (x *Raise) Reset() {
 	*x = Raise{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -948,7 +1441,7 @@ func (x *Raise) String() string {
 func (*Raise) ProtoMessage() {}
 
 func (x *Raise) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -961,7 +1454,7 @@ func (x *Raise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Raise.ProtoReflect.Descriptor instead.
 func (*Raise) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Raise) GetVersion() uint32 {
@@ -989,7 +1482,7 @@ type GossipMeta struct {
 
 func (x *GossipMeta) Reset() {
 	*x = GossipMeta{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1494,7 @@ func (x *GossipMeta) String() string {
 func (*GossipMeta) ProtoMessage() {}
 
 func (x *GossipMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1507,7 @@ func (x *GossipMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipMeta.ProtoReflect.Descriptor instead.
 func (*GossipMeta) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GossipMeta) GetId() string {
@@ -1091,7 +1584,7 @@ type LeaderHints struct {
 
 func (x *LeaderHints) Reset() {
 	*x = LeaderHints{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1596,7 @@ func (x *LeaderHints) String() string {
 func (*LeaderHints) ProtoMessage() {}
 
 func (x *LeaderHints) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1609,7 @@ func (x *LeaderHints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHints.ProtoReflect.Descriptor instead.
 func (*LeaderHints) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LeaderHints) GetClusterId() string {
@@ -1145,7 +1638,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1157,7 +1650,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1170,7 +1663,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LeaderHint) GetShard() uint32 {
@@ -1198,7 +1691,7 @@ var File_cluster_clusterpb_control_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xe0\x02\n" +
+	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xf8\x04\n" +
 	"\fControlState\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12'\n" +
@@ -1207,8 +1700,28 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x05slots\x18\x04 \x03(\v2\x1c.belfry.cluster.v1.SlotRangeR\x05slots\x120\n" +
 	"\x06shards\x18\x05 \x03(\v2\x18.belfry.cluster.v1.ShardR\x06shards\x122\n" +
 	"\x06queues\x18\x06 \x03(\v2\x1a.belfry.fsm.v1.QueuePolicyR\x06queues\x12%\n" +
-	"\x0equeues_version\x18\a \x01(\x04R\rqueuesVersion\x12\x18\n" +
-	"\aversion\x18\x0f \x01(\rR\aversion\"\xcd\x01\n" +
+	"\x0equeues_version\x18\a \x01(\x04R\rqueuesVersion\x12C\n" +
+	"\x06orders\x18\b \x03(\v2+.belfry.cluster.v1.ControlState.OrdersEntryR\x06orders\x12\x18\n" +
+	"\aremoved\x18\t \x03(\tR\aremoved\x12 \n" +
+	"\vreplication\x18\n" +
+	" \x01(\rR\vreplication\x12<\n" +
+	"\n" +
+	"operations\x18\v \x03(\v2\x1c.belfry.cluster.v1.OperationR\n" +
+	"operations\x12\x18\n" +
+	"\aversion\x18\x0f \x01(\rR\aversion\x1aW\n" +
+	"\vOrdersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xa4\x02\n" +
+	"\tOperation\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x124\n" +
+	"\x04kind\x18\x02 \x01(\x0e2 .belfry.cluster.v1.OperationKindR\x04kind\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12 \n" +
+	"\vreplication\x18\x04 \x01(\rR\vreplication\x12\x14\n" +
+	"\x05total\x18\x05 \x01(\rR\x05total\x12\x19\n" +
+	"\bbegan_ms\x18\x06 \x01(\x03R\abeganMs\x12\x19\n" +
+	"\bended_ms\x18\a \x01(\x03R\aendedMs\x127\n" +
+	"\x05state\x18\b \x01(\x0e2!.belfry.cluster.v1.OperationStateR\x05state\x12\x16\n" +
+	"\x06detail\x18\t \x01(\tR\x06detail\"\xcd\x01\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -1231,7 +1744,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x06joined\x18\x06 \x03(\v2$.belfry.cluster.v1.Shard.JoinedEntryR\x06joined\x1a9\n" +
 	"\vJoinedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xed\x03\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\x99\x05\n" +
 	"\fControlEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
 	"\x04init\x18\b \x01(\v2\x17.belfry.cluster.v1.InitH\x00R\x04init\x129\n" +
@@ -1242,6 +1755,9 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\fdelete_queue\x18\f \x01(\v2\x1e.belfry.cluster.v1.DeleteQueueH\x00R\vdeleteQueue\x129\n" +
 	"\bretarget\x18\r \x01(\v2\x1b.belfry.cluster.v1.RetargetH\x00R\bretarget\x123\n" +
 	"\x06assign\x18\x0e \x01(\v2\x19.belfry.cluster.v1.AssignH\x00R\x06assign\x120\n" +
+	"\x05begin\x18\x0f \x01(\v2\x18.belfry.cluster.v1.BeginH\x00R\x05begin\x12*\n" +
+	"\x03end\x18\x10 \x01(\v2\x16.belfry.cluster.v1.EndH\x00R\x03end\x12L\n" +
+	"\x0fset_replication\x18\x11 \x01(\v2!.belfry.cluster.v1.SetReplicationH\x00R\x0esetReplication\x120\n" +
 	"\x05raise\x18\x1e \x01(\v2\x18.belfry.cluster.v1.RaiseH\x00R\x05raiseB\x04\n" +
 	"\x02op\"Y\n" +
 	"\x04Init\x12\x1d\n" +
@@ -1257,7 +1773,14 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x06Assign\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x1a\n" +
-	"\breplicas\x18\x03 \x03(\tR\breplicas\"l\n" +
+	"\breplicas\x18\x03 \x03(\tR\breplicas\"C\n" +
+	"\x05Begin\x12:\n" +
+	"\toperation\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\"0\n" +
+	"\x03End\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
+	"\bended_ms\x18\x02 \x01(\x03R\aendedMs\"2\n" +
+	"\x0eSetReplication\x12 \n" +
+	"\vreplication\x18\x01 \x01(\rR\vreplication\"l\n" +
 	"\bSetQueue\x122\n" +
 	"\x06policy\x18\x01 \x01(\v2\x1a.belfry.fsm.v1.QueuePolicyR\x06policy\x12\x1f\n" +
 	"\bexpected\x18\x02 \x01(\x04H\x00R\bexpected\x88\x01\x01B\v\n" +
@@ -1288,7 +1811,23 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"LeaderHint\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x16\n" +
-	"\x06leader\x18\x03 \x01(\tR\x06leaderB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
+	"\x06leader\x18\x03 \x01(\tR\x06leader*e\n" +
+	"\tNodeOrder\x12\x13\n" +
+	"\x0fNODE_ORDER_WORK\x10\x00\x12\x14\n" +
+	"\x10NODE_ORDER_DRAIN\x10\x01\x12\x15\n" +
+	"\x11NODE_ORDER_REMOVE\x10\x02\x12\x16\n" +
+	"\x12NODE_ORDER_REPLACE\x10\x03*\xbb\x01\n" +
+	"\rOperationKind\x12\x1e\n" +
+	"\x1aOPERATION_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14OPERATION_KIND_DRAIN\x10\x01\x12\x19\n" +
+	"\x15OPERATION_KIND_RESUME\x10\x02\x12\x19\n" +
+	"\x15OPERATION_KIND_REMOVE\x10\x03\x12\x1a\n" +
+	"\x16OPERATION_KIND_REPLACE\x10\x04\x12\x1e\n" +
+	"\x1aOPERATION_KIND_REPLICATION\x10\x05*d\n" +
+	"\x0eOperationState\x12\x1b\n" +
+	"\x17OPERATION_STATE_RUNNING\x10\x00\x12\x18\n" +
+	"\x14OPERATION_STATE_DONE\x10\x01\x12\x1b\n" +
+	"\x17OPERATION_STATE_STOPPED\x10\x02B.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
 
 var (
 	file_cluster_clusterpb_control_proto_rawDescOnce sync.Once
@@ -1302,52 +1841,70 @@ func file_cluster_clusterpb_control_proto_rawDescGZIP() []byte {
 	return file_cluster_clusterpb_control_proto_rawDescData
 }
 
-var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_cluster_clusterpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_cluster_clusterpb_control_proto_goTypes = []any{
-	(*ControlState)(nil),      // 0: belfry.cluster.v1.ControlState
-	(*Node)(nil),              // 1: belfry.cluster.v1.Node
-	(*SlotRange)(nil),         // 2: belfry.cluster.v1.SlotRange
-	(*Shard)(nil),             // 3: belfry.cluster.v1.Shard
-	(*ControlEntry)(nil),      // 4: belfry.cluster.v1.ControlEntry
-	(*Init)(nil),              // 5: belfry.cluster.v1.Init
-	(*Register)(nil),          // 6: belfry.cluster.v1.Register
-	(*Place)(nil),             // 7: belfry.cluster.v1.Place
-	(*Retarget)(nil),          // 8: belfry.cluster.v1.Retarget
-	(*Assign)(nil),            // 9: belfry.cluster.v1.Assign
-	(*SetQueue)(nil),          // 10: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),       // 11: belfry.cluster.v1.DeleteQueue
-	(*Raise)(nil),             // 12: belfry.cluster.v1.Raise
-	(*GossipMeta)(nil),        // 13: belfry.cluster.v1.GossipMeta
-	(*LeaderHints)(nil),       // 14: belfry.cluster.v1.LeaderHints
-	(*LeaderHint)(nil),        // 15: belfry.cluster.v1.LeaderHint
-	nil,                       // 16: belfry.cluster.v1.Shard.JoinedEntry
-	(*fsmpb.QueuePolicy)(nil), // 17: belfry.fsm.v1.QueuePolicy
+	(NodeOrder)(0),            // 0: belfry.cluster.v1.NodeOrder
+	(OperationKind)(0),        // 1: belfry.cluster.v1.OperationKind
+	(OperationState)(0),       // 2: belfry.cluster.v1.OperationState
+	(*ControlState)(nil),      // 3: belfry.cluster.v1.ControlState
+	(*Operation)(nil),         // 4: belfry.cluster.v1.Operation
+	(*Node)(nil),              // 5: belfry.cluster.v1.Node
+	(*SlotRange)(nil),         // 6: belfry.cluster.v1.SlotRange
+	(*Shard)(nil),             // 7: belfry.cluster.v1.Shard
+	(*ControlEntry)(nil),      // 8: belfry.cluster.v1.ControlEntry
+	(*Init)(nil),              // 9: belfry.cluster.v1.Init
+	(*Register)(nil),          // 10: belfry.cluster.v1.Register
+	(*Place)(nil),             // 11: belfry.cluster.v1.Place
+	(*Retarget)(nil),          // 12: belfry.cluster.v1.Retarget
+	(*Assign)(nil),            // 13: belfry.cluster.v1.Assign
+	(*Begin)(nil),             // 14: belfry.cluster.v1.Begin
+	(*End)(nil),               // 15: belfry.cluster.v1.End
+	(*SetReplication)(nil),    // 16: belfry.cluster.v1.SetReplication
+	(*SetQueue)(nil),          // 17: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),       // 18: belfry.cluster.v1.DeleteQueue
+	(*Raise)(nil),             // 19: belfry.cluster.v1.Raise
+	(*GossipMeta)(nil),        // 20: belfry.cluster.v1.GossipMeta
+	(*LeaderHints)(nil),       // 21: belfry.cluster.v1.LeaderHints
+	(*LeaderHint)(nil),        // 22: belfry.cluster.v1.LeaderHint
+	nil,                       // 23: belfry.cluster.v1.ControlState.OrdersEntry
+	nil,                       // 24: belfry.cluster.v1.Shard.JoinedEntry
+	(*fsmpb.QueuePolicy)(nil), // 25: belfry.fsm.v1.QueuePolicy
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
-	1,  // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
-	2,  // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
-	3,  // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
-	17, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
-	16, // 4: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
-	5,  // 5: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
-	6,  // 6: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
-	7,  // 7: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	10, // 8: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
-	11, // 9: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
-	8,  // 10: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
-	9,  // 11: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
-	12, // 12: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
-	2,  // 13: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	1,  // 14: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	3,  // 15: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	3,  // 16: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
-	17, // 17: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	15, // 18: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	5,  // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
+	6,  // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
+	7,  // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
+	25, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
+	23, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
+	4,  // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
+	1,  // 6: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
+	2,  // 7: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
+	24, // 8: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	9,  // 9: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
+	10, // 10: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
+	11, // 11: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
+	17, // 12: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	18, // 13: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	12, // 14: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
+	13, // 15: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
+	14, // 16: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
+	15, // 17: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
+	16, // 18: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
+	19, // 19: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
+	6,  // 20: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	5,  // 21: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	7,  // 22: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	7,  // 23: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	4,  // 24: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
+	25, // 25: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	22, // 26: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	0,  // 27: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }
@@ -1355,7 +1912,7 @@ func file_cluster_clusterpb_control_proto_init() {
 	if File_cluster_clusterpb_control_proto != nil {
 		return
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[4].OneofWrappers = []any{
+	file_cluster_clusterpb_control_proto_msgTypes[5].OneofWrappers = []any{
 		(*ControlEntry_Init)(nil),
 		(*ControlEntry_Register)(nil),
 		(*ControlEntry_Place)(nil),
@@ -1363,21 +1920,25 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_DeleteQueue)(nil),
 		(*ControlEntry_Retarget)(nil),
 		(*ControlEntry_Assign)(nil),
+		(*ControlEntry_Begin)(nil),
+		(*ControlEntry_End)(nil),
+		(*ControlEntry_SetReplication)(nil),
 		(*ControlEntry_Raise)(nil),
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[10].OneofWrappers = []any{}
+	file_cluster_clusterpb_control_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_control_proto_rawDesc), len(file_cluster_clusterpb_control_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   17,
+			NumEnums:      3,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_cluster_clusterpb_control_proto_goTypes,
 		DependencyIndexes: file_cluster_clusterpb_control_proto_depIdxs,
+		EnumInfos:         file_cluster_clusterpb_control_proto_enumTypes,
 		MessageInfos:      file_cluster_clusterpb_control_proto_msgTypes,
 	}.Build()
 	File_cluster_clusterpb_control_proto = out.File

@@ -1290,6 +1290,7 @@ type StatusReply struct {
 	Replicas      []*ReplicaStatus       `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"`
 	Health        *NodeHealth            `protobuf:"bytes,2,opt,name=health,proto3" json:"health,omitempty"`
 	Vitals        *Vitals                `protobuf:"bytes,3,opt,name=vitals,proto3" json:"vitals,omitempty"`
+	Shape         *Shape                 `protobuf:"bytes,4,opt,name=shape,proto3" json:"shape,omitempty"` // from the leader of the control group only
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1341,6 +1342,13 @@ func (x *StatusReply) GetHealth() *NodeHealth {
 func (x *StatusReply) GetVitals() *Vitals {
 	if x != nil {
 		return x.Vitals
+	}
+	return nil
+}
+
+func (x *StatusReply) GetShape() *Shape {
+	if x != nil {
+		return x.Shape
 	}
 	return nil
 }
@@ -1531,6 +1539,59 @@ func (x *BackupOutcome) GetError() string {
 	return ""
 }
 
+// Shape tells what keeps the cluster from the shape that it should have.
+type Shape struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Waits         string                 `protobuf:"bytes,1,opt,name=waits,proto3" json:"waits,omitempty"`                                                                              // for people; empty: nothing
+	Shards        map[uint32]string      `protobuf:"bytes,2,rep,name=shards,proto3" json:"shards,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // reasons why shards on their way wait, by shard; for people
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Shape) Reset() {
+	*x = Shape{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Shape) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Shape) ProtoMessage() {}
+
+func (x *Shape) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Shape.ProtoReflect.Descriptor instead.
+func (*Shape) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Shape) GetWaits() string {
+	if x != nil {
+		return x.Waits
+	}
+	return ""
+}
+
+func (x *Shape) GetShards() map[uint32]string {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
 // NodeHealth decides whether a node gets leaderships and new tasks.
 type NodeHealth struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1543,7 +1604,7 @@ type NodeHealth struct {
 
 func (x *NodeHealth) Reset() {
 	*x = NodeHealth{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1555,7 +1616,7 @@ func (x *NodeHealth) String() string {
 func (*NodeHealth) ProtoMessage() {}
 
 func (x *NodeHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1568,7 +1629,7 @@ func (x *NodeHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeHealth.ProtoReflect.Descriptor instead.
 func (*NodeHealth) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *NodeHealth) GetDiskLow() bool {
@@ -1610,7 +1671,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1622,7 +1683,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1635,7 +1696,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -1719,7 +1780,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1731,7 +1792,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1744,7 +1805,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -1770,7 +1831,7 @@ type CompareRequest struct {
 
 func (x *CompareRequest) Reset() {
 	*x = CompareRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1782,7 +1843,7 @@ func (x *CompareRequest) String() string {
 func (*CompareRequest) ProtoMessage() {}
 
 func (x *CompareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1795,7 +1856,7 @@ func (x *CompareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
 func (*CompareRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CompareRequest) GetReplicas() []*ReplicaAsked {
@@ -1816,7 +1877,7 @@ type ReplicaAsked struct {
 
 func (x *ReplicaAsked) Reset() {
 	*x = ReplicaAsked{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +1889,7 @@ func (x *ReplicaAsked) String() string {
 func (*ReplicaAsked) ProtoMessage() {}
 
 func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +1902,7 @@ func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAsked.ProtoReflect.Descriptor instead.
 func (*ReplicaAsked) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReplicaAsked) GetShard() uint32 {
@@ -1868,7 +1929,7 @@ type CompareReply struct {
 
 func (x *CompareReply) Reset() {
 	*x = CompareReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1880,7 +1941,7 @@ func (x *CompareReply) String() string {
 func (*CompareReply) ProtoMessage() {}
 
 func (x *CompareReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1893,7 +1954,7 @@ func (x *CompareReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareReply.ProtoReflect.Descriptor instead.
 func (*CompareReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CompareReply) GetReplicas() []*ReplicaReport {
@@ -1923,7 +1984,7 @@ type ReplicaReport struct {
 
 func (x *ReplicaReport) Reset() {
 	*x = ReplicaReport{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1935,7 +1996,7 @@ func (x *ReplicaReport) String() string {
 func (*ReplicaReport) ProtoMessage() {}
 
 func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1948,7 +2009,7 @@ func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaReport.ProtoReflect.Descriptor instead.
 func (*ReplicaReport) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ReplicaReport) GetShard() uint32 {
@@ -1989,7 +2050,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2001,7 +2062,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2014,7 +2075,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -2039,6 +2100,7 @@ type Call struct {
 	//	*Call_Queues
 	//	*Call_Lend
 	//	*Call_Members
+	//	*Call_Begin
 	Op            isCall_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2046,7 +2108,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2120,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2133,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -2165,6 +2227,15 @@ func (x *Call) GetMembers() *MembersCall {
 	return nil
 }
 
+func (x *Call) GetBegin() *BeginCall {
+	if x != nil {
+		if x, ok := x.Op.(*Call_Begin); ok {
+			return x.Begin
+		}
+	}
+	return nil
+}
+
 type isCall_Op interface {
 	isCall_Op()
 }
@@ -2197,6 +2268,10 @@ type Call_Members struct {
 	Members *MembersCall `protobuf:"bytes,10,opt,name=members,proto3,oneof"`
 }
 
+type Call_Begin struct {
+	Begin *BeginCall `protobuf:"bytes,11,opt,name=begin,proto3,oneof"` // for the leader of the control group, shard 0
+}
+
 func (*Call_Commands) isCall_Op() {}
 
 func (*Call_Get) isCall_Op() {}
@@ -2211,6 +2286,8 @@ func (*Call_Lend) isCall_Op() {}
 
 func (*Call_Members) isCall_Op() {}
 
+func (*Call_Begin) isCall_Op() {}
+
 type Commands struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Commands      []*fsmpb.Command       `protobuf:"bytes,1,rep,name=commands,proto3" json:"commands,omitempty"`
@@ -2220,7 +2297,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2232,7 +2309,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2245,7 +2322,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -2266,7 +2343,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2278,7 +2355,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2291,7 +2368,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -2325,7 +2402,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2337,7 +2414,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2350,7 +2427,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -2381,7 +2458,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2393,7 +2470,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2406,7 +2483,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -2462,7 +2539,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2474,7 +2551,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2487,7 +2564,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -2529,7 +2606,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2541,7 +2618,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2554,7 +2631,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -2631,7 +2708,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2643,7 +2720,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2656,7 +2733,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -2737,6 +2814,180 @@ func (*MembersCall_Remove) isMembersCall_Change() {}
 
 func (*MembersCall_Transfer) isMembersCall_Change() {}
 
+// BeginCall begins an operation, or asks what it would move.
+type BeginCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Operation     *Operation             `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	Preview       bool                   `protobuf:"varint,2,opt,name=preview,proto3" json:"preview,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeginCall) Reset() {
+	*x = BeginCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeginCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeginCall) ProtoMessage() {}
+
+func (x *BeginCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
+func (*BeginCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *BeginCall) GetOperation() *Operation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
+func (x *BeginCall) GetPreview() bool {
+	if x != nil {
+		return x.Preview
+	}
+	return false
+}
+
+// Began is the answer to a BeginCall.
+type Began struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Impossible    string                 `protobuf:"bytes,1,opt,name=impossible,proto3" json:"impossible,omitempty"` // reason why nothing has begun; empty: it has
+	Operation     *Operation             `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
+	Moves         []*PlannedMove         `protobuf:"bytes,3,rep,name=moves,proto3" json:"moves,omitempty"` // of replicas, by shard, in the order in which a shard takes them
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Began) Reset() {
+	*x = Began{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Began) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Began) ProtoMessage() {}
+
+func (x *Began) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Began.ProtoReflect.Descriptor instead.
+func (*Began) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *Began) GetImpossible() string {
+	if x != nil {
+		return x.Impossible
+	}
+	return ""
+}
+
+func (x *Began) GetOperation() *Operation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
+func (x *Began) GetMoves() []*PlannedMove {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+type PlannedMove struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Action        string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"` // add, lead, remove
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlannedMove) Reset() {
+	*x = PlannedMove{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlannedMove) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlannedMove) ProtoMessage() {}
+
+func (x *PlannedMove) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
+func (*PlannedMove) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *PlannedMove) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *PlannedMove) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *PlannedMove) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
 // Membership is the configuration of a group in the view of its leader.
 type Membership struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2750,7 +3001,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2762,7 +3013,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2775,7 +3026,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -2818,7 +3069,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2830,7 +3081,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2843,7 +3094,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Member) GetNode() string {
@@ -2883,7 +3134,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2895,7 +3146,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2908,7 +3159,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -2930,13 +3181,14 @@ type CallReply struct {
 	Counts        []*fsmpb.QueueCounts   `protobuf:"bytes,7,rep,name=counts,proto3" json:"counts,omitempty"` // of each queue that has tasks, sorted by queue
 	Loan          *Loan                  `protobuf:"bytes,8,opt,name=loan,proto3" json:"loan,omitempty"`
 	Members       *Membership            `protobuf:"bytes,9,opt,name=members,proto3" json:"members,omitempty"`
+	Began         *Began                 `protobuf:"bytes,10,opt,name=began,proto3" json:"began,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2948,7 +3200,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2961,7 +3213,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -3027,6 +3279,13 @@ func (x *CallReply) GetMembers() *Membership {
 	return nil
 }
 
+func (x *CallReply) GetBegan() *Began {
+	if x != nil {
+		return x.Began
+	}
+	return nil
+}
+
 type QueueChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Existed       bool                   `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`   // the queue had a policy before
@@ -3038,7 +3297,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3050,7 +3309,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3063,7 +3322,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -3098,7 +3357,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3110,7 +3369,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3123,7 +3382,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -3157,7 +3416,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3169,7 +3428,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3182,7 +3441,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -3213,7 +3472,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3225,7 +3484,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3238,7 +3497,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -3292,7 +3551,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3304,7 +3563,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3317,7 +3576,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -3338,7 +3597,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3350,7 +3609,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3363,7 +3622,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -3473,11 +3732,12 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\fArrivedReply\x12\x16\n" +
 	"\x06holder\x18\x01 \x01(\rR\x06holder\x12\x16\n" +
 	"\x06fences\x18\x02 \x03(\x06R\x06fences\"\x0f\n" +
-	"\rStatusRequest\"\xb5\x01\n" +
+	"\rStatusRequest\"\xe5\x01\n" +
 	"\vStatusReply\x12<\n" +
 	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\x125\n" +
 	"\x06health\x18\x02 \x01(\v2\x1d.belfry.cluster.v1.NodeHealthR\x06health\x121\n" +
-	"\x06vitals\x18\x03 \x01(\v2\x19.belfry.cluster.v1.VitalsR\x06vitals\"\xf0\x02\n" +
+	"\x06vitals\x18\x03 \x01(\v2\x19.belfry.cluster.v1.VitalsR\x06vitals\x12.\n" +
+	"\x05shape\x18\x04 \x01(\v2\x18.belfry.cluster.v1.ShapeR\x05shape\"\xf0\x02\n" +
 	"\x06Vitals\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x12'\n" +
 	"\x0fcommand_version\x18\x02 \x01(\rR\x0ecommandVersion\x12\x14\n" +
@@ -3496,7 +3756,13 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\rBackupOutcome\x12\x19\n" +
 	"\bwhole_ms\x18\x01 \x01(\x03R\awholeMs\x12\x1b\n" +
 	"\tfailed_ms\x18\x02 \x01(\x03R\bfailedMs\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error\"f\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\x96\x01\n" +
+	"\x05Shape\x12\x14\n" +
+	"\x05waits\x18\x01 \x01(\tR\x05waits\x12<\n" +
+	"\x06shards\x18\x02 \x03(\v2$.belfry.cluster.v1.Shape.ShardsEntryR\x06shards\x1a9\n" +
+	"\vShardsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"f\n" +
 	"\n" +
 	"NodeHealth\x12\x19\n" +
 	"\bdisk_low\x18\x01 \x01(\bR\adiskLow\x12\x1f\n" +
@@ -3533,7 +3799,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\boutvoted\x18\x03 \x03(\tR\boutvoted\x12\x1a\n" +
 	"\bdiverged\x18\x04 \x01(\bR\bdiverged\"?\n" +
 	"\x0eForwardRequest\x12-\n" +
-	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xe4\x03\n" +
+	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\x9a\x04\n" +
 	"\x04Call\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
@@ -3546,7 +3812,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06queues\x18\b \x01(\v2\x1d.belfry.cluster.v1.QueuesCallH\x00R\x06queues\x121\n" +
 	"\x04lend\x18\t \x01(\v2\x1b.belfry.cluster.v1.LendCallH\x00R\x04lend\x12:\n" +
 	"\amembers\x18\n" +
-	" \x01(\v2\x1e.belfry.cluster.v1.MembersCallH\x00R\amembersB\x04\n" +
+	" \x01(\v2\x1e.belfry.cluster.v1.MembersCallH\x00R\amembers\x124\n" +
+	"\x05begin\x18\v \x01(\v2\x1c.belfry.cluster.v1.BeginCallH\x00R\x05beginB\x04\n" +
 	"\x02op\">\n" +
 	"\bCommands\x122\n" +
 	"\bcommands\x18\x01 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"M\n" +
@@ -3581,7 +3848,20 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\tadd_voter\x18\x03 \x01(\tH\x00R\baddVoter\x12\x18\n" +
 	"\x06remove\x18\x04 \x01(\tH\x00R\x06remove\x12\x1c\n" +
 	"\btransfer\x18\x05 \x01(\tH\x00R\btransferB\b\n" +
-	"\x06change\"\x8b\x01\n" +
+	"\x06change\"a\n" +
+	"\tBeginCall\x12:\n" +
+	"\toperation\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\x12\x18\n" +
+	"\apreview\x18\x02 \x01(\bR\apreview\"\x99\x01\n" +
+	"\x05Began\x12\x1e\n" +
+	"\n" +
+	"impossible\x18\x01 \x01(\tR\n" +
+	"impossible\x12:\n" +
+	"\toperation\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\x124\n" +
+	"\x05moves\x18\x03 \x03(\v2\x1e.belfry.cluster.v1.PlannedMoveR\x05moves\"O\n" +
+	"\vPlannedMove\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
+	"\x06action\x18\x02 \x01(\tR\x06action\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\"\x8b\x01\n" +
 	"\n" +
 	"Membership\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x123\n" +
@@ -3595,7 +3875,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"silence_ms\x18\x03 \x01(\x03R\tsilenceMs\x12\x10\n" +
 	"\x03lag\x18\x04 \x01(\x04R\x03lag\"F\n" +
 	"\fForwardReply\x126\n" +
-	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xbb\x03\n" +
+	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xeb\x03\n" +
 	"\tCallReply\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x122\n" +
 	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12;\n" +
@@ -3605,7 +3885,9 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05queue\x18\x06 \x01(\v2\x1f.belfry.cluster.v1.QueueChangedR\x05queue\x122\n" +
 	"\x06counts\x18\a \x03(\v2\x1a.belfry.fsm.v1.QueueCountsR\x06counts\x12+\n" +
 	"\x04loan\x18\b \x01(\v2\x17.belfry.cluster.v1.LoanR\x04loan\x127\n" +
-	"\amembers\x18\t \x01(\v2\x1d.belfry.cluster.v1.MembershipR\amembers\"^\n" +
+	"\amembers\x18\t \x01(\v2\x1d.belfry.cluster.v1.MembershipR\amembers\x12.\n" +
+	"\x05began\x18\n" +
+	" \x01(\v2\x18.belfry.cluster.v1.BeganR\x05began\"^\n" +
 	"\fQueueChanged\x12\x18\n" +
 	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
@@ -3667,7 +3949,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
@@ -3694,42 +3976,48 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*StatusReply)(nil),        // 22: belfry.cluster.v1.StatusReply
 	(*Vitals)(nil),             // 23: belfry.cluster.v1.Vitals
 	(*BackupOutcome)(nil),      // 24: belfry.cluster.v1.BackupOutcome
-	(*NodeHealth)(nil),         // 25: belfry.cluster.v1.NodeHealth
-	(*ReplicaStatus)(nil),      // 26: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),         // 27: belfry.cluster.v1.Checkpoint
-	(*CompareRequest)(nil),     // 28: belfry.cluster.v1.CompareRequest
-	(*ReplicaAsked)(nil),       // 29: belfry.cluster.v1.ReplicaAsked
-	(*CompareReply)(nil),       // 30: belfry.cluster.v1.CompareReply
-	(*ReplicaReport)(nil),      // 31: belfry.cluster.v1.ReplicaReport
-	(*ForwardRequest)(nil),     // 32: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),               // 33: belfry.cluster.v1.Call
-	(*Commands)(nil),           // 34: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 35: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 36: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 37: belfry.cluster.v1.QueueChange
-	(*QueuesCall)(nil),         // 38: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 39: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 40: belfry.cluster.v1.MembersCall
-	(*Membership)(nil),         // 41: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 42: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 43: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 44: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 45: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 46: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 47: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 48: belfry.cluster.v1.CallError
-	(*BackupRequest)(nil),      // 49: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 50: belfry.cluster.v1.BackupReply
-	(*Node)(nil),               // 51: belfry.cluster.v1.Node
-	(*fsmpb.Task)(nil),         // 52: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 53: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 54: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 55: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 56: belfry.cluster.v1.DeleteQueue
-	(*fsmpb.ListPage)(nil),     // 57: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 58: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 59: belfry.fsm.v1.Result
-	(*BackupShard)(nil),        // 60: belfry.cluster.v1.BackupShard
+	(*Shape)(nil),              // 25: belfry.cluster.v1.Shape
+	(*NodeHealth)(nil),         // 26: belfry.cluster.v1.NodeHealth
+	(*ReplicaStatus)(nil),      // 27: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),         // 28: belfry.cluster.v1.Checkpoint
+	(*CompareRequest)(nil),     // 29: belfry.cluster.v1.CompareRequest
+	(*ReplicaAsked)(nil),       // 30: belfry.cluster.v1.ReplicaAsked
+	(*CompareReply)(nil),       // 31: belfry.cluster.v1.CompareReply
+	(*ReplicaReport)(nil),      // 32: belfry.cluster.v1.ReplicaReport
+	(*ForwardRequest)(nil),     // 33: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),               // 34: belfry.cluster.v1.Call
+	(*Commands)(nil),           // 35: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 36: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 37: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 38: belfry.cluster.v1.QueueChange
+	(*QueuesCall)(nil),         // 39: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 40: belfry.cluster.v1.LendCall
+	(*MembersCall)(nil),        // 41: belfry.cluster.v1.MembersCall
+	(*BeginCall)(nil),          // 42: belfry.cluster.v1.BeginCall
+	(*Began)(nil),              // 43: belfry.cluster.v1.Began
+	(*PlannedMove)(nil),        // 44: belfry.cluster.v1.PlannedMove
+	(*Membership)(nil),         // 45: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 46: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 47: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 48: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 49: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 50: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 51: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 52: belfry.cluster.v1.CallError
+	(*BackupRequest)(nil),      // 53: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 54: belfry.cluster.v1.BackupReply
+	nil,                        // 55: belfry.cluster.v1.Shape.ShardsEntry
+	(*Node)(nil),               // 56: belfry.cluster.v1.Node
+	(*fsmpb.Task)(nil),         // 57: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 58: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 59: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 60: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 61: belfry.cluster.v1.DeleteQueue
+	(*Operation)(nil),          // 62: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 63: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 64: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 65: belfry.fsm.v1.Result
+	(*BackupShard)(nil),        // 66: belfry.cluster.v1.BackupShard
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -3738,74 +4026,81 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
-	51, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	56, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	16, // 7: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	18, // 8: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	52, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	48, // 10: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
-	26, // 11: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	25, // 12: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	57, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	52, // 10: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	27, // 11: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	26, // 12: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	23, // 13: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
-	24, // 14: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	29, // 15: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	31, // 16: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	25, // 17: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	27, // 18: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	33, // 19: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	34, // 20: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	35, // 21: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	36, // 22: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	37, // 23: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	38, // 24: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	39, // 25: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	40, // 26: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	53, // 27: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	54, // 28: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	55, // 29: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	56, // 30: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	41, // 31: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	42, // 32: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	44, // 33: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	48, // 34: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	47, // 35: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	52, // 36: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	57, // 37: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	45, // 38: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	58, // 39: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	46, // 40: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	41, // 41: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	59, // 42: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	48, // 43: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 44: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	60, // 45: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	48, // 46: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	7,  // 47: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	9,  // 48: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	32, // 49: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	11, // 50: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	21, // 51: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	28, // 52: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	13, // 53: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	15, // 54: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	19, // 55: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 56: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	49, // 57: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	8,  // 58: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	10, // 59: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	43, // 60: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	12, // 61: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	22, // 62: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	30, // 63: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	14, // 64: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	17, // 65: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	20, // 66: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 67: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	50, // 68: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	58, // [58:69] is the sub-list for method output_type
-	47, // [47:58] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	25, // 14: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
+	24, // 15: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
+	55, // 16: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	30, // 17: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	32, // 18: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	26, // 19: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	28, // 20: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	34, // 21: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	35, // 22: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	36, // 23: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	37, // 24: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	38, // 25: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	39, // 26: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	40, // 27: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	41, // 28: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	42, // 29: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	58, // 30: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	59, // 31: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	60, // 32: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	61, // 33: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	45, // 34: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	62, // 35: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	62, // 36: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	44, // 37: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	46, // 38: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	48, // 39: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	52, // 40: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	51, // 41: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	57, // 42: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	63, // 43: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	49, // 44: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	64, // 45: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	50, // 46: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	45, // 47: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	43, // 48: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	65, // 49: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	52, // 50: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 51: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	66, // 52: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	52, // 53: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	7,  // 54: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	9,  // 55: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	33, // 56: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	11, // 57: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	21, // 58: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	29, // 59: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	13, // 60: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	15, // 61: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	19, // 62: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 63: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	53, // 64: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	8,  // 65: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	10, // 66: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	47, // 67: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	12, // 68: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	22, // 69: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	31, // 70: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	14, // 71: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	17, // 72: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	20, // 73: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 74: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	54, // 75: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	65, // [65:76] is the sub-list for method output_type
+	54, // [54:65] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -3815,7 +4110,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 	}
 	file_cluster_clusterpb_backup_proto_init()
 	file_cluster_clusterpb_control_proto_init()
-	file_cluster_clusterpb_peer_proto_msgTypes[32].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[33].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
@@ -3823,12 +4118,13 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_Queues)(nil),
 		(*Call_Lend)(nil),
 		(*Call_Members)(nil),
+		(*Call_Begin)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[36].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[37].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[39].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[40].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -3840,7 +4136,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   50,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -4,19 +4,39 @@
 //	nodes      the members, their addresses, the build that each runs
 //	slots      which shard owns which slots
 //	shards     which nodes hold which shard
+//	operations what operators have asked for: nodes to drain or remove, the replication factor
 //	queues     the queues' policies
 //
-// The voters of the group are the nodes that formed the cluster. Every later node is a non-voter. Each node reads the
-// state from its own replica. That state may be a little old, but unlike gossip it is always a committed decision.
+// The voters of the group are the nodes that formed the cluster; three or five of the nodes after others have joined
+// (see placement.Voters). All other nodes are non-voters. Each node reads the state from its own replica. That state
+// may be a little old, but unlike gossip it is always a committed decision.
 //
 // # Steps
 //
-// On the group's leader a reconciler compares the present state with the desired one and takes one step at a time.
+// The group's leader brings the cluster into its shape. Two loops look at the cluster and take steps:
 //
-//   - A step may be repeated: after a crash or a change of leader the reconciler simply looks again.
+//	            decides by                          package  its steps
+//	reconciler  state, members of this group,       aim      entries (targets, ends of operations), changes of this
+//	            nodes up and away                            group's members
+//	mover       record of a shard, members of its   reshape  entries (replicas), changes of the shard's group at the
+//	            group, what its new replica applied          shard's leader
+//
+// The steps keep these rules:
+//
+//   - A step may be repeated: after a crash or a change of leader the loops simply look again.
 //   - The leader judges where a decision needs judgement (where to place a shard), and commits the outcome. So replicas
 //     of different builds cannot differ.
-//   - Moving a shard will be more such steps: the rest of the package need not change for it.
+//   - The steps of one shard follow each other. No shard waits for another, except for its turn: at most movesAll
+//     replicas are copied at a time, and movesNode to one node.
+//   - What cannot go on says why: Shape.
+//
+// # Operations
+//
+//   - Begin judges an operation before it is committed, by the placement that would follow. An operation that could not
+//     end is refused with an ImpossibleError; so none hangs from its beginning on.
+//   - An operation is done when the state shows that it is. Its entry End is that fact, and removes the node of a
+//     removal in the same moment.
+//   - A removed node never registers again: its data may be old, and its votes are forgotten.
 //
 // # Command versions
 //
@@ -28,10 +48,12 @@
 //	ControlEntry.version          lowest version that the entry needs (versionOf), likewise fsmpb.Entry.version
 //	ControlState.version          highest version among the applied entries, also in the snapshot's header
 //
+// The numbers keep these rules:
+//
 //   - The leader writes no entry that a registered node cannot read. It answers a BehindError, which names the nodes.
-//   - The reconciler writes a Raise once all nodes read a newer version. From then on an older build refuses the log and
-//     the snapshot of every node instead of misreading them. Before, each node may return to its older build, because
-//     logs and snapshots have no newer parts.
+//   - The reconciler writes a Raise once all nodes read a newer version. From then on an older build refuses the log
+//     and the snapshot of every node instead of misreading them. Before, each node may return to its older build,
+//     because logs and snapshots have no newer parts.
 //   - A node that is gone for good keeps the version from rising until it is waived (Waive).
 //
 // Why not a number for each kind of log? A node registers one number, and the first build compares that one. So all

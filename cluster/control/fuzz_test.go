@@ -20,11 +20,11 @@ func formed(tb testing.TB) *clusterpb.ControlState {
 	voters := []raftgroup.Member{voter("a"), voter("b")}
 	apply := func(e *clusterpb.ControlEntry) { s = applied(tb, s, e) }
 	for range 100 {
-		todo, more, err := next(s, voters, plan)
+		todo, err := lookAt(s, voters).next()
 		if err != nil {
 			tb.Fatal(err)
 		}
-		if !more {
+		if todo.what == "" {
 			break
 		}
 		apply(todo.entry)

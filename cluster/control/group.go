@@ -1,15 +1,18 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/aim"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
@@ -22,7 +25,8 @@ type Config struct {
 	Bootstrap []string // the voters of a new group; empty: the group's leader adds this node
 	Plan      Plan
 
-	Shards Shards // moves replicas; nil: nothing moves
+	Shards Shards     // the way to the replicas of shards
+	Limits aim.Limits // 0: a calm of 10 s, a replacement after 10 min
 
 	Storage   raftgroup.Storage   // closed by Close; see OpenDisk
 	Transport raftgroup.Transport // without a fast path for heartbeats
@@ -37,11 +41,16 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Heartbeat == 0 {
 		c.Heartbeat = 600 * time.Millisecond
 	}
+	c.Limits.Calm = cmp.Or(c.Limits.Calm, 10*time.Second)
+	c.Limits.ReplaceAfter = cmp.Or(c.Limits.ReplaceAfter, 10*time.Minute)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if len(c.Plan.ClusterID) == 0 {
+	switch {
+	case c.Plan.ClusterID == "":
 		return c, errors.New("no cluster id")
+	case c.Shards == nil:
+		return c, errors.New("no way to the shards")
 	}
 	return c, nil
 }
@@ -60,6 +69,7 @@ type Group struct {
 	cfg     Config
 	machine *machine
 	group   *raftgroup.Group
+	leading atomic.Pointer[reconciler] // nil: this replica does not lead
 }
 
 // Open starts the replica. After an error nothing runs, and the caller must close storage and transport.

@@ -22,8 +22,13 @@ import (
 func replica(t *testing.T, dir, id string, existing bool, bootstrap []string,
 	others ...*raft.InmemTransport) (*Group, *raft.InmemTransport) {
 	t.Helper()
-	return replicaWith(t, dir, id, existing, bootstrap, nil, others...)
+	return replicaWith(t, dir, id, existing, bootstrap, still{}, others...)
 }
+
+// still are shards of which nothing is asked.
+type still struct{ Shards }
+
+func (still) Up(string) bool { return true }
 
 // single opens a group of one replica that moves shards, and waits until they are placed on it.
 func single(t *testing.T, shards Shards) *Group {

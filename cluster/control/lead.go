@@ -3,49 +3,70 @@ package control
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/cluster/internal/aim"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// The pauses of the reconciler: after a failed step, between looks while nothing changes, and at most until the nodes
-// of a new cluster have registered.
+// The pauses of the reconciler: after a failed step, between looks while nothing changes (nodes come and go without a
+// change of the state), and at most until the nodes of a new cluster have registered.
 const (
 	afterFailure = 500 * time.Millisecond
-	betweenLooks = 5 * time.Second
+	betweenLooks = time.Second
 	registration = 4 // heartbeats
 )
 
-// reconcile runs while this replica leads. It takes one step after the other until none is left, and then waits for a
-// change.
+// reconciler takes the steps of the control group's leader, during one leadership.
+type reconciler struct {
+	group *Group
+	mover *mover
+	began time.Time
+	log   *slog.Logger
+
+	mu    sync.Mutex
+	seen  *sightings
+	waits string // reason why the cluster has not the shape that it should have; "": it has
+}
+
+// reconcile runs while this replica leads.
 func (g *Group) reconcile(ctx context.Context) {
 	if err := g.group.Barrier(ctx); err != nil {
 		g.cfg.Logger.Debug("no longer leading the control group", "err", err)
 		return
 	}
-	if g.cfg.Shards != nil {
-		var moving sync.WaitGroup
-		moving.Go(func() { newMover(g).run(ctx) })
-		defer moving.Wait()
+	var moving sync.WaitGroup
+	defer moving.Wait()
+	r := &reconciler{
+		group: g, mover: newMover(g), began: time.Now(), log: g.cfg.Logger, seen: newSightings(g.cfg.Shards.Up),
 	}
-	for awaited := false; ctx.Err() == nil; {
-		state, changed := g.machine.watch()
-		if !awaited && awaitsVoters(state, g.group.Members()) {
-			g.awaitVoters(ctx)
-			awaited = true
-			continue
+	g.leading.Store(r)
+	defer g.leading.Store(nil)
+	moving.Go(func() { r.mover.run(ctx) })
+	r.run(ctx)
+}
+
+// run takes one step after the other until none is left, and then waits for a change.
+func (r *reconciler) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		_, changed := r.group.machine.watch()
+		l, err := r.look()
+		var s step
+		if err == nil {
+			s, err = l.next()
 		}
-		s, todo, err := next(state, g.group.Members(), g.cfg.Plan)
-		if todo {
-			err = g.take(ctx, s)
+		if err == nil && s.what != "" {
+			err = r.take(ctx, s, l.group)
 		}
+		r.note(s.waits)
 		wait := betweenLooks
 		switch {
 		case err != nil:
-			g.cfg.Logger.Warn("a step of the control group failed; it will be tried again", "step", s.what, "err", err)
+			r.log.Warn("a step of the control group failed; it will be tried again", "step", s.what, "err", err)
 			wait, changed = afterFailure, nil
-		case todo:
+		case s.what != "":
 			continue
 		}
 		timer := time.NewTimer(wait)
@@ -58,35 +79,53 @@ func (g *Group) reconcile(ctx context.Context) {
 	}
 }
 
-// awaitVoters waits until all voters of a new cluster have registered, because their zones and weights decide where its
-// shards are placed. It does not wait long: a node may have died meanwhile.
-func (g *Group) awaitVoters(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, registration*g.cfg.Heartbeat)
-	defer cancel()
-	for ctx.Err() == nil {
-		state, changed := g.machine.watch()
-		if !awaitsVoters(state, g.group.Members()) {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
+// look returns the state of the cluster as the next step needs it.
+func (r *reconciler) look() (look, error) {
+	g, now := r.group, time.Now()
+	members, err := g.group.Membership()
+	if err != nil {
+		return look{}, err
 	}
+	state := g.State()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen.look(state, now)
+	return look{
+		state: state, group: members, self: g.cfg.NodeID, plan: g.cfg.Plan, now: now,
+		nodes:    aim.Nodes(state, func(node string) aim.Sight { return r.seen.of(node, now) }, g.cfg.Limits),
+		caughtUp: func(node string) bool { return r.caughtUp(node, members.Term) },
+		fresh:    now.Sub(r.began) < registration*g.cfg.Heartbeat,
+	}, nil
 }
 
-func (g *Group) take(ctx context.Context, s step) error {
-	g.cfg.Logger.Info("control group", "step", s.what)
-	if s.entry != nil {
-		_, err := g.propose(ctx, s.entry)
+func (r *reconciler) note(waits string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waits = waits
+}
+
+// caughtUp reports whether a member has answered within the last moments and lacks few entries.
+func (r *reconciler) caughtUp(node string, term uint64) bool {
+	if node == r.group.cfg.NodeID {
+		return true
+	}
+	peer := r.group.group.Peer(node, term)
+	return time.Since(peer.Contact) <= 2*r.group.cfg.Heartbeat && peer.Lag <= raftgroup.MostLag
+}
+
+// take makes a step that was decided for this membership of the control group.
+func (r *reconciler) take(ctx context.Context, s step, seen raftgroup.Membership) error {
+	r.log.Info("control group", "step", s.what)
+	switch {
+	case s.entry != nil:
+		_, err := r.group.propose(ctx, s.entry)
 		return err
+	case s.transfer != "":
+		return r.group.group.Transfer(ctx, s.transfer)
 	}
-	seen, err := g.group.Membership()
-	if err == nil {
-		err = g.group.ChangeMembers(ctx, seen, raftgroup.MemberChange{AddNonvoter: s.nonvoter})
-	}
+	err := r.group.group.ChangeMembers(ctx, seen, s.change)
 	if errors.Is(err, raftgroup.ErrNotLeader) {
-		return g.explain(err)
+		return r.group.explain(err)
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -22,24 +21,31 @@ type Shards interface {
 	Applied(ctx context.Context, node string, shard uint32) (uint64, error)
 	// Fit reports whether a node's replica of a shard is fit to lead, as far as known.
 	Fit(shard uint32, node string) bool
+	// Up reports whether a node has answered within the last seconds.
+	Up(node string) bool
 }
 
 // The mover's pauses and limits.
 const (
 	moveLook  = 100 * time.Millisecond // between two looks while a shard moves
-	moveSoon  = 10 * time.Millisecond  // before the look after a step
-	moveCall  = 5 * time.Second        // limit of one call
+	moveAsk   = time.Second            // limit of a look at a shard's group
+	moveCall  = 5 * time.Second        // limit of a step
 	movesAll  = 4                      // copies under way in the cluster
 	movesNode = 2                      // copies under way to one node
 )
 
-// mover takes the shards to their targets, during one leadership of the control group.
+// mover takes the shards to their targets, during one leadership of the control group. The steps of a shard follow each
+// other, and no shard waits for a step of another.
 type mover struct {
-	group  *Group
-	shards Shards
-	copies map[copied]uint64 // leader's committed index at the last look, by copy
+	group   *Group
+	shards  Shards
+	copies  map[copied]uint64                // leader's committed index at the last look, by copy
+	groups  map[uint32]*clusterpb.Membership // as last seen
+	taking  sync.WaitGroup
+	stepped chan struct{} // gets a value after a step
 
 	mu    sync.Mutex
+	busy  map[uint32]bool   // shards with a step under way
 	waits map[uint32]string // reasons why shards wait
 }
 
@@ -50,21 +56,27 @@ type copied struct {
 }
 
 func newMover(g *Group) *mover {
-	return &mover{group: g, shards: g.cfg.Shards, copies: make(map[copied]uint64), waits: make(map[uint32]string)}
+	return &mover{
+		group: g, shards: g.cfg.Shards, copies: make(map[copied]uint64), groups: make(map[uint32]*clusterpb.Membership),
+		stepped: make(chan struct{}, 1), busy: make(map[uint32]bool), waits: make(map[uint32]string),
+	}
 }
 
 // run moves shards until ctx ends.
 func (m *mover) run(ctx context.Context) {
+	defer m.taking.Wait()
 	for ctx.Err() == nil {
 		state, changed := m.group.machine.watch()
 		var again <-chan time.Time
 		if moving := movingShards(state); len(moving) > 0 {
-			again = time.After(m.round(ctx, moving))
+			m.round(ctx, moving)
+			again = time.After(moveLook)
 			changed = nil
 		}
 		select {
 		case <-changed:
 		case <-again:
+		case <-m.stepped:
 		case <-ctx.Done():
 		}
 	}
@@ -74,44 +86,46 @@ func movingShards(state *clusterpb.ControlState) []*clusterpb.Shard {
 	return slices.DeleteFunc(slices.Clone(state.Shards), func(s *clusterpb.Shard) bool { return len(s.Target) == 0 })
 }
 
-// round looks at all moving shards and takes a step of each. It returns the pause before the next round.
-func (m *mover) round(ctx context.Context, moving []*clusterpb.Shard) time.Duration {
-	groups := m.observe(ctx, moving)
-	under := underWay(moving, groups)
+// round looks at the moving shards that take no step, and begins a step of each.
+func (m *mover) round(ctx context.Context, moving []*clusterpb.Shard) {
+	free := m.free(moving)
+	m.observe(ctx, free)
+	under := m.underWay(moving)
 	maps.DeleteFunc(m.copies, func(at copied, _ uint64) bool { return !under.all[at] })
-	var taking sync.WaitGroup
-	var taken atomic.Int32
-	for i, record := range moving {
+	for _, record := range free {
+		group := m.groups[record.Id]
 		step, waits := reshape.Next(reshape.Shard{
-			Record: record, Group: groups[i],
-			CaughtUp: func(node string) bool { return m.caughtUp(ctx, record.Id, node, groups[i]) },
+			Record: record, Group: group,
+			CaughtUp: func(node string) bool { return m.caughtUp(ctx, record.Id, node, group) },
 			Well:     func(node string) bool { return m.shards.Fit(record.Id, node) },
 			MayAdd:   func(node string) string { return under.mayAdd(record.Id, node) },
 		})
-		m.note(record.Id, waits)
+		m.note(record.Id, waits, step != reshape.Step{})
 		if step != (reshape.Step{}) {
-			taking.Go(func() {
-				if m.take(ctx, record.Id, step) {
-					taken.Add(1)
-				}
-			})
+			m.taking.Go(func() { m.take(ctx, record.Id, step) })
 		}
 	}
-	taking.Wait()
-	if taken.Load() > 0 {
-		return moveSoon
-	}
-	return moveLook
 }
 
-// observe asks the leaders of the shards for their memberships. The result has nil for a shard whose leader did not
-// answer.
-func (m *mover) observe(ctx context.Context, moving []*clusterpb.Shard) []*clusterpb.Membership {
-	ctx, cancel := context.WithTimeout(ctx, moveCall)
+// free returns the shards without a step under way. It forgets the shards that move no more.
+func (m *mover) free(moving []*clusterpb.Shard) []*clusterpb.Shard {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	moves := func(id uint32) bool {
+		return slices.ContainsFunc(moving, func(s *clusterpb.Shard) bool { return s.Id == id })
+	}
+	maps.DeleteFunc(m.waits, func(id uint32, _ string) bool { return !moves(id) })
+	maps.DeleteFunc(m.groups, func(id uint32, _ *clusterpb.Membership) bool { return !moves(id) })
+	return slices.DeleteFunc(slices.Clone(moving), func(s *clusterpb.Shard) bool { return m.busy[s.Id] })
+}
+
+// observe asks the leaders of the shards for their memberships. A shard whose leader does not answer has none.
+func (m *mover) observe(ctx context.Context, shards []*clusterpb.Shard) {
+	ctx, cancel := context.WithTimeout(ctx, moveAsk)
 	defer cancel()
-	groups := make([]*clusterpb.Membership, len(moving))
+	groups := make([]*clusterpb.Membership, len(shards))
 	var asking sync.WaitGroup
-	for i, record := range moving {
+	for i, record := range shards {
 		asking.Go(func() {
 			group, err := m.shards.Members(ctx, record.Id, &clusterpb.MembersCall{})
 			if err != nil {
@@ -122,7 +136,9 @@ func (m *mover) observe(ctx context.Context, moving []*clusterpb.Shard) []*clust
 		})
 	}
 	asking.Wait()
-	return groups
+	for i, record := range shards {
+		m.groups[record.Id] = groups[i]
+	}
 }
 
 // caughtUp reports whether a replica without a vote may become a voter. It must have applied what the leader had
@@ -138,43 +154,64 @@ func (m *mover) caughtUp(ctx context.Context, shard uint32, node string, group *
 			return false
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, moveCall)
+	ctx, cancel := context.WithTimeout(ctx, moveAsk)
 	defer cancel()
 	applied, err := m.shards.Applied(ctx, node, shard)
 	return err == nil && looked && applied >= before
 }
 
-// take makes one step. It reports whether the step has taken effect.
-func (m *mover) take(ctx context.Context, shard uint32, step reshape.Step) bool {
-	ctx, cancel := context.WithTimeout(ctx, moveCall)
-	defer cancel()
+// take makes one step of a shard.
+func (m *mover) take(ctx context.Context, shard uint32, step reshape.Step) {
 	m.group.cfg.Logger.Info("a shard moves", "shard", shard, "step", step.String())
-	var err error
-	switch {
-	case step.Change != nil:
-		_, err = m.shards.Members(ctx, shard, step.Change)
-	case step.Assign != nil:
-		_, err = m.group.propose(ctx, &clusterpb.ControlEntry{
-			Version: Version, Op: &clusterpb.ControlEntry_Assign{Assign: step.Assign},
-		})
-	case step.Settle != nil:
-		_, err = m.group.propose(ctx, &clusterpb.ControlEntry{
-			Version: Version, Op: &clusterpb.ControlEntry_Retarget{Retarget: step.Settle},
-		})
-	}
+	limited, cancel := context.WithTimeout(ctx, moveCall)
+	err := m.make(limited, shard, step)
+	cancel()
+	waits := ""
 	if err != nil {
-		m.note(shard, fmt.Sprintf("%s: %v", step, err))
+		waits = fmt.Sprintf("%s: %v", step, err)
 		m.group.cfg.Logger.Info("a step of a shard is taken again", "shard", shard, "step", step.String(), "err", err)
+		select {
+		case <-time.After(moveLook):
+		case <-ctx.Done():
+		}
 	}
-	return err == nil
+	m.note(shard, waits, false)
+	select {
+	case m.stepped <- struct{}{}:
+	default: // a look is due already
+	}
 }
 
-func (m *mover) note(shard uint32, waits string) {
+func (m *mover) make(ctx context.Context, shard uint32, step reshape.Step) error {
+	var entry clusterpb.ControlEntry
+	switch {
+	case step.Change != nil:
+		_, err := m.shards.Members(ctx, shard, step.Change)
+		return err
+	case step.Assign != nil:
+		entry.Op = &clusterpb.ControlEntry_Assign{Assign: step.Assign}
+	case step.Settle != nil:
+		entry.Op = &clusterpb.ControlEntry_Retarget{Retarget: step.Settle}
+	}
+	_, err := m.group.propose(ctx, &entry)
+	return err
+}
+
+// note records whether a shard takes a step, and why it waits.
+func (m *mover) note(shard uint32, waits string, busy bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.busy[shard] = busy
 	if m.waits[shard] = waits; waits == "" {
 		delete(m.waits, shard)
 	}
+}
+
+// waiting returns the reasons why shards wait, by shard.
+func (m *mover) waiting() map[uint32]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.waits)
 }
 
 // load counts the copies under way.
@@ -185,11 +222,11 @@ type load struct {
 
 // underWay returns the copies under way: replicas that were placed and do not vote yet. A shard whose leader does not
 // answer counts with all its replicas that might be copies.
-func underWay(moving []*clusterpb.Shard, groups []*clusterpb.Membership) load {
+func (m *mover) underWay(moving []*clusterpb.Shard) load {
 	l := load{all: make(map[copied]bool), byNode: make(map[string]int)}
-	for i, record := range moving {
+	for _, record := range moving {
 		for _, node := range record.Replicas {
-			if slices.Contains(record.Target, node) && !votes(groups[i], node) && record.Joined[node] > 0 {
+			if slices.Contains(record.Target, node) && !votes(m.groups[record.Id], node) && record.Joined[node] > 0 {
 				l.add(record.Id, node)
 			}
 		}

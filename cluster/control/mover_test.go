@@ -99,6 +99,8 @@ func (g *groups) Applied(_ context.Context, node string, shard uint32) (uint64, 
 
 func (g *groups) Fit(uint32, string) bool { return true }
 
+func (g *groups) Up(string) bool { return true }
+
 // TestShardsMoveToTheirTargets moves every shard from the nodes a, b, c to d, e, f, while a third of the calls fail and the
 // target of one shard changes on the way.
 func TestShardsMoveToTheirTargets(t *testing.T) {

@@ -1,7 +1,9 @@
 package control
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/placement"
@@ -16,34 +18,64 @@ type Plan struct {
 	Replication int // replicas of each shard; fewer if the cluster is smaller
 }
 
-// step is one action of the reconciler: to propose an entry, or to add a non-voter.
-type step struct {
-	what     string
-	entry    *clusterpb.ControlEntry
-	nonvoter string
+// look is what the reconciler sees when it decides on a step.
+type look struct {
+	state    *clusterpb.ControlState
+	group    raftgroup.Membership   // of the control group
+	nodes    []placement.Node       // the registered ones
+	caughtUp func(node string) bool // reports whether a member of the control group has caught up
+	self     string
+	plan     Plan
+	now      time.Time
+	fresh    bool // the leadership has just begun: nodes of a new cluster may still be about to register
 }
 
-// next compares the state and the membership with the plan. It returns the next step, or false if none is left. Every
-// step may be repeated without harm, and no step depends on a memory of the last one.
-func next(state *clusterpb.ControlState, members []raftgroup.Member, plan Plan) (step, bool, error) {
-	if state.ClusterId == "" {
-		s, err := initialise(plan)
-		return s, err == nil, err
+// step is one action of the reconciler. One of entry, change and transfer is set, or none.
+type step struct {
+	what     string
+	entry    *clusterpb.ControlEntry // to be proposed
+	change   raftgroup.MemberChange  // of the control group
+	transfer string                  // node that gets the leadership of the control group
+	waits    string                  // reason why there is no step yet; for people
+	halts    bool                    // the later rules wait as well
+}
+
+// next returns the next step, which has no name if none is left. Every step may be repeated without harm, and no step
+// depends on a memory of the last one.
+func (l look) next() (step, error) {
+	if l.state.ClusterId == "" {
+		return initialise(l.plan)
 	}
-	if unplaced := slices.IndexFunc(state.Shards, isUnplaced); unplaced >= 0 {
-		s, err := place(state, members, plan)
-		return s, err == nil, err
-	}
-	if version := raisable(state, members); version > 0 {
-		return raise(version), true, nil
-	}
-	for _, n := range state.Nodes {
-		known := func(m raftgroup.Member) bool { return m.NodeID == n.Id }
-		if !slices.ContainsFunc(members, known) {
-			return step{what: "add non-voter " + n.Id, nonvoter: n.Id}, true, nil
+	waits := ""
+	for _, rule := range []func() (step, error){
+		l.place, l.raise, l.join, l.newer, l.replication, l.dismiss, l.end, l.vote, l.retarget,
+	} {
+		s, err := rule()
+		if err != nil || s.what != "" || s.halts {
+			return s, err
 		}
+		waits = cmp.Or(waits, s.waits)
 	}
-	return step{}, false, nil
+	return step{waits: waits}, nil
+}
+
+// raise writes down that a newer command version is in force.
+func (l look) raise() (step, error) {
+	if version := raisable(l.state, l.group.Members); version > 0 {
+		return raise(version), nil
+	}
+	return step{}, nil
+}
+
+// newer stops before the rules whose entries an older build in the cluster would not read.
+func (l look) newer() (step, error) {
+	if err := MayWrite(l.state, Version); err != nil {
+		return step{halts: true, waits: err.Error()}, nil
+	}
+	if l.state.Version < Version {
+		return step{halts: true, waits: "a member of the control group has not registered yet"}, nil
+	}
+	return step{}, nil
 }
 
 func initialise(plan Plan) (step, error) {
@@ -61,26 +93,34 @@ func initialise(plan Plan) (step, error) {
 
 func isUnplaced(s *clusterpb.Shard) bool { return len(s.Replicas) == 0 }
 
-// awaitsVoters reports whether the shards are to be placed next, and a voter has not registered.
+// awaitsVoters reports whether the shards are to be placed next, and a voter has not registered. Its zone and weight
+// decide where the shards are placed.
 func awaitsVoters(state *clusterpb.ControlState, members []raftgroup.Member) bool {
 	unknown := func(m raftgroup.Member) bool { return m.Voter && Node(state, m.NodeID) == nil }
 	return slices.ContainsFunc(state.Shards, isUnplaced) && slices.ContainsFunc(members, unknown)
 }
 
-// place places the new shards on the control group's voters, which are the nodes that formed the cluster.
-func place(state *clusterpb.ControlState, members []raftgroup.Member, plan Plan) (step, error) {
+// place places the new shards on the control group's voters, which are the nodes that formed the cluster. A fresh
+// leader waits until all voters have registered.
+func (l look) place() (step, error) {
+	switch {
+	case !slices.ContainsFunc(l.state.Shards, isUnplaced):
+		return step{}, nil
+	case l.fresh && awaitsVoters(l.state, l.group.Members):
+		return step{halts: true, waits: "a voter of the new cluster has not registered yet"}, nil
+	}
 	var voters []placement.Node
-	for _, m := range members {
+	for _, m := range l.group.Members {
 		if m.Voter {
-			voters = append(voters, placementNode(state, m.NodeID))
+			voters = append(voters, placementNode(l.state, m.NodeID))
 		}
 	}
-	target, err := placement.Target(voters, present(state), plan.Replication)
+	target, err := placement.Target(voters, standing(l.state), l.plan.Replication)
 	if err != nil {
 		return step{}, err
 	}
 	op := &clusterpb.Place{}
-	for i, s := range state.Shards {
+	for i, s := range l.state.Shards {
 		if isUnplaced(s) {
 			op.Shards = append(op.Shards, &clusterpb.Shard{Id: s.Id, Replicas: target[i].Nodes, Preferred: target[i].Preferred})
 		}
@@ -89,22 +129,11 @@ func place(state *clusterpb.ControlState, members []raftgroup.Member, plan Plan)
 	return step{what: "place the shards", entry: entry}, nil
 }
 
-// present returns the placement of the shards.
-func present(state *clusterpb.ControlState) []placement.Replicas {
-	placed := make([]placement.Replicas, len(state.Shards))
-	for i, s := range state.Shards {
-		placed[i] = placement.Replicas{Nodes: s.Replicas, Preferred: s.Preferred}
-	}
-	return placed
-}
-
 // placementNode returns an active node with its zone and weight. A node that has not registered is a zone of its own
 // and has the default weight, and so has a node of a build that does not know zones and weights.
 func placementNode(state *clusterpb.ControlState, id string) placement.Node {
 	record := Node(state, id)
-	n := placement.Node{ID: id, Zone: record.GetZone(), Weight: int(record.GetWeight())}
-	if n.Weight == 0 {
-		n.Weight = placement.DefaultWeight
+	return placement.Node{
+		ID: id, Zone: record.GetZone(), Weight: cmp.Or(int(record.GetWeight()), placement.DefaultWeight),
 	}
-	return n
 }

@@ -55,6 +55,14 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 		refusal = applyRetarget(next, op.Retarget)
 	case *clusterpb.ControlEntry_Assign:
 		refusal = applyAssign(next, op.Assign)
+	case *clusterpb.ControlEntry_Begin:
+		refusal = applyBegin(next, op.Begin.GetOperation())
+	case *clusterpb.ControlEntry_End:
+		refusal = applyEnd(next, op.End)
+	case *clusterpb.ControlEntry_SetReplication:
+		if next.Replication == 0 {
+			next.Replication = op.SetReplication.GetReplication()
+		}
 	case *clusterpb.ControlEntry_SetQueue:
 		change, refusal = applySetQueue(next, op.SetQueue)
 	case *clusterpb.ControlEntry_DeleteQueue:
@@ -123,8 +131,11 @@ func shardsOf(slots []*clusterpb.SlotRange) ([]*clusterpb.Shard, error) {
 }
 
 func applyRegister(s *clusterpb.ControlState, node *clusterpb.Node) error {
-	if s.ClusterId == "" || node.GetId() == "" {
+	switch {
+	case s.ClusterId == "" || node.GetId() == "":
 		return errors.New("a node registers by its id, with a cluster that has one")
+	case isRemoved(s, node.Id):
+		return ErrRemoved
 	}
 	if node.CommandVersion < s.CommandVersion {
 		return fmt.Errorf("node %s reads command version %d at most, and the logs may hold version %d already: "+
@@ -140,11 +151,17 @@ func applyRegister(s *clusterpb.ControlState, node *clusterpb.Node) error {
 	default:
 		s.Nodes[at] = node
 	}
-	s.CommandVersion = s.Nodes[0].CommandVersion
-	for _, n := range s.Nodes {
-		s.CommandVersion = min(s.CommandVersion, n.CommandVersion)
-	}
+	setCommandVersion(s)
 	return nil
+}
+
+// setCommandVersion raises the version of commands to the lowest of all nodes.
+func setCommandVersion(s *clusterpb.ControlState) {
+	lowest := s.Nodes[0].CommandVersion
+	for _, n := range s.Nodes {
+		lowest = min(lowest, n.CommandVersion)
+	}
+	s.CommandVersion = lowest
 }
 
 func byID(n *clusterpb.Node, id string) int { return strings.Compare(n.Id, id) }

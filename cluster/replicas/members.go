@@ -9,11 +9,15 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// Members makes a change of the replica's group, if one is set, and returns the membership after it.
+// Members makes a change of the replica's group, if one is set, and returns the membership after it. After a transfer
+// of the leadership the membership is empty.
 func (a Answers) Members(ctx context.Context, id uint32, ask *clusterpb.MembersCall) (*clusterpb.Membership, error) {
 	s, err := a.Find(id)
 	if err != nil {
 		return nil, err
+	}
+	if to, transfer := ask.Change.(*clusterpb.MembersCall_Transfer); transfer {
+		return &clusterpb.Membership{}, transferTo(ctx, s, to.Transfer) // this replica leads no more
 	}
 	if err := changeMembers(ctx, s, ask); err != nil {
 		return nil, err
@@ -36,11 +40,17 @@ func changeMembers(ctx context.Context, s *shard.Shard, ask *clusterpb.MembersCa
 		return s.ChangeMembers(ctx, seen, raftgroup.MemberChange{AddVoter: c.AddVoter})
 	case *clusterpb.MembersCall_Remove:
 		return s.ChangeMembers(ctx, seen, raftgroup.MemberChange{Remove: c.Remove})
-	case *clusterpb.MembersCall_Transfer:
-		return s.Transfer(ctx, c.Transfer)
 	default:
 		return raftgroup.ErrUnfit // a change of a newer build
 	}
+}
+
+// transferTo gives the leadership to a node. A call that comes again after it had its effect finds the node leading.
+func transferTo(ctx context.Context, s *shard.Shard, node string) error {
+	if m, err := s.Membership(); err == nil && m.Leader == node {
+		return nil
+	}
+	return s.Transfer(ctx, node)
 }
 
 func encodeMembership(m shard.Membership) *clusterpb.Membership {

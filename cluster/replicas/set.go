@@ -75,6 +75,7 @@ func (s *Set) Follow(ctx context.Context) {
 		state, changed := s.cfg.Watch()
 		left := s.leave(ctx, state)
 		s.openPlaced(ctx, state)
+		s.prefer(state)
 		var again <-chan time.Time
 		if !left || s.lacksRoom() {
 			again = time.After(OpenAgain)
@@ -112,6 +113,15 @@ func (s *Set) openPlaced(ctx context.Context, state *clusterpb.ControlState) {
 			s.open(state, placed)
 			s.cfg.Changed()
 		})
+	}
+}
+
+// prefer tells the running replicas which node should lead their shards.
+func (s *Set) prefer(state *clusterpb.ControlState) {
+	for _, running := range s.All() {
+		if placed := control.Shard(state, running.ID()); placed != nil {
+			running.Prefer(placed.Preferred)
+		}
 	}
 }
 

@@ -173,6 +173,17 @@ func (c *Cluster) stop(ctx context.Context, i int) {
 // Node returns a running node; nil: it is stopped.
 func (c *Cluster) Node(i int) *cluster.Node { return c.members[i].node }
 
+// Nodes returns the running nodes.
+func (c *Cluster) Nodes() []*cluster.Node {
+	var running []*cluster.Node
+	for _, m := range c.members {
+		if m.node != nil {
+			running = append(running, m.node)
+		}
+	}
+	return running
+}
+
 // Registry returns the metrics of a node since its last start.
 func (c *Cluster) Registry(i int) *prometheus.Registry { return c.members[i].registry }
 

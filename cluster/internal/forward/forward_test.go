@@ -117,6 +117,11 @@ func (l local) Lend(ctx context.Context, id uint32, ask shard.Borrow) (shard.Loa
 	return shard.Loan{Permits: ask.Want + int(id)}, r.Err
 }
 
+func (l local) Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error) {
+	r := l.do(ctx, 0, call.GetOperation().GetId())
+	return &clusterpb.Began{Operation: call.GetOperation()}, r.Err
+}
+
 func (l local) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	r := l.do(ctx, 0, change.GetDelete().GetQueue())
 	return &clusterpb.QueueChanged{Existed: true, Version: 9}, r.Err

@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/internal/addressbook"
+	"github.com/belfryhq/belfry/cluster/internal/aim"
 	"github.com/belfryhq/belfry/cluster/internal/directory"
 	"github.com/belfryhq/belfry/cluster/internal/formation"
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
@@ -44,6 +45,7 @@ type Config struct {
 	Expect    int          // nodes to form a cluster with, this one included; 0: join an existing one
 	Plan      control.Plan // of a new cluster, without its id
 	Shards    control.Shards
+	Limits    aim.Limits
 	Heartbeat time.Duration // of the control group
 
 	Logger *slog.Logger
@@ -178,7 +180,7 @@ func (m *Member) controlConfig() control.Config {
 	plan.ClusterID = m.cfg.Identity.ClusterID()
 	return control.Config{
 		NodeID: m.cfg.Identity.NodeID(), Applied: m.cfg.Records.Kept(control.Number).Index,
-		Bootstrap: m.bootstrapList(), Heartbeat: m.cfg.Heartbeat, Plan: plan, Shards: m.cfg.Shards,
+		Bootstrap: m.bootstrapList(), Heartbeat: m.cfg.Heartbeat, Plan: plan, Shards: m.cfg.Shards, Limits: m.cfg.Limits,
 		Logger: m.cfg.Logger.With("group", "control"), Fatal: m.cfg.Fatal,
 	}
 }

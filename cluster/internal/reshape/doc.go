@@ -13,7 +13,8 @@
 // The first row that applies is the next step. In row 4 the shard waits until the replica has caught up, so one copy of
 // a shard is under way at a time. Rows 6 and 7 wait until every node of the target votes: replicas are added before
 // others are removed. A step that fails, or is taken twice, does no harm, since the next look begins from the record
-// and the group as they are. So the decision needs no memory, and any leader of the control group goes on from any point.
+// and the group as they are. So the decision needs no memory, and any leader of the control group goes on from any
+// point.
 //
 // The package depends on its input only.
 //

@@ -1,0 +1,147 @@
+package control
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/raftgroup"
+)
+
+// join adds a registered node to the control group, without a vote.
+func (l look) join() (step, error) {
+	for _, n := range l.state.Nodes {
+		if !l.isMember(n.Id) {
+			return step{what: "add non-voter " + n.Id, change: raftgroup.MemberChange{AddNonvoter: n.Id}}, nil
+		}
+	}
+	return step{}, nil
+}
+
+// replication writes the replication factor of a new cluster down. A cluster of an earlier build gets it so, too.
+func (l look) replication() (step, error) {
+	if l.state.Replication > 0 {
+		return step{}, nil
+	}
+	factor := cmp.Or(l.plan.Replication, aim.DefaultReplication)
+	return step{what: fmt.Sprintf("set the replication factor to %d", factor), entry: &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_SetReplication{
+			SetReplication: &clusterpb.SetReplication{Replication: uint32(factor)},
+		},
+	}}, nil
+}
+
+// dismiss takes a removed node out of the control group.
+func (l look) dismiss() (step, error) {
+	for _, m := range l.group.Members {
+		if isRemoved(l.state, m.NodeID) {
+			return step{what: "remove " + m.NodeID, change: raftgroup.MemberChange{Remove: m.NodeID}}, nil
+		}
+	}
+	return step{}, nil
+}
+
+// vote brings the votes in the control group to the nodes that should have them. A vote is given before another one is
+// taken away.
+func (l look) vote() (step, error) {
+	var present []string
+	for _, m := range l.group.Members {
+		if m.Voter {
+			present = append(present, m.NodeID)
+		}
+	}
+	wanted, err := aim.Voters(l.nodes, present)
+	if err != nil {
+		return step{}, err
+	}
+	lacking := slices.DeleteFunc(slices.Clone(wanted), func(id string) bool { return slices.Contains(present, id) })
+	surplus := slices.DeleteFunc(present, func(id string) bool { return slices.Contains(wanted, id) })
+	switch {
+	case len(lacking) > 0 && l.caughtUp(lacking[0]):
+		return step{what: "give a vote to " + lacking[0], change: raftgroup.MemberChange{AddVoter: lacking[0]}}, nil
+	case len(lacking) > 0:
+		return step{waits: "node " + lacking[0] + " has not caught up with the control group"}, nil
+	case len(surplus) == 0:
+		return step{}, nil
+	case surplus[0] == l.self:
+		return l.handOver(wanted), nil
+	default:
+		return step{what: "take the vote from " + surplus[0], change: raftgroup.MemberChange{Demote: surplus[0]}}, nil
+	}
+}
+
+// handOver gives the leadership of the control group to one of the nodes.
+func (l look) handOver(heirs []string) step {
+	for _, id := range heirs {
+		if l.caughtUp(id) {
+			return step{what: "hand over to " + id, transfer: id}
+		}
+	}
+	return step{waits: "no voter of the control group has caught up"}
+}
+
+func (l look) isMember(node string) bool {
+	return slices.ContainsFunc(l.group.Members, func(m raftgroup.Member) bool { return m.NodeID == node })
+}
+
+func (l look) votes(node string) bool {
+	return slices.Contains(l.group.Members, raftgroup.Member{NodeID: node, Voter: true})
+}
+
+// retarget sets where the replicas of the shards should be.
+func (l look) retarget() (step, error) {
+	op, waits, err := aim.Targets(l.state, l.nodes)
+	if err != nil || op == nil {
+		return step{waits: waits}, err
+	}
+	return step{what: "aim the shards", entry: &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_Retarget{Retarget: op},
+	}}, nil
+}
+
+// end ends an operation that is done.
+func (l look) end() (step, error) {
+	for _, op := range l.state.Operations {
+		if op.State == clusterpb.OperationState_OPERATION_STATE_RUNNING && l.isDone(op) {
+			return step{what: "end operation " + op.Id, entry: &clusterpb.ControlEntry{
+				Op: &clusterpb.ControlEntry_End{
+					End: &clusterpb.End{Id: op.Id, EndedMs: l.now.UnixMilli()},
+				},
+			}}, nil
+		}
+	}
+	return step{}, nil
+}
+
+// isDone reports whether all is as the operation asked.
+func (l look) isDone(op *clusterpb.Operation) bool {
+	switch op.Kind {
+	case clusterpb.OperationKind_OPERATION_KIND_RESUME:
+		return true
+	case clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
+		return ReplicasLeft(l.state, op) == 0
+	default:
+		return ReplicasLeft(l.state, op) == 0 && !l.votes(op.Node)
+	}
+}
+
+// ReplicasLeft returns the number of replicas that an operation has still to move, add or remove.
+func ReplicasLeft(state *clusterpb.ControlState, op *clusterpb.Operation) uint32 {
+	left := 0
+	for _, s := range state.Shards {
+		switch {
+		case op.Kind == clusterpb.OperationKind_OPERATION_KIND_RESUME:
+		case op.Kind == clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
+			lacks := len(s.Replicas) - int(op.Replication)
+			left += max(lacks, -lacks)
+			if lacks == 0 && len(s.Target) > 0 {
+				left++ // a new replica does not vote yet
+			}
+		case slices.Contains(s.Replicas, op.Node) || slices.Contains(s.Target, op.Node):
+			left++
+		}
+	}
+	return uint32(left)
+}

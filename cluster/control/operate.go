@@ -1,0 +1,182 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/placement"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// ImpossibleError is the error of an operation that cannot be carried out as things are. Nothing has changed.
+type ImpossibleError struct{ Reason string }
+
+func (e *ImpossibleError) Error() string { return e.Reason }
+
+// Begin begins an operation and returns it with the moves of replicas that it needs. A preview begins nothing. The
+// error is an *ImpossibleError for an operation that could not end, and a *task.NotLeaderError if this replica does not
+// lead.
+func (g *Group) Begin(
+	ctx context.Context, op *clusterpb.Operation, preview bool,
+) (*clusterpb.Operation, []placement.Move, error) {
+	r := g.leading.Load()
+	if r == nil {
+		leader, _ := g.Leader()
+		return nil, nil, &task.NotLeaderError{Leader: leader}
+	}
+	op = proto.CloneOf(op)
+	op.BeganMs = time.Now().UnixMilli()
+	moves, err := r.judge(op)
+	if err != nil || preview {
+		return op, moves, err
+	}
+	if err := r.waive(ctx, op); err != nil {
+		return nil, nil, err
+	}
+	_, err = g.propose(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_Begin{Begin: &clusterpb.Begin{Operation: op}},
+	})
+	if errors.Is(err, ErrRefused) {
+		return nil, nil, &ImpossibleError{err.Error()}
+	}
+	return op, moves, err
+}
+
+// waive stops waiting for a newer build of a node that is away and is to leave the cluster.
+func (r *reconciler) waive(ctx context.Context, op *clusterpb.Operation) error {
+	leaves := op.Kind == clusterpb.OperationKind_OPERATION_KIND_REMOVE ||
+		op.Kind == clusterpb.OperationKind_OPERATION_KIND_REPLACE
+	if !leaves || r.group.cfg.Shards.Up(op.Node) {
+		return nil
+	}
+	return r.group.Waive(ctx, op.Node)
+}
+
+// judge returns the moves that an operation needs, and sets its total. The error is an *ImpossibleError if the
+// operation could not end.
+func (r *reconciler) judge(op *clusterpb.Operation) ([]placement.Move, error) {
+	before := r.group.State()
+	after := shallowCopy(before)
+	if err := applyBegin(after, op); err != nil {
+		return nil, &ImpossibleError{err.Error()}
+	}
+	nodes := aim.Nodes(after, r.hopeful, r.group.cfg.Limits)
+	if err := r.checkEnd(after, op, nodes); err != nil {
+		return nil, err
+	}
+	aimed, _, err := aim.Targets(after, nodes)
+	if err != nil {
+		return nil, &ImpossibleError{err.Error()}
+	}
+	if aimed == nil {
+		aimed = &clusterpb.Retarget{}
+	}
+	if err := applyRetarget(after, aimed); err != nil {
+		return nil, &ImpossibleError{err.Error()}
+	}
+	if err := r.checkClear(after, op, nodes); err != nil {
+		return nil, err
+	}
+	op.Total = ReplicasLeft(before, op)
+	return placement.Compare(standing(before), aim.Placement(after)).Moves, nil
+}
+
+// hopeful returns what is known of a node, without the time for which a node must have been up to take replicas: an
+// operation may wait for that.
+func (r *reconciler) hopeful(node string) aim.Sight {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen := r.seen.of(node, time.Now())
+	if seen.Up {
+		seen.For = r.group.cfg.Limits.Calm
+	}
+	return seen
+}
+
+// checkEnd checks what an operation asks for.
+func (r *reconciler) checkEnd(after *clusterpb.ControlState, op *clusterpb.Operation, nodes []placement.Node) error {
+	active := slices.ContainsFunc(nodes, func(n placement.Node) bool { return n.State == placement.Active })
+	switch {
+	case !active:
+		return &ImpossibleError{"no other node is up and takes replicas"}
+	case op.Kind == clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
+		return checkReplication(nodes, int(op.Replication))
+	case op.Kind == clusterpb.OperationKind_OPERATION_KIND_RESUME:
+		return nil
+	}
+	for _, s := range after.Shards {
+		if slices.Contains(s.Replicas, op.Node) && !r.hasMajority(s) {
+			return &ImpossibleError{fmt.Sprintf(
+				"shard %d has no majority of its replicas up, so no other node can copy it; see `belfry doctor`", s.Id)}
+		}
+	}
+	return nil
+}
+
+// checkReplication checks a replication factor.
+func checkReplication(nodes []placement.Node, replicas int) error {
+	switch {
+	case replicas < 1 || replicas > aim.MaxReplication || replicas%2 == 0:
+		return &ImpossibleError{fmt.Sprintf("a replication factor of %d: it is an odd number from 1 to %d",
+			replicas, aim.MaxReplication)}
+	case replicas > aim.Takers(nodes):
+		return &ImpossibleError{fmt.Sprintf("%d replicas of each shard need as many nodes, and %d may hold one",
+			replicas, aim.Takers(nodes))}
+	}
+	return nil
+}
+
+// hasMajority reports whether a majority of a shard's replicas is up.
+func (r *reconciler) hasMajority(s *clusterpb.Shard) bool {
+	up := 0
+	for _, node := range s.Replicas {
+		if r.group.cfg.Shards.Up(node) {
+			up++
+		}
+	}
+	return 2*up > len(s.Replicas)
+}
+
+// checkClear checks that an operation that empties a node leaves nothing there.
+func (r *reconciler) checkClear(after *clusterpb.ControlState, op *clusterpb.Operation, nodes []placement.Node) error {
+	kept := 0
+	for _, s := range aim.Placement(after) {
+		if after.Orders[op.Node] != clusterpb.NodeOrder_NODE_ORDER_WORK && slices.Contains(s.Nodes, op.Node) {
+			kept++
+		}
+	}
+	if kept == 0 {
+		return nil
+	}
+	others := slices.DeleteFunc(slices.Clone(nodes), func(n placement.Node) bool { return n.ID == op.Node })
+	return &ImpossibleError{fmt.Sprintf(
+		"%d shards would keep a replica on the node: each shard has %d replicas, and %d other nodes may hold one; "+
+			"let another node join, or lower the replication factor first", kept, aim.Factor(after, nodes), aim.Takers(others))}
+}
+
+// standing returns where the replicas of the shards are.
+func standing(state *clusterpb.ControlState) []placement.Replicas {
+	var now []placement.Replicas
+	for _, s := range state.Shards {
+		now = append(now, placement.Replicas{Nodes: s.Replicas, Preferred: s.Preferred})
+	}
+	return now
+}
+
+// Shape tells what keeps the cluster from the shape that it should have. It returns nil if this replica does not lead.
+func (g *Group) Shape() *clusterpb.Shape {
+	r := g.leading.Load()
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return &clusterpb.Shape{Waits: r.waits, Shards: r.mover.waiting()}
+}

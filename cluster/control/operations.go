@@ -1,0 +1,151 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+// ErrRemoved is the error of the registration of a node that was removed from the cluster.
+var ErrRemoved = errors.New("the node was removed from the cluster; with an empty data folder it joins as a new node")
+
+// keptOperations is the number of ended operations that stay in the state.
+const keptOperations = 64
+
+// applyBegin begins an operation, and stops the one under way that it contradicts. An operation that has begun before
+// changes nothing.
+func applyBegin(s *clusterpb.ControlState, op *clusterpb.Operation) error {
+	switch {
+	case op.GetId() == "":
+		return errors.New("an operation has an id")
+	case FindOperation(s, op.Id) != nil:
+		return nil
+	case onNode(op) && Node(s, op.Node) == nil:
+		return fmt.Errorf("node %s is not registered", op.Node)
+	}
+	if err := applyOrder(s, op); err != nil {
+		return err
+	}
+	s.Operations = slices.Clone(s.Operations)
+	for i, old := range s.Operations {
+		if old.State == clusterpb.OperationState_OPERATION_STATE_RUNNING && onNode(old) == onNode(op) && old.Node == op.Node {
+			stopped := proto.CloneOf(old)
+			stopped.State = clusterpb.OperationState_OPERATION_STATE_STOPPED
+			stopped.EndedMs, stopped.Detail = op.BeganMs, "operation "+op.Id+" took its place"
+			s.Operations[i] = stopped
+		}
+	}
+	s.Operations = append(s.Operations, op)
+	forgetOperations(s)
+	return nil
+}
+
+// applyOrder sets what an operation asks for.
+func applyOrder(s *clusterpb.ControlState, op *clusterpb.Operation) error {
+	orders := maps.Clone(s.Orders)
+	if orders == nil {
+		orders = make(map[string]clusterpb.NodeOrder)
+	}
+	switch op.Kind {
+	case clusterpb.OperationKind_OPERATION_KIND_DRAIN:
+		orders[op.Node] = clusterpb.NodeOrder_NODE_ORDER_DRAIN
+	case clusterpb.OperationKind_OPERATION_KIND_REMOVE:
+		orders[op.Node] = clusterpb.NodeOrder_NODE_ORDER_REMOVE
+	case clusterpb.OperationKind_OPERATION_KIND_REPLACE:
+		orders[op.Node] = clusterpb.NodeOrder_NODE_ORDER_REPLACE
+	case clusterpb.OperationKind_OPERATION_KIND_RESUME:
+		delete(orders, op.Node)
+	case clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
+		if op.Replication == 0 {
+			return errors.New("the replication factor is 0")
+		}
+		s.Replication = op.Replication
+	default:
+		return fmt.Errorf("an operation of kind %v is not known", op.Kind)
+	}
+	s.Orders = orders
+	return nil
+}
+
+// onNode reports whether an operation is about one node.
+func onNode(op *clusterpb.Operation) bool {
+	return op.GetKind() != clusterpb.OperationKind_OPERATION_KIND_REPLICATION
+}
+
+// applyEnd ends an operation. The node of a removal leaves the cluster.
+func applyEnd(s *clusterpb.ControlState, end *clusterpb.End) error {
+	at := slices.IndexFunc(s.Operations, func(op *clusterpb.Operation) bool { return op.Id == end.Id })
+	if at < 0 || s.Operations[at].State != clusterpb.OperationState_OPERATION_STATE_RUNNING {
+		return nil // an earlier entry has ended it
+	}
+	done := proto.CloneOf(s.Operations[at])
+	done.State, done.EndedMs = clusterpb.OperationState_OPERATION_STATE_DONE, end.EndedMs
+	if Leaves(s.Orders[done.Node]) {
+		if err := removeNode(s, done.Node); err != nil {
+			return err
+		}
+	}
+	s.Operations = slices.Clone(s.Operations)
+	s.Operations[at] = done
+	forgetOperations(s)
+	return nil
+}
+
+// Leaves reports whether a node with the order leaves the cluster.
+func Leaves(order clusterpb.NodeOrder) bool {
+	return order == clusterpb.NodeOrder_NODE_ORDER_REMOVE || order == clusterpb.NodeOrder_NODE_ORDER_REPLACE
+}
+
+// removeNode takes a node out of the cluster. No shard may need it.
+func removeNode(s *clusterpb.ControlState, id string) error {
+	for _, shard := range s.Shards {
+		if slices.Contains(shard.Replicas, id) || slices.Contains(shard.Target, id) {
+			return fmt.Errorf("node %s has a replica of shard %d", id, shard.Id)
+		}
+	}
+	s.Orders = maps.Clone(s.Orders)
+	delete(s.Orders, id)
+	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n *clusterpb.Node) bool { return n.Id == id })
+	if at, found := slices.BinarySearch(s.Removed, id); !found {
+		s.Removed = slices.Insert(slices.Clone(s.Removed), at, id)
+	}
+	setCommandVersion(s)
+	return nil
+}
+
+// forgetOperations drops the oldest ended operations beyond keptOperations.
+func forgetOperations(s *clusterpb.ControlState) {
+	ended := 0
+	for _, op := range s.Operations {
+		if op.EndedMs > 0 {
+			ended++
+		}
+	}
+	s.Operations = slices.DeleteFunc(s.Operations, func(op *clusterpb.Operation) bool {
+		if op.EndedMs == 0 || ended <= keptOperations {
+			return false
+		}
+		ended--
+		return true
+	})
+}
+
+// FindOperation returns an operation of the state, or nil if there is none.
+func FindOperation(s *clusterpb.ControlState, id string) *clusterpb.Operation {
+	at := slices.IndexFunc(s.Operations, func(op *clusterpb.Operation) bool { return op.Id == id })
+	if at < 0 {
+		return nil
+	}
+	return s.Operations[at]
+}
+
+// isRemoved reports whether a node was removed from the cluster.
+func isRemoved(s *clusterpb.ControlState, id string) bool {
+	_, found := slices.BinarySearch(s.Removed, id)
+	return found
+}

@@ -1,0 +1,43 @@
+package control
+
+import (
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/aim"
+)
+
+// sightings remembers since when each node has been up or away, during one leadership of the control group. A new
+// leader begins anew, so a node is replaced later than asked, never sooner.
+type sightings struct {
+	up    func(node string) bool
+	since map[string]sighting
+}
+
+type sighting struct {
+	up    bool
+	since time.Time
+}
+
+func newSightings(up func(node string) bool) *sightings {
+	return &sightings{up: up, since: make(map[string]sighting)}
+}
+
+// look notes which nodes are up.
+func (s *sightings) look(state *clusterpb.ControlState, now time.Time) {
+	for _, n := range state.Nodes {
+		up := s.up(n.Id)
+		if before, known := s.since[n.Id]; !known || before.up != up {
+			s.since[n.Id] = sighting{up, now}
+		}
+	}
+}
+
+// of returns what is known of a node at the last look.
+func (s *sightings) of(node string, now time.Time) aim.Sight {
+	seen, known := s.since[node]
+	if !known {
+		return aim.Sight{Up: true}
+	}
+	return aim.Sight{Up: seen.up, For: now.Sub(seen.since)}
+}

@@ -1,0 +1,104 @@
+// Package operations begins the operations of operators: drain, resume, remove or replace a node, change the
+// replication factor. The leader of the control group judges and commits each of them; see package control. Any node
+// takes the request and passes it on.
+//
+// An operation has an id before it is passed on, so it may be passed on again after an unknown outcome: the leader
+// begins it once.
+package operations
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/calls"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/leaders"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// Config holds the ways to the control group.
+type Config struct {
+	Self    string // node id
+	Control *control.Replica
+	Node    func(id string) calls.Node // asks another node
+}
+
+// Operations begins operations. Its methods are safe for concurrent use.
+type Operations struct{ cfg Config }
+
+// New returns the operations of a node.
+func New(cfg Config) *Operations { return &Operations{cfg} }
+
+// patience is the time that a call has whose context has no deadline.
+const patience = 10 * time.Second
+
+// Begin begins an operation, which gets an id, and returns it with the moves of replicas that it needs. A preview
+// begins nothing. The error is a *control.ImpossibleError for an operation that could not end, and wraps
+// task.ErrNotProposed or task.ErrUnknown if the control group does not answer.
+func (o *Operations) Begin(ctx context.Context, op *clusterpb.Operation, preview bool) (*clusterpb.Began, error) {
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	op.Id = newID()
+	call := &clusterpb.BeginCall{Operation: op, Preview: preview}
+	for search := o.cfg.Control.Search(); ; {
+		began, err := o.beginAt(ctx, search.Next(), call)
+		switch {
+		case err == nil && began.Impossible != "":
+			return nil, &control.ImpossibleError{Reason: began.Impossible}
+		case err == nil:
+			return began, nil
+		case !leaders.Repeatable(err) && !errors.Is(err, task.ErrUnknown):
+			return nil, err
+		}
+		if err := search.Again(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func newID() string {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails: see its documentation
+	return "op-" + hex.EncodeToString(random[:])
+}
+
+// beginAt asks a node to begin the operation. The node does so if it leads the control group.
+func (o *Operations) beginAt(
+	ctx context.Context, node string, call *clusterpb.BeginCall,
+) (*clusterpb.Began, error) {
+	if node == o.cfg.Self {
+		return o.BeginHere(ctx, call)
+	}
+	return o.cfg.Node(node).Begin(ctx, call)
+}
+
+// BeginHere begins an operation through this node's replica of the control group.
+func (o *Operations) BeginHere(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error) {
+	g := o.cfg.Control.Group()
+	if g == nil {
+		return nil, fmt.Errorf("%w: this node is in no cluster yet", task.ErrNotProposed)
+	}
+	op, moves, err := g.Begin(ctx, call.Operation, call.Preview)
+	var impossible *control.ImpossibleError
+	switch {
+	case errors.As(err, &impossible):
+		return &clusterpb.Began{Impossible: impossible.Reason}, nil
+	case err != nil:
+		return nil, err
+	}
+	began := &clusterpb.Began{Operation: op}
+	for _, m := range moves {
+		began.Moves = append(began.Moves, &clusterpb.PlannedMove{
+			Shard: uint32(m.Shard) + 1, Action: string(m.Action), Node: m.Node,
+		})
+	}
+	return began, nil
+}
