@@ -11,6 +11,10 @@ type Cluster struct {
 	Map    string  `json:"map"` // version of the node's slots, leaders and addresses
 	Nodes  []Node  `json:"nodes"`
 	Shards []Shard `json:"shards"`
+
+	// CommandVersion is the newest version of commands that the cluster may write: the lowest of all nodes. It never
+	// falls.
+	CommandVersion uint32 `json:"command_version"`
 }
 
 // Node is one member of the cluster.
@@ -24,6 +28,8 @@ type Node struct {
 	ClockOffsetMs float64 `json:"clock_offset_ms"`
 	DiskLow       bool    `json:"disk_low"`    // its disk is nearly full: it leads only if no other node can
 	MemoryFull    bool    `json:"memory_full"` // shards with a replica on it take no more tasks
+
+	CommandVersion uint32 `json:"command_version"` // newest one that its build reads, or the one that it holds
 }
 
 // Shard is one Raft group with the tasks whose ids hash to it.

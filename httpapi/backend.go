@@ -77,6 +77,8 @@ type ClusterView struct {
 	Map       string      `json:"map"` // its version, as in the header of the node's batches
 	Nodes     []NodeView  `json:"nodes"`
 	Shards    []ShardView `json:"shards"`
+
+	CommandVersion uint32 `json:"command_version"` // newest one that the cluster may write
 }
 
 // NodeView is one node as the answering node knows it.
@@ -90,6 +92,8 @@ type NodeView struct {
 	ClockOffsetMs float64 `json:"clock_offset_ms"` // its clock minus the answering node's
 	DiskLow       bool    `json:"disk_low"`        // it leads only if no other node can
 	MemoryFull    bool    `json:"memory_full"`     // shards with a replica on it take no more tasks
+
+	CommandVersion uint32 `json:"command_version"` // newest one that it reads, or the one that it holds
 }
 
 // ShardView is one shard as the answering node knows it.

@@ -237,7 +237,7 @@ func (f *fakeBackend) Cluster(context.Context) (ClusterView, error) {
 		return ClusterView{}, f.readErr
 	}
 	return ClusterView{
-		ClusterID: "c1", Map: f.MapVersion(),
+		ClusterID: "c1", Map: f.MapVersion(), CommandVersion: 1,
 		Nodes:  []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", Alive: true, ClockOffsetMs: -0.25}},
 		Shards: []ShardView{{ID: 1, Leader: "n1", Term: 3, Slots: []SlotRange{{First: 0, End: task.Slots}}}, {ID: 2}},
 	}, nil

@@ -33,11 +33,11 @@ func (b backend) Backup(ctx context.Context, w io.Writer) (httpapi.BackupSummary
 
 func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 	v := b.View(ctx)
-	view := httpapi.ClusterView{ClusterID: v.ClusterID, Map: v.Map}
+	view := httpapi.ClusterView{ClusterID: v.ClusterID, Map: v.Map, CommandVersion: v.CommandVersion}
 	for _, n := range v.Nodes {
 		view.Nodes = append(view.Nodes, httpapi.NodeView{
 			ID: n.ID, Name: n.Name, HTTPAddr: n.HTTPAddr, Zone: n.Zone, Weight: n.Weight, Alive: n.Alive,
-			DiskLow: n.DiskLow, MemoryFull: n.MemoryFull,
+			DiskLow: n.DiskLow, MemoryFull: n.MemoryFull, CommandVersion: n.CommandVersion,
 			ClockOffsetMs: float64(n.ClockOffset.Round(time.Microsecond)) / float64(time.Millisecond),
 		})
 	}

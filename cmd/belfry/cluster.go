@@ -44,15 +44,16 @@ func newClusterStatus() *cobra.Command {
 }
 
 func fillCluster(t *table, view *client.Cluster) {
-	t.row("cluster %s\n\nNODE\tHTTP\tZONE\tWEIGHT\tALIVE\tCLOCK\tLEADS\tID", view.ID)
+	t.row("cluster %s, command version %d\n\nNODE\tHTTP\tZONE\tWEIGHT\tALIVE\tCLOCK\tLEADS\tREADS\tID", view.ID,
+		view.CommandVersion)
 	leads := map[string]int{}
 	for _, shard := range view.Shards {
 		leads[shard.Leader]++
 	}
 	byName := func(a, b client.Node) int { return strings.Compare(a.Name, b.Name) }
 	for _, n := range slices.SortedFunc(slices.Values(view.Nodes), byName) {
-		t.row("%s\t%s\t%s\t%d\t%v\t%+.1f ms\t%d\t%s", n.Name, n.HTTPAddr, cmp.Or(n.Zone, "-"), n.Weight, n.Alive,
-			n.ClockOffsetMs, leads[n.ID], n.ID)
+		t.row("%s\t%s\t%s\t%d\t%v\t%+.1f ms\t%d\t%d\t%s", n.Name, n.HTTPAddr, cmp.Or(n.Zone, "-"), n.Weight, n.Alive,
+			n.ClockOffsetMs, leads[n.ID], n.CommandVersion, n.ID)
 	}
 	t.row("\nSHARD\tLEADER\tTERM\tTASKS\tREPLICAS")
 	for _, shard := range view.Shards {
