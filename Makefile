@@ -52,6 +52,14 @@ flaws: ## seed mistakes into nodes, and see each of them found
 chaos-root: ## the fault tests that need root: networks and disks that break
 	.ci/chaos-root
 
+.PHONY: upgrade
+upgrade: ## change the nodes between this build and the first one, for minutes, under load and faults
+	BELFRY_CHAOS=long BELFRY_UPGRADE=1 $(GO) test -count=1 -v -timeout 20m -run 'RollingUpgrade|NodesGoBack' ./chaos
+
+.PHONY: fixture
+fixture: ## write node/testdata/first.tar.gz anew, with the first build: only if its format must grow
+	$(GO) run ./deploy/cmd/fixture node/testdata/first.tar.gz
+
 .PHONY: test-interop
 test-interop: ## check deliveries against libraries of another language
 	.ci/interop -v

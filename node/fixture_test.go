@@ -1,0 +1,182 @@
+package node
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+// fixture is a data folder of the first build, with the answers that this build gave. `make fixture` has written it.
+const fixture = "testdata/first.tar.gz"
+
+// answers is the list of answers in the fixture.
+type answers struct {
+	At       time.Time
+	Tasks    []given
+	Queues   []given
+	Receipts []struct{ Queue, ID, Receipt string }
+	Repeats  []struct {
+		Path, Key string
+		Body      json.RawMessage
+		Status    int
+		ETag      string
+	}
+}
+
+type given struct {
+	Path, ETag string
+	Body       map[string]any
+}
+
+// TestFolderOfTheFirstBuild opens a copy of a data folder of the first build, and compares every task and queue with
+// that build's answers, again after a restart. Then calls with old keys change nothing, and old receipts are valid.
+func TestFolderOfTheFirstBuild(t *testing.T) {
+	dir := t.TempDir()
+	unpack(t, dir)
+	var want answers
+	data, err := os.ReadFile(filepath.Join(dir, "answers.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(data, &want); err != nil {
+		t.Fatal(err)
+	}
+	if len(want.Tasks) < 1300 || len(want.Receipts) < 50 || len(want.Repeats) < 300 || len(want.Queues) == 0 {
+		t.Fatalf("the fixture has %d tasks, %d receipts, %d calls", len(want.Tasks), len(want.Receipts), len(want.Repeats))
+	}
+	cfg := testConfig(t)
+	cfg.DataDir = filepath.Join(dir, "data")
+	cfg.WebhookNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} // of the receiver at that time
+	for range 2 {
+		n := startAt(t, cfg, want.At)
+		for _, answer := range slices.Concat(want.Tasks, want.Queues) {
+			compare(t, n, answer)
+		}
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := startAt(t, cfg, want.At)
+	defer func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, call := range want.Repeats {
+		status, etag, body := ask(t, n, http.MethodPut, call.Path, call.Key, call.Body)
+		if status != call.Status || etag != call.ETag {
+			t.Errorf("PUT %s again: %d with %s, not %d with %s: %s", call.Path, status, etag, call.Status, call.ETag, body)
+		}
+	}
+	for _, lease := range want.Receipts {
+		settle := fmt.Appendf(nil, `{"ack": [%q]}`, lease.Receipt)
+		status, _, body := ask(t, n, http.MethodPost, "/v1/queues/"+lease.Queue+"/settle", "", settle)
+		if status != http.StatusOK || !bytes.Contains(body, []byte(`"status":200`)) {
+			t.Errorf("the receipt of %s: %d: %s", lease.ID, status, body)
+		}
+	}
+}
+
+// unpack extracts the fixture.
+func unpack(t *testing.T, to string) {
+	t.Helper()
+	file, err := os.Open(fixture)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }() // the file was only read
+	zipped, err := gzip.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := tar.NewReader(zipped)
+	for {
+		header, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			return
+		}
+		if err == nil {
+			err = extract(filepath.Join(to, filepath.FromSlash(header.Name)), header, archive)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func extract(path string, header *tar.Header, content io.Reader) error {
+	if header.Typeflag == tar.TypeDir {
+		return os.MkdirAll(path, 0o755)
+	}
+	data, err := io.ReadAll(content)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o600)
+}
+
+// startAt starts a node whose clock shows the instant now, and goes on from there. So nothing ends or comes due before
+// the test has seen it, whenever the test runs.
+func startAt(t *testing.T, cfg Config, now time.Time) *Node {
+	t.Helper()
+	n, err := newNode(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	n.clock = func() time.Time { return now.Add(time.Since(began)) }
+	if err := n.start(t.Context()); err != nil {
+		t.Fatal(errors.Join(err, n.Close()))
+	}
+	dial(t, n)
+	return n
+}
+
+// compare reads what the fixture has an answer for. The answer has all of its fields, and perhaps newer ones.
+func compare(t *testing.T, n *Node, want given) {
+	t.Helper()
+	status, etag, body := ask(t, n, http.MethodGet, want.Path, "", nil)
+	var got map[string]any
+	if err := json.Unmarshal(body, &got); err != nil || status != http.StatusOK || etag != want.ETag {
+		t.Errorf("%s: %d with %s, not with %s: %s", want.Path, status, etag, want.ETag, body)
+		return
+	}
+	for field, value := range want.Body {
+		if !reflect.DeepEqual(got[field], value) {
+			t.Errorf("%s: %s is %v, and was %v", want.Path, field, got[field], value)
+		}
+	}
+}
+
+func ask(t *testing.T, n *Node, method, path, key string, body []byte) (status int, etag string, answer []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+n.HTTPAddr()+path, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read to its end
+	if answer, err = io.ReadAll(resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header.Get("ETag"), answer
+}
