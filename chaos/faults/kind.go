@@ -25,16 +25,17 @@ func (e *SurvivalError) Error() string { return e.Reason }
 // Kinds returns all kinds of faults in a fixed order, whether or not a stand supports them.
 func Kinds() []Kind {
 	return slices.Concat(processKinds(), networkKinds(), diskKinds(), clockKinds(), gossipKinds(), memoryKinds(),
-		receiverKinds())
+		receiverKinds(), upgradeKinds())
 }
 
 // Kind is a kind of fault.
 type Kind struct {
-	Name   string // name in histories and reports
-	Group  string // group that selects the kind: process, network, disk, clock, gossip, memory, receiver
-	Weight int    // how often it is chosen relative to the others
-	Deadly bool   // a node that it strikes may rightly end by itself
-	Ends   bool   // a node that it strikes must end by itself
+	Name  string // name in histories and reports
+	Group string // group that selects the kind: process, network, disk, clock, gossip, memory, receiver,
+	// upgrade
+	Weight int  // how often it is chosen relative to the others
+	Deadly bool // a node that it strikes may rightly end by itself
+	Ends   bool // a node that it strikes must end by itself
 
 	// Needs returns an error about a requirement that the stand does not meet; nil: the kind can strike. A nil Needs
 	// requires nothing.

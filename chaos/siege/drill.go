@@ -22,9 +22,11 @@ const (
 
 // drills reports whether some rounds of the siege are drills.
 func (c Config) drills() bool {
-	all := len(c.Faults) == 0 || slices.Contains(c.Faults, allFaults)
-	return c.For >= Thorough && all && c.Plan == nil && !c.Soak
+	return c.For >= Thorough && c.all() && c.Plan == nil && !c.Soak
 }
+
+// all reports whether the siege has all faults.
+func (c Config) all() bool { return len(c.Faults) == 0 || slices.Contains(c.Faults, allFaults) }
 
 // drilled returns the requested length of a siege with drills, and 0 for any other siege.
 func (c Config) drilled() time.Duration {
@@ -47,7 +49,9 @@ func (s *siege) planOf(n int) *Plan {
 	case n%drillEvery == 1:
 		return &Plan{Name: "drill of faults that come alone", Play: drill}
 	case n%drillEvery == 2 && s.stand.Network != nil && !s.cfg.NoGossip:
-		return &Plan{Name: "drill of forged gossip, on loopback", Play: drillForgery, apart: true}
+		return &Plan{Name: "drill of forged gossip, on loopback", Play: drillForgery, apart: []string{history.ForgedGossip}}
+	case n%drillEvery == 3 && s.cfg.Other != "":
+		return &Plan{Name: "drill of a rolling upgrade", Play: UpgradeUnderFire, apart: upgradeFaults}
 	}
 	return nil
 }
@@ -86,6 +90,35 @@ func drillForgery(ctx context.Context, r *Round) error {
 	return r.Pause(ctx, drillForged/4)
 }
 
+// upgradeFaults are the faults of UpgradeUnderFire.
+var upgradeFaults = []string{faults.RollingUpgrade, history.KillLeader}
+
+// UpgradeUnderFire changes the build of all nodes, one after the other, and back, while leaders are killed. It is the
+// play of a Plan.
+func UpgradeUnderFire(ctx context.Context, r *Round) error {
+	var upgrade error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		upgrade = r.Strike(ctx, faults.RollingUpgrade, drillCalm, 0)
+	}()
+	for {
+		err := r.Strike(ctx, history.KillLeader, drillDead, 0)
+		if err == nil {
+			err = r.Pause(ctx, drillCalm)
+		}
+		select {
+		case <-done:
+			return errors.Join(err, upgrade)
+		default:
+		}
+		if err != nil {
+			<-done
+			return errors.Join(err, upgrade)
+		}
+	}
+}
+
 // blow is one fault of a drill.
 type blow struct {
 	kind  string
@@ -115,11 +148,12 @@ func (r *Round) alone(ctx context.Context, b blow) (back bool, err error) {
 	return true, r.Strike(ctx, b.kind, b.hold, b.shard)
 }
 
-// playApart plays a round on a stand of its own on loopback, because only there can the nodes' gossip be forged.
+// playApart plays a round on a stand of its own on loopback, because only there can the nodes' gossip be forged, and
+// because a stand with two builds must hold the command version.
 func (s *siege) playApart(ctx context.Context, n int, plan *Plan) (round *RoundReport, err error) {
 	cfg := s.cfg
-	cfg.Dir = filepath.Join(cfg.Dir, "apart-"+strconv.Itoa(n))
-	kinds, err := chosen([]string{history.ForgedGossip})
+	cfg.Dir, cfg.Faults = filepath.Join(cfg.Dir, "apart-"+strconv.Itoa(n)), plan.apart
+	kinds, err := chosen(cfg.Faults)
 	if err != nil {
 		return nil, err
 	}

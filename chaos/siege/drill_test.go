@@ -47,7 +47,7 @@ func TestRoundsThatAreDrills(t *testing.T) {
 		}
 		for n := 1; n <= 2*drillEvery; n++ {
 			switch p := s.planOf(n); {
-			case p != nil && p.apart:
+			case p != nil && len(p.apart) > 0:
 				apart = append(apart, n)
 			case p != nil:
 				drills = append(drills, n)
@@ -58,6 +58,11 @@ func TestRoundsThatAreDrills(t *testing.T) {
 	long := Config{For: Thorough}
 	if drills, apart := plans(long, true); !slices.Equal(drills, []int{1, 9}) || !slices.Equal(apart, []int{2, 10}) {
 		t.Errorf("with a network: %v, apart %v", drills, apart)
+	}
+	upgraded := long
+	upgraded.Other = "belfry"
+	if drills, apart := plans(upgraded, false); !slices.Equal(drills, []int{1, 9}) || !slices.Equal(apart, []int{3, 11}) {
+		t.Errorf("with another build: %v, apart %v", drills, apart)
 	}
 	if drills, apart := plans(long, false); !slices.Equal(drills, []int{1, 9}) || apart != nil {
 		t.Errorf("on loopback: %v, apart %v", drills, apart)

@@ -18,7 +18,7 @@ type Plan struct {
 	Quiet bool // no load beside the plan
 	Play  func(ctx context.Context, r *Round) error
 
-	apart bool // on a stand of its own
+	apart []string // faults that it needs on a stand of its own; none: it plays on the siege's
 }
 
 // Load returns the round's load.
@@ -54,8 +54,7 @@ func (r *Round) Strike(ctx context.Context, kind string, hold time.Duration, sha
 	if _, err := r.Leaders(ctx); err != nil {
 		return err
 	}
-	r.planned++
-	on := r.target(rand.New(rand.NewPCG(r.seed, r.planned)))
+	on := r.target(rand.New(rand.NewPCG(r.seed, r.planned.Add(1))))
 	on.Hold, on.Shard = hold, shard
 	for end := time.Now().Add(busyLimit); ; {
 		err := all[i].Strike(ctx, on)

@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/chaos/vitals"
 )
 
@@ -143,7 +144,8 @@ func (r *Report) skip(k faults.Kind, why error) {
 	}
 	r.Skipped = append(r.Skipped, Skipped{
 		Group: k.Group, Why: why.Error(), Faults: []string{k.Name},
-		Chosen: errors.Is(why, faults.ErrFewNodes) || errors.Is(why, faults.ErrKeys),
+		Chosen: errors.Is(why, faults.ErrFewNodes) || errors.Is(why, faults.ErrKeys) ||
+			errors.Is(why, stand.ErrOneBuild),
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/check"
@@ -24,9 +25,9 @@ type Round struct {
 	rec     *history.Recorder
 	load    *workload.Load
 	began   time.Time
-	plan    *Plan  // nil: strikers strike
-	planned uint64 // number of faults struck by the plan
-	waited  bool   // the round has waited for the healed cluster to be whole
+	plan    *Plan         // nil: strikers strike
+	planned atomic.Uint64 // number of faults struck by the plan
+	waited  bool          // the round has waited for the healed cluster to be whole
 
 	mu        sync.Mutex     // guards the fields below
 	failed    []check.Breach // failures that are not in the record
@@ -65,7 +66,7 @@ func (s *siege) newRound(n int, plan *Plan) (*Round, error) {
 // play plays round n and judges it.
 func (s *siege) play(ctx context.Context, n int) (*RoundReport, error) {
 	plan := s.planOf(n)
-	if plan != nil && plan.apart {
+	if plan != nil && len(plan.apart) > 0 {
 		return s.playApart(ctx, n, plan)
 	}
 	return s.playPlan(ctx, n, plan)

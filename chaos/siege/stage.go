@@ -32,9 +32,11 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 		return missing[group] == nil
 	}
 	always := func() error { return nil }
+	other, held := s.otherBuild(kinds)
 	s.stand, err = stand.Open(ctx, stand.Config{
 		Binary: s.cfg.Binary, Dir: filepath.Join(s.cfg.Dir, dataFolder), Nodes: s.cfg.Nodes, Shards: s.cfg.Shards,
 		Args: s.cfg.Args, Env: append([]string{"BELFRY_SNAPSHOTS=" + s.cfg.Snapshots}, s.cfg.Env...), Seed: s.cfg.Seed,
+		Other: other, BuildArgs: held,
 		Network: want("network", s.cfg.NoNetwork, netlab.Supported),
 		Disks:   want("disk", s.cfg.NoDisks, lossyfs.Supported),
 		Clocks:  want("clock", s.cfg.NoClocks, always),
@@ -53,6 +55,24 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 	return nil
 }
 
+// Upgrades reports whether a rolling upgrade can strike in the siege, if it has another build.
+func (c Config) Upgrades() bool {
+	kinds, err := chosen(c.Faults)
+	named := err == nil && slices.ContainsFunc(kinds, func(k faults.Kind) bool { return k.Name == faults.RollingUpgrade })
+	return c.drills() || named && !c.all()
+}
+
+// otherBuild returns the other build of the stand, and the arguments of the nodes' own build beside it. The nodes hold
+// the command version, or no node could go back to the older build. So faults that need a newer version cannot strike
+// on the same stand: a siege with all faults has no other build, except in a drill on a stand of its own.
+func (s *siege) otherBuild(kinds []faults.Kind) (program string, args []string) {
+	upgrades := slices.ContainsFunc(kinds, func(k faults.Kind) bool { return k.Name == faults.RollingUpgrade })
+	if s.cfg.Other == "" || !upgrades || s.cfg.all() {
+		return "", nil
+	}
+	return s.cfg.Other, []string{"--hold-version", "1"}
+}
+
 // choose keeps the kinds that can strike on this stage and reports the others as skipped.
 func (s *siege) choose(kinds []faults.Kind, missing map[string]error) {
 	for _, k := range kinds {
@@ -63,6 +83,8 @@ func (s *siege) choose(kinds []faults.Kind, missing map[string]error) {
 		switch {
 		case errors.Is(err, faults.ErrKeys) && s.cfg.drills():
 			continue // the kind strikes in a drill on a stand of its own
+		case errors.Is(err, stand.ErrOneBuild) && s.cfg.Other != "" && s.cfg.drills():
+			continue // this one, too
 		case err != nil:
 			s.report.skip(k, err)
 			continue

@@ -7,6 +7,7 @@
 //	clocks     an offset of each node's wall clock     Clock
 //	gossip     a switch for each node                  Gossip
 //	memory     a control group for each node           Memory
+//	builds     another build for each node             Change
 //
 // Package stand reaches and starts the nodes. It also records which fault holds which node: two faults that strike at
 // once must not both start the same node again. Packages faults and siege decide which parts to break and when.

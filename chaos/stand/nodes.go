@@ -77,7 +77,8 @@ func Together(names []string, do func(name string) error) error {
 	return errors.Join(failed...)
 }
 
-// Heal makes the stage whole again and starts the nodes that do not run. It does not wait until they are ready.
+// Heal makes the stage whole again, gives all nodes their own build, and starts the nodes that do not run. It does not
+// wait until they are ready.
 func (s *Stand) Heal() error {
 	var errs []error
 	if s.Network != nil {
@@ -95,5 +96,5 @@ func (s *Stand) Heal() error {
 	for _, m := range s.Memories {
 		errs = append(errs, m.Release())
 	}
-	return errors.Join(append(errs, s.Resume(s.Names()...), s.Start(s.Names()...))...)
+	return errors.Join(append(errs, s.Resume(s.Names()...), s.changeBack(), s.Start(s.Names()...))...)
 }

@@ -25,6 +25,11 @@ type Config struct {
 	Env    []string // of every node, as NAME=value
 	Seed   uint64   // of random choices on the stage
 
+	// Other is another build of belfry, which nodes can change to and back; empty: there is none. It knows the stand's
+	// arguments except BuildArgs, which the nodes have with Binary alone.
+	Other     string
+	BuildArgs []string
+
 	Network bool // each node on its own host; see netlab.Supported
 	Disks   bool // each node on its own disk, which can fail; see lossyfs.Supported
 	Clocks  bool // each node with a wall clock that can be set; needs a Binary with the tag chaos
@@ -56,8 +61,11 @@ type Stand struct {
 	Logs     *Logs
 
 	client *client.Client
+	own    local.Build // of all nodes at first
+	other  local.Build // without a program: there is none
 
-	mu      sync.Mutex // guards claimed
+	mu      sync.Mutex // guards the fields below
+	strays  []string   // nodes that run the other build
 	claimed []string   // nodes and other targets that a fault holds
 }
 
@@ -69,7 +77,7 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s = &Stand{}
+	s = &Stand{own: local.Build{Binary: cfg.Binary, Args: cfg.BuildArgs}, other: local.Build{Binary: cfg.Other}}
 	defer func() {
 		if err != nil {
 			s, err = nil, errors.Join(err, s.Close())
@@ -105,7 +113,7 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 		}
 	}
 	s.Cluster, err = local.Start(ctx, local.Config{
-		Binary: cfg.Binary, DataDir: cfg.Dir, Nodes: cfg.Nodes, Places: places,
+		Binary: cfg.Binary, BuildArgs: cfg.BuildArgs, DataDir: cfg.Dir, Nodes: cfg.Nodes, Places: places,
 		ExtraArgs: slices.Concat([]string{"--shards", strconv.Itoa(cfg.Shards)}, cfg.Args),
 	})
 	if err != nil {

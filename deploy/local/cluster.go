@@ -41,6 +41,7 @@ type Cluster struct {
 type member struct {
 	Node
 	place   Place
+	build   Build
 	process *process // nil: the node does not run
 	ending  Kind     // expected end of the running process; empty: none
 }
@@ -69,7 +70,7 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 func newMember(cfg Config, i int, a addresses) *member {
 	name, place := "node-"+strconv.Itoa(i+1), cfg.place(i)
 	dir := filepath.Join(cfg.DataDir, name)
-	return &member{place: place, Node: Node{
+	return &member{place: place, build: Build{Binary: cfg.Binary, Args: cfg.BuildArgs}, Node: Node{
 		Name: name, HTTPAddr: cmp.Or(place.HTTPAddr, a.HTTP), PeerAddr: cmp.Or(place.PeerAddr, a.Peer),
 		Dir: dir, Data: cmp.Or(place.Data, dir),
 	}}
@@ -114,7 +115,7 @@ func (c *Cluster) launch(m *member) (*process, error) {
 	if err := errors.Join(m.checkFree(), os.MkdirAll(m.Dir, 0o755)); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
-	command := slices.Concat(m.place.Command, []string{c.cfg.Binary}, c.args(m))
+	command := slices.Concat(m.place.Command, []string{m.build.Binary}, c.args(m))
 	p, err := startProcess(command, m.place.Env, logPath(m.Dir))
 	if err != nil {
 		return nil, err
@@ -155,7 +156,7 @@ func (c *Cluster) args(m *member) []string {
 	if join := c.othersThan(m); len(join) > 0 && !(founds && founders == 1) {
 		args = append(args, "--join", strings.Join(join, ","))
 	}
-	return slices.Concat(args, c.cfg.ExtraArgs, m.place.Args)
+	return slices.Concat(args, c.cfg.ExtraArgs, m.place.Args, m.build.Args)
 }
 
 // founders returns how many of n nodes form the cluster. The others join it.
@@ -268,6 +269,24 @@ func (c *Cluster) Launch(name string) error {
 	}
 	_, err = c.launch(m)
 	return err
+}
+
+// Build is a build of belfry.
+type Build struct {
+	Binary string   // path of the program
+	Args   []string // further arguments of `belfry serve` that the build knows
+}
+
+// UseBuild makes a node run another build from its next start on.
+func (c *Cluster) UseBuild(name string, build Build) error {
+	m, err := c.member(name)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m.build = build
+	return nil
 }
 
 // AwaitReady returns when a started node is ready. The error has the end of the node's log if the node dies before.

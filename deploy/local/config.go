@@ -14,6 +14,7 @@ type Config struct {
 	DataDir   string    // the cluster's folder; made if it is missing
 	HTTPPort  int       // of the first node, the others count up; 0: free ports, chosen once and kept
 	Binary    string    // path of belfry; empty: the running program
+	BuildArgs []string  // further arguments of each node's `belfry serve`, for Binary alone; see UseBuild
 	Restart   bool      // restart a node that died by itself
 	ExtraArgs []string  // further arguments of each node's `belfry serve`
 	Places    []Place   // of the first nodes; the others run on loopback

@@ -25,6 +25,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/chaos/siege"
+	"github.com/belfryhq/belfry/deploy/build"
 )
 
 // The findings that decide the exit status. The report has the details.
@@ -117,6 +118,8 @@ broken, but a siege with drills did not exercise each invariant for which this m
 	f.DurationVar(&cfg.Strike, "strike", 40*time.Second, "how long faults strike in a round")
 	f.StringVar(&cfg.Dir, "dir", "", "folder for data, logs, records and the report (default: a new temporary one)")
 	f.StringVar(&cfg.Binary, "binary", "", "path of belfry (default: built here)")
+	f.StringVar(&cfg.Other, "other", "", "path of an older build with the tag chaos, for rolling upgrades (default: the "+
+		"first version, built from git's history if a rolling upgrade can strike)")
 	f.BoolVar(&cfg.NoNetwork, "no-network", false, "leave the nodes on loopback, without faults of the network")
 	f.BoolVar(&cfg.NoDisks, "no-disks", false, "leave the nodes' data on this machine's disk, without faults of disks")
 	f.BoolVar(&cfg.NoClocks, "no-clocks", false, "leave the nodes' clocks alone")
@@ -154,7 +157,7 @@ func line(given *pflag.FlagSet) string {
 	words := []string{"go run ./chaos/cmd/siege"}
 	given.Visit(func(f *pflag.Flag) {
 		switch {
-		case slices.Contains([]string{"dir", "page", "binary", "keep"}, f.Name):
+		case slices.Contains([]string{"dir", "page", "binary", "other", "keep"}, f.Name):
 		case f.Value.Type() == "bool" && f.Value.String() == "true":
 			words = append(words, "--"+f.Name)
 		case f.Name == "faults":
@@ -178,7 +181,15 @@ func run(cmd *cobra.Command, cfg siege.Config, race bool, page string) (err erro
 		return err
 	}
 	if cfg.Binary == "" {
-		if cfg.Binary, err = build(ctx, cfg.Dir, race); err != nil {
+		if cfg.Binary, err = buildNow(ctx, cfg.Dir, race); err != nil {
+			return err
+		}
+	}
+	if cfg.Other == "" && cfg.Upgrades() {
+		if cfg.Other, err = build.At(ctx, build.FirstVersion, cfg.Dir, "chaos"); errors.Is(err, build.ErrNoHistory) {
+			_, err = fmt.Fprintln(cmd.ErrOrStderr(), "no rolling upgrades:", err)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -211,8 +222,8 @@ func found(report *siege.Report) error {
 
 const program = "github.com/belfryhq/belfry/cmd/belfry"
 
-// build builds the nodes' program with the tag chaos: its clock can be set, and mistakes can be seeded.
-func build(ctx context.Context, dir string, race bool) (string, error) {
+// buildNow builds the nodes' program with the tag chaos: its clock can be set, and mistakes can be seeded.
+func buildNow(ctx context.Context, dir string, race bool) (string, error) {
 	binary := filepath.Join(dir, "belfry")
 	args := []string{"build", "-tags", "chaos", "-o", binary}
 	if race {
