@@ -29,6 +29,7 @@
 //   - The steps of one shard follow each other. No shard waits for another, except for its turn: at most movesAll
 //     replicas are copied at a time, and movesNode to one node.
 //   - What cannot go on says why: Shape.
+//   - Once nothing else is to do, leaders of busy shards change places: loads measures the shards' rates over minutes.
 //
 // # Operations
 //

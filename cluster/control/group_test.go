@@ -30,6 +30,8 @@ type still struct{ Shards }
 
 func (still) Up(string) bool { return true }
 
+func (still) Commands(context.Context) map[uint32]uint64 { return nil }
+
 // single opens a group of one replica that moves shards, and waits until they are placed on it.
 func single(t *testing.T, shards Shards) *Group {
 	t.Helper()

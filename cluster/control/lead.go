@@ -7,7 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
@@ -23,6 +25,7 @@ const (
 type reconciler struct {
 	group *Group
 	mover *mover
+	loads loads
 	began time.Time
 	log   *slog.Logger
 
@@ -45,6 +48,7 @@ func (g *Group) reconcile(ctx context.Context) {
 	g.leading.Store(r)
 	defer g.leading.Store(nil)
 	moving.Go(func() { r.mover.run(ctx) })
+	moving.Go(func() { r.loads.run(ctx, g.cfg.Shards.Commands) })
 	r.run(ctx)
 }
 
@@ -94,6 +98,7 @@ func (r *reconciler) look() (look, error) {
 		state: state, group: members, self: g.cfg.NodeID, plan: g.cfg.Plan, now: now,
 		nodes:    aim.Nodes(state, func(node string) aim.Sight { return r.seen.of(node, now) }, g.cfg.Limits),
 		caughtUp: func(node string) bool { return r.caughtUp(node, members.Term) },
+		balanced: func(nodes []placement.Node) *clusterpb.Retarget { return r.loads.balance(state, nodes, now) },
 		fresh:    now.Sub(r.began) < registration*g.cfg.Heartbeat,
 	}, nil
 }

@@ -101,6 +101,17 @@ func (l look) retarget() (step, error) {
 	}}, nil
 }
 
+// balance exchanges preferred leaders while their loads are uneven.
+func (l look) balance() (step, error) {
+	op := l.balanced(l.nodes)
+	if op == nil {
+		return step{}, nil
+	}
+	return step{what: "balance the leaders", entry: &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_Retarget{Retarget: op},
+	}}, nil
+}
+
 // end ends an operation that is done.
 func (l look) end() (step, error) {
 	for _, op := range l.state.Operations {

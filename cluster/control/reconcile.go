@@ -27,6 +27,8 @@ type look struct {
 	self     string
 	plan     Plan
 	now      time.Time
+	// balanced returns the shards that should have other preferred leaders because of their load, or nil.
+	balanced func(nodes []placement.Node) *clusterpb.Retarget
 	fresh    bool // the leadership has just begun: nodes of a new cluster may still be about to register
 }
 
@@ -48,7 +50,7 @@ func (l look) next() (step, error) {
 	}
 	waits := ""
 	for _, rule := range []func() (step, error){
-		l.place, l.raise, l.join, l.newer, l.replication, l.dismiss, l.end, l.vote, l.retarget,
+		l.place, l.raise, l.join, l.newer, l.replication, l.dismiss, l.end, l.vote, l.retarget, l.balance,
 	} {
 		s, err := rule()
 		if err != nil || s.what != "" || s.halts {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
@@ -50,6 +51,7 @@ func lookAt(s *clusterpb.ControlState, servers []raftgroup.Member) look {
 	return look{
 		state: s, group: raftgroup.Membership{Members: servers}, nodes: aim.Nodes(s, long, aim.Limits{}), self: "a",
 		caughtUp: func(string) bool { return true }, plan: plan, now: time.UnixMilli(1),
+		balanced: func([]placement.Node) *clusterpb.Retarget { return nil },
 	}
 }
 

@@ -5,6 +5,7 @@
 //	present placement ──────────────┼─▶ Target ─▶ target placement ─▶ Compare ─▶ moves, and counts for each node
 //	replication factor ─────────────┘
 //	nodes, present voters ────────────▶ Voters ─▶ voters of the control group
+//	load of each shard ─────────────────▶ Exchange ─▶ two shards whose leaders should change places
 //	slots, number of shards ──────────▶ Split  ─▶ slots of each shard
 //	founding nodes, processors ───────▶ Shards ─▶ number of shards of a new cluster
 //
@@ -99,6 +100,7 @@
 //   - Not groups of nodes that hold the same shards (copysets). They make it less likely that the loss of two nodes at
 //     once stops any shard, and stop more shards when it happens. Wide pairs let many nodes take over the leaderships
 //     of a lost node, and many copy its replicas.
-//   - Not load: the sizes and rates of shards change by the minute, and moving a shard costs more than an uneven hour.
-//     Shards have equal numbers of slots and tasks hash to them evenly; weights are for unequal machines.
+//   - Not replicas by load: the sizes and rates of shards change by the minute, and moving a shard costs more than an
+//     uneven hour. Shards have equal numbers of slots and tasks hash to them evenly; weights are for unequal machines.
+//     Leaderships move in milliseconds, so Exchange evens out their load.
 package placement
