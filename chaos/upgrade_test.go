@@ -23,13 +23,14 @@ import (
 // upgradeVar plays the tests of a rolling upgrade, which build an older program out of git's history.
 const upgradeVar = "BELFRY_UPGRADE"
 
-// firstBuild returns the program of the first command version. It skips the test if git does not have it.
+// firstBuild returns the program of the first command version. It skips the test if git does not have it. Both builds
+// have the tag chaos, so that nodes take snapshots often, and install those of the other build.
 func firstBuild(t *testing.T) string {
 	t.Helper()
 	if os.Getenv(upgradeVar) == "" {
 		t.Skipf("make upgrade runs it (%s is not set)", upgradeVar)
 	}
-	binary, err := build.At(t.Context(), build.FirstVersion, t.TempDir())
+	binary, err := build.At(t.Context(), build.FirstVersion, t.TempDir(), "chaos")
 	if errors.Is(err, build.ErrNoHistory) {
 		t.Skipf("NOT TESTED: rolling upgrades: %v", err)
 	}
@@ -58,7 +59,7 @@ func TestRollingUpgradeUnderLoad(t *testing.T) {
 		}
 		return nil
 	}}
-	cfg.Binary, cfg.Other, cfg.Dir, cfg.Limits, cfg.Seed = localtest.Build(t), other, folder(t, "upgrade"), limits(), seed(t)
+	cfg.Binary, cfg.Other, cfg.Dir, cfg.Limits, cfg.Seed = localtest.Build(t, "chaos"), other, folder(t, "upgrade"), limits(), seed(t)
 	cfg.Round, cfg.Plan, cfg.Keep = 1, &plan, true
 	cfg.Faults = []string{faults.RollingUpgrade, history.KillLeader}
 	report, err := siege.Run(t.Context(), cfg)
@@ -87,7 +88,7 @@ type upgraded struct {
 // and the present one goes on with it. (The test above takes all nodes back, which they can while they hold the version.)
 func TestNodesGoBackUntilTheVersionIsRaised(t *testing.T) {
 	t.Parallel()
-	u := &upgraded{T: t, old: local.Build{Binary: firstBuild(t)}, now: local.Build{Binary: localtest.Build(t)}}
+	u := &upgraded{T: t, old: local.Build{Binary: firstBuild(t)}, now: local.Build{Binary: localtest.Build(t, "chaos")}}
 	cluster, err := local.Start(t.Context(), local.Config{
 		DataDir: t.TempDir(), Binary: u.old.Binary, ExtraArgs: []string{"--shards", "3"},
 	})

@@ -29,21 +29,26 @@ const builds = "the builds"
 const freeFor = 15 * time.Second
 
 // rollingUpgrade changes all nodes to the other build, lets them run for a while, and changes them back in another
-// order. It skips nodes that other faults hold for long. A node that keeps the other build in the end gets its own one
-// back when the stand is healed.
+// order, also after the context has ended. It skips nodes that other faults hold for long. A node that keeps the other
+// build in the end gets its own one back when the stand is healed.
 func (s *striking) rollingUpgrade(ctx context.Context) error {
 	release, ok := s.Stand.Claim(builds)
 	if !ok {
 		return ErrBusy
 	}
 	defer release()
-	for _, toOther := range []bool{true, false} {
-		for _, node := range s.some(len(s.Stand.Names())) {
-			if err := s.change(ctx, node, toOther); err != nil {
-				return err
-			}
+	for _, node := range s.some(len(s.Stand.Names())) {
+		if err := s.change(ctx, node, true); err != nil {
+			return err
 		}
-		Wait(ctx, s.Hold)
+	}
+	Wait(ctx, s.Hold)
+	strays := s.Stand.Strays()
+	s.Rand.Shuffle(len(strays), func(i, j int) { strays[i], strays[j] = strays[j], strays[i] })
+	for _, node := range strays {
+		if err := s.change(context.WithoutCancel(ctx), node, false); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -65,13 +70,14 @@ func (s *striking) change(ctx context.Context, node string, toOther bool) error 
 		build = "the other build"
 	}
 	fault := s.strikeDead(ctx, []string{node}, "stopped, and started with %s", build)
+	if err := s.Stand.Terminate(node); err != nil {
+		return err
+	}
 	s.Recorder.Mending(fault)
 	if err := s.Stand.Change(node, toOther); err != nil {
 		return err
 	}
 	s.Recorder.Mended(fault)
-	if err := s.Stand.AwaitReady(ctx, upFor, node); err != nil && ctx.Err() == nil {
-		return nil //nolint:nilerr // another fault may keep the node from being ready
-	}
+	_ = s.Stand.AwaitReady(ctx, upFor, node) // another fault may keep the node from being ready
 	return nil
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // ErrOneBuild means that the stand has no other build of belfry.
-var ErrOneBuild = errors.New("there is no other build of belfry: its commit is not in the history, or none was given")
+var ErrOneBuild = errors.New("the nodes have no other build of belfry: --faults upgrade, or --for 10m and all " +
+	"faults, gives them one from git's history")
 
 // HasOther returns ErrOneBuild if nodes cannot change to another build.
 func (s *Stand) HasOther() error {
