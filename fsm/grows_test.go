@@ -25,6 +25,8 @@ func TestGrows(t *testing.T) {
 		{"patch of the time", patch(&fsmpb.Patch{FireAtMs: proto.Int64(1), Retry: &fsmpb.RetryPatch{}}), false},
 		{"cancel", &fsmpb.Command{Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}}, false},
 		{"fire now", &fsmpb.Command{Op: &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}}}, false},
+		{"copies", importOf(1, []byte{1}), true},
+		{"copies that are gone", importOf(1), false},
 		{"settle", &fsmpb.Command{Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{}}}, false},
 	} {
 		if got := Grows(tt.cmd); got != tt.want {

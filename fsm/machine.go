@@ -3,6 +3,7 @@ package fsm
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/internal/store"
@@ -17,7 +18,8 @@ const FirstVersion = store.FirstVersion
 
 // Machine is the state machine of one shard. One goroutine applies entries; any number of goroutines may read.
 type Machine struct {
-	shard uint32
+	shard  uint32
+	moving atomic.Bool // a slot is not open
 
 	mu    sync.RWMutex // guards all fields below
 	store *store.Store
@@ -62,6 +64,7 @@ func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 		}
 	}
 	applied.Lanes = m.store.SettleLanes(full)
+	m.moving.Store(!m.store.Slots.AllOpen())
 	applied.Grants, m.grants = m.grants, nil
 	return applied, nil
 }

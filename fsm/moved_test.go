@@ -89,13 +89,8 @@ func importAll(t *testing.T, source, target *Machine, ranges []*fsmpb.SlotRange,
 	expect := expectAll(5, fresh)
 	expect.GetExpectSlots().Ranges = ranges
 	w := source.Watch(rangesOf(ranges))
-	tasks, _, err := w.Copy(1 << 20)
-	for done := false; !done && err == nil; {
-		var more [][]byte
-		more, done, err = w.Copy(1 << 20)
-		tasks = append(tasks, more...)
-	}
-	if err != nil {
+	tasks, done, _, err := w.Copy(1 << 20)
+	if !done || err != nil {
 		t.Fatal(err)
 	}
 	seal := sealAll(5)
@@ -136,11 +131,8 @@ func TestOverdueFiresAtOpening(t *testing.T) {
 	source, target := New(1), New(2)
 	applyAll(t, source, 1000, scheduleCommand("a", 5000))
 	w := source.Watch(rangesOf(allSlots))
-	tasks, _, err := w.Copy(1 << 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, done, err := w.Copy(1 << 20); !done || err != nil {
+	tasks, done, _, err := w.Copy(1 << 20)
+	if !done || err != nil {
 		t.Fatalf("done %v, %v", done, err)
 	}
 	sealed := applyAll(t, source, 4000, sealAll(5), advanceCommand(6000))
@@ -185,7 +177,7 @@ func TestWatchEnds(t *testing.T) {
 	m := New(1)
 	first := m.Watch(rangesOf(allSlots))
 	m.Watch(rangesOf(allSlots))
-	if _, _, err := first.Copy(1); err == nil {
+	if _, _, _, err := first.Copy(1); err == nil {
 		t.Error("the first Watch goes on beside the second")
 	}
 	w := m.Watch(rangesOf(allSlots))

@@ -84,7 +84,7 @@ func (w *moveWorld) ok(shard int, c *fsmpb.Command) (more bool) {
 }
 
 func (w *moveWorld) copy() {
-	tasks, done, err := w.move.watch.Copy(rapid.IntRange(1, 400).Draw(w.t, "bytes"))
+	tasks, done, _, err := w.move.watch.Copy(rapid.IntRange(1, 400).Draw(w.t, "bytes"))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -33,6 +33,7 @@ func (m *Machine) Restore(r io.Reader) error {
 	defer m.mu.Unlock()
 	flawKeepsScheduled(fresh, m.store)
 	m.store = fresh
+	m.moving.Store(!m.store.Slots.AllOpen())
 	return nil
 }
 
@@ -52,6 +53,17 @@ func (m *Machine) Get(namespace, id string) *fsmpb.Task {
 		return t.View(true)
 	}
 	return nil
+}
+
+// Lookup returns a task as Get does, and the state of its slot.
+func (m *Machine) Lookup(namespace, id string) (*fsmpb.Task, SlotState) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	s := m.store.SlotAt(m.store.PlaceOf(namespace, id))
+	if t := m.store.FindOwn(namespace, id); t.Exists() {
+		return t.View(true), s
+	}
+	return nil, s
 }
 
 // Attempt returns the task whose current grant has this fence, with its payload, and the instant at which its lease
@@ -75,9 +87,22 @@ func (m *Machine) Remembers(c *fsmpb.Command) bool {
 
 // List returns a page of the tasks in the slots from q.Slot up to, but not including, end: see store.Store.List.
 func (m *Machine) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
+	page, _ := m.ListOpen(q, end)
+	return page
+}
+
+// ListOpen returns a page as List does, and the state of the first slot from q.Slot up to end that is not open, or the
+// zero state if there is none.
+func (m *Machine) ListOpen(q *fsmpb.ListQuery, end uint32) (*fsmpb.ListPage, SlotState) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.store.List(q, end)
+	page := m.store.List(q, end)
+	for p := range m.store.Slots.In([]SlotRange{{First: q.Slot, End: end}}) {
+		if p.Phase != open {
+			return page, p.State
+		}
+	}
+	return page, SlotState{}
 }
 
 // Counts returns the counts of the machine. Its cost does not depend on the number of tasks.

@@ -63,15 +63,13 @@ func moved(t *testing.T, from, to *Machine, at int64, move uint64, fresh bool) (
 	mustOK(to, expectAll(move, fresh))
 	w := from.Watch(rangesOf(allSlots))
 	defer w.Stop()
-	for {
-		tasks, done, err := w.Copy(1 << 20)
+	for done := false; !done; {
+		tasks, last, _, err := w.Copy(1 << 20)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if done {
-			break
-		}
 		mustOK(to, importOf(move, tasks...))
+		done = last
 	}
 	mustOK(from, sealAll(move))
 	sealed, err := w.Sealed()

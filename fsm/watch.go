@@ -25,15 +25,15 @@ func (m *Machine) Watch(ranges []SlotRange) *Watch {
 }
 
 // Copy returns the next tasks, as ImportTasks has them. They have limit bytes and one task at most. done is set if no
-// task is left.
-func (w *Watch) Copy(limit int) (tasks [][]byte, done bool, err error) {
+// further task is left. changes is the number of changes so far.
+func (w *Watch) Copy(limit int) (tasks [][]byte, done bool, changes int, err error) {
 	w.m.mu.RLock()
 	defer w.m.mu.RUnlock()
 	if !w.m.store.Follows(w.w) {
-		return nil, false, ErrUnwatched
+		return nil, false, 0, ErrUnwatched
 	}
 	tasks, done = w.w.Copy(w.m.store, limit)
-	return tasks, done, nil
+	return tasks, done, w.w.Left(), nil
 }
 
 // Changes returns tasks that have changed since Copy or Changes read them, as ImportTasks has them, and tasks that are
@@ -74,6 +74,20 @@ func (m *Machine) Slots() []*fsmpb.SlotState {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.store.Slots.Messages()
+}
+
+// IsMoving reports whether a slot of the shard is not open. It takes no lock.
+func (m *Machine) IsMoving() bool { return m.moving.Load() }
+
+// Copies returns the number of copied tasks in slots that are coming.
+func (m *Machine) Copies() uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.store.Coming() == 0 {
+		return 0
+	}
+	tasks, _ := m.store.Copied()
+	return tasks
 }
 
 // SlotOf returns the state of a task's slot.

@@ -2432,6 +2432,7 @@ type Settle struct {
 	RetryAtMs     int64                  `protobuf:"varint,4,opt,name=retry_at_ms,json=retryAtMs,proto3" json:"retry_at_ms,omitempty"`
 	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`                                   // at most MaxErrorBytes
 	Consumer      bool                   `protobuf:"varint,6,opt,name=consumer,proto3" json:"consumer,omitempty"`                            // a consumer settles its lease
+	Pushed        bool                   `protobuf:"varint,10,opt,name=pushed,proto3" json:"pushed,omitempty"`                               // the leader of another shard settles an attempt that it began before the task moved
 	DelayMs       *int64                 `protobuf:"varint,7,opt,name=delay_ms,json=delayMs,proto3,oneof" json:"delay_ms,omitempty"`         // delay that the consumer wants, for the leader to set retry_at_ms; absent: the backoff
 	StartedAtMs   int64                  `protobuf:"varint,8,opt,name=started_at_ms,json=startedAtMs,proto3" json:"started_at_ms,omitempty"` // start of the attempt; 0: not known
 	Node          string                 `protobuf:"bytes,9,opt,name=node,proto3" json:"node,omitempty"`                                     // node of the attempt; empty: a consumer's attempt
@@ -2507,6 +2508,13 @@ func (x *Settle) GetError() string {
 func (x *Settle) GetConsumer() bool {
 	if x != nil {
 		return x.Consumer
+	}
+	return false
+}
+
+func (x *Settle) GetPushed() bool {
+	if x != nil {
+		return x.Pushed
 	}
 	return false
 }
@@ -4222,6 +4230,7 @@ type ListQuery struct {
 	IncludePayload bool                   `protobuf:"varint,8,opt,name=include_payload,json=includePayload,proto3" json:"include_payload,omitempty"`
 	Slot           uint32                 `protobuf:"varint,9,opt,name=slot,proto3" json:"slot,omitempty"`                      // the page begins in this slot
 	AfterId        string                 `protobuf:"bytes,10,opt,name=after_id,json=afterId,proto3" json:"after_id,omitempty"` // and after this id there
+	End            uint32                 `protobuf:"varint,11,opt,name=end,proto3" json:"end,omitempty"`                       // the page ends before this slot; 0: with the last slot of the shard
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -4324,6 +4333,13 @@ func (x *ListQuery) GetAfterId() string {
 		return x.AfterId
 	}
 	return ""
+}
+
+func (x *ListQuery) GetEnd() uint32 {
+	if x != nil {
+		return x.End
+	}
+	return 0
 }
 
 // ListPage is one page of a ListQuery's tasks.
@@ -4572,7 +4588,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x06policy\x18\x03 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\x12\x19\n" +
 	"\blease_ms\x18\x04 \x01(\x03R\aleaseMs\x12\x10\n" +
 	"\x03tag\x18\x05 \x01(\x04R\x03tag\x12\x16\n" +
-	"\x06holder\x18\x06 \x01(\rR\x06holder\"\xa7\x02\n" +
+	"\x06holder\x18\x06 \x01(\rR\x06holder\"\xbf\x02\n" +
 	"\x06Settle\x12\x14\n" +
 	"\x05fence\x18\x01 \x01(\x04R\x05fence\x12\x1e\n" +
 	"\n" +
@@ -4581,7 +4597,9 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\averdict\x18\x03 \x01(\x0e2\x16.belfry.fsm.v1.VerdictR\averdict\x12\x1e\n" +
 	"\vretry_at_ms\x18\x04 \x01(\x03R\tretryAtMs\x12\x14\n" +
 	"\x05error\x18\x05 \x01(\tR\x05error\x12\x1a\n" +
-	"\bconsumer\x18\x06 \x01(\bR\bconsumer\x12\x1e\n" +
+	"\bconsumer\x18\x06 \x01(\bR\bconsumer\x12\x16\n" +
+	"\x06pushed\x18\n" +
+	" \x01(\bR\x06pushed\x12\x1e\n" +
 	"\bdelay_ms\x18\a \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12\"\n" +
 	"\rstarted_at_ms\x18\b \x01(\x03R\vstartedAtMs\x12\x12\n" +
 	"\x04node\x18\t \x01(\tR\x04nodeB\v\n" +
@@ -4732,7 +4750,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\ahistory\x18\x10 \x03(\v2\x13.belfry.fsm.v1.PastR\ahistory\x12 \n" +
 	"\flease_end_ms\x18\x11 \x01(\x03R\n" +
 	"leaseEndMs\x12\x16\n" +
-	"\x06leased\x18\x12 \x01(\bR\x06leased\"\xc5\x02\n" +
+	"\x06leased\x18\x12 \x01(\bR\x06leased\"\xd7\x02\n" +
 	"\tListQuery\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12,\n" +
 	"\x06states\x18\x02 \x03(\x0e2\x14.belfry.fsm.v1.StateR\x06states\x12\x14\n" +
@@ -4744,7 +4762,8 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x0finclude_payload\x18\b \x01(\bR\x0eincludePayload\x12\x12\n" +
 	"\x04slot\x18\t \x01(\rR\x04slot\x12\x19\n" +
 	"\bafter_id\x18\n" +
-	" \x01(\tR\aafterId\"x\n" +
+	" \x01(\tR\aafterId\x12\x10\n" +
+	"\x03end\x18\v \x01(\rR\x03end\"x\n" +
 	"\bListPage\x12)\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x13.belfry.fsm.v1.TaskR\x05tasks\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12\x12\n" +

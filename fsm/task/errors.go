@@ -62,6 +62,24 @@ func (e *NotLeaderError) Error() string {
 // Is reports whether target is ErrNotProposed: the call was not proposed, and may be made again elsewhere.
 func (e *NotLeaderError) Is(target error) bool { return target == ErrNotProposed }
 
+// MovedError reports that another shard owns a task's slot, or soon does. It is an ErrNotProposed: the call was not
+// carried out, and may be made again.
+type MovedError struct {
+	Shard  uint32 // the owner from Epoch on; it may be the shard that was asked
+	Epoch  uint64 // of the slot map
+	Moving bool   // the owner does not take calls on the task yet, but soon
+}
+
+func (e *MovedError) Error() string {
+	if e.Moving {
+		return fmt.Sprintf("the task is being moved to shard %d", e.Shard)
+	}
+	return fmt.Sprintf("the task has moved to shard %d", e.Shard)
+}
+
+// Is reports whether target is ErrNotProposed.
+func (e *MovedError) Is(target error) bool { return target == ErrNotProposed }
+
 // FieldError reports a field whose value breaks a rule of the contract: a limit, or a condition between fields. JSON of
 // the wrong form is a MemberError of package internal/contract.
 type FieldError struct {

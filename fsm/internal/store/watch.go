@@ -92,15 +92,13 @@ func (w *Watch) Left() int { return len(w.dirty) + len(w.gone) }
 const copyStep = 512
 
 // Copy returns the next tasks, as ImportTasks has them: at most copyStep, and of limit bytes and one task at most. done
-// is set if no task is left.
+// is set if no further task is left.
 func (w *Watch) Copy(s *Store, limit int) (tasks [][]byte, done bool) {
-	for len(w.rest) == 0 {
-		if !w.begin(s) {
-			return nil, true
-		}
-	}
 	bytes := 0
-	for len(w.rest) > 0 && len(tasks) < copyStep && bytes < limit {
+	for len(tasks) < copyStep && bytes < limit {
+		if len(w.rest) == 0 && !w.begin(s) {
+			return tasks, true
+		}
 		h := w.rest[len(w.rest)-1]
 		w.rest = w.rest[:len(w.rest)-1]
 		if data := w.encode(s, h); data != nil {
