@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
@@ -53,6 +54,9 @@ type Config struct {
 	// MayLead reports whether a node seems up, with a right clock and a replica of the shard that is fit to lead. It is
 	// a hint for giving the leadership away. Nil: recent contact alone decides.
 	MayLead func(shard uint32, nodeID string) bool
+	// Forward commits commands on tasks wherever their slots are now. The leader uses it for the ends of attempts whose
+	// tasks have moved meanwhile. Nil: their leases run out.
+	Forward func(ctx context.Context, cmds []*fsmpb.Command) []task.Reply
 	// OnLeader receives each change of leader that this replica notices. It must not block.
 	OnLeader func(Change)
 	// Fatal is called when the group cannot go on: a failed disk, a command of a newer version, a wedged leader. In

@@ -83,7 +83,7 @@ func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle) {
 	now, _ := f.shard.clock.now()
 	granted, leaseEndMs, ok := f.machine().Attempt(g.Namespace, g.ID, g.Fence)
 	if !ok {
-		return begun{}, stopped(now)
+		return begun{}, f.unbegun(g, now)
 	}
 	queue := f.shard.policyOf(g.Lane.Namespace, g.Lane.Queue)
 	if granted.Spec.Target == nil {

@@ -63,6 +63,21 @@
 // within the last leader lease. A leader that was stopped and woken finds that none was, and proves its leadership
 // first.
 //
+// # Slots that move
+//
+// Package fsm has the phases of a move, and package moves carries the tasks between the two leaders. The control group
+// decides on the steps. The leaders do this besides:
+//
+//   - A call on a task whose slot is not open gets a *task.MovedError, mostly before it is in the log. The router
+//     repeats the call, at the target once the control group has named it as the owner.
+//   - An attempt under way when its slot is sealed runs to its end at the source's leader. Its settle is then forwarded
+//     to the target, whose copy of the task has the same fence and lease. So it is neither repeated nor recorded twice,
+//     and no move waits for it. If the settle is lost with the leader, the lease ends at the target.
+//   - A grant not yet started is started at its instant, as its task has the grant at the target too. Once the task is
+//     gone, it is given back there.
+//
+// Why not let attempts end before the seal? New ones begin meanwhile, and a receiver may take 15 seconds.
+//
 // # Cuts
 //
 // Cut makes a snapshot for a backup and opens it. The leader proves afterwards that it still led. So the snapshot lacks

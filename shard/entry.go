@@ -47,9 +47,10 @@ type entry struct {
 	takeover bool
 	rules    *ruleChange // nil: none
 	advance  *advance    // nil: none
-	// advanceAt is the index of the Advance's result; users' results begin at usersAt.
-	advanceAt, usersAt int
-	segments           []segment
+	// advanceAt is the index of the Advance's result; users' results begin at usersAt, those of settles at settlesAt.
+	advanceAt, usersAt, settlesAt int
+	settles                       []settle
+	segments                      []segment
 }
 
 // segment is a run of n commands of a call, beginning with command number from.

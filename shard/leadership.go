@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 	"github.com/belfryhq/belfry/shard/internal/lend"
+	"github.com/belfryhq/belfry/shard/internal/moves"
 )
 
 // clockCheckTimeout limits one comparison of clocks. The leadership is offered to another voter after each
@@ -41,6 +42,9 @@ type leadership struct {
 	verifier *verifier
 	moving   sync.Mutex // held during a transfer
 
+	source *moves.Source // of slots that move away
+	target moves.Target  // of slots that come
+
 	workers sync.WaitGroup
 }
 
@@ -53,6 +57,7 @@ func newLeadership(ctx context.Context, s *Shard) *leadership {
 	l.ticker = newTicker(l)
 	l.firing = newFiring(l)
 	l.verifier = &verifier{lead: l}
+	l.source = moves.NewSource(s.machine)
 	return l
 }
 
@@ -101,6 +106,7 @@ func (l *leadership) end(cause error) { l.cancel(cause) }
 func (l *leadership) stop() {
 	l.end(errEnded)
 	l.workers.Wait()
+	l.source.Stop()
 	l.closeDesk()
 	l.shard.applier.wanted.Store(false)
 	l.shard.cfg.Logger.Info("leading no more", "term", l.term.Load(), "cause", context.Cause(l.ctx))

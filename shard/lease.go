@@ -43,7 +43,7 @@ func (l *leadership) leasedTask(g task.Grant) *fsmpb.Task {
 	now, _ := s.clock.now()
 	task, leaseEndMs, ok := s.machine.Attempt(g.Namespace, g.ID, g.Fence)
 	if !ok {
-		l.firing.settle(g, stopped(now), nil)
+		l.firing.settle(g, l.firing.unbegun(g, now), nil)
 		return nil
 	}
 	if leaseEndMs <= now.UnixMilli() {

@@ -137,6 +137,7 @@ func (p *proposer) addOwn(e *entry, w *work, plan dispatch.Plan, now time.Time) 
 			return err
 		}
 	}
+	e.settles, e.settlesAt = w.settles, e.commands
 	for _, s := range w.settles {
 		e.addFramed(s.framed, 1)
 	}
@@ -179,6 +180,7 @@ func (p *proposer) fail(e *entry, err error) {
 // finish distributes an entry's results. took is the time from its proposal until it was applied.
 func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 	p.intake.answer(e.segments, repliesOf(got.Results[e.usersAt:]), nil)
+	p.shard.forwardMoved(e.settles, got.Results[e.settlesAt:])
 	if e.takeover {
 		p.lead.open(got.term)
 	}

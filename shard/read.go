@@ -11,30 +11,41 @@ import (
 )
 
 // Get returns the task, or nil if there is none. The read is linearizable and returns *task.NotLeaderError on replicas
-// that do not lead. With stale, any replica that is not barred answers from its applied state.
+// that do not lead. With stale, any replica that is not barred answers from its applied state. The error is a
+// *task.MovedError if the task's slot is not open; a stale read may also be of a sealed slot.
 func (s *Shard) Get(ctx context.Context, namespace, id string, stale bool) (*fsmpb.Task, error) {
-	return readAs(ctx, s, stale, func() *fsmpb.Task { return s.machine.Get(namespace, id) })
+	return readAs(ctx, s, stale, func() (*fsmpb.Task, error) {
+		found, slot := s.machine.Lookup(namespace, id)
+		return found, s.shut(slot, stale)
+	})
 }
 
-// List returns one page of this shard's tasks, from the query's slot on. Each page is linearizable by itself, or stale,
-// as in Get.
+// List returns one page of this shard's tasks, from the query's slot on up to its end. Each page is linearizable by
+// itself, or stale, as in Get. The error is a *task.MovedError if one of the slots is not open.
 func (s *Shard) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
-	if q.Slot < s.cfg.FirstSlot {
+	end := q.End
+	if end == 0 {
+		end = s.cfg.EndSlot
+	}
+	if q.End == 0 && q.Slot < s.cfg.FirstSlot {
 		q = proto.CloneOf(q) // other shards may get the same query at the same time
 		q.Slot, q.AfterId = s.cfg.FirstSlot, ""
 	}
-	return readAs(ctx, s, stale, func() *fsmpb.ListPage { return s.machine.List(q, s.cfg.EndSlot) })
+	return readAs(ctx, s, stale, func() (*fsmpb.ListPage, error) {
+		page, slot := s.machine.ListOpen(q, end)
+		return page, s.shut(slot, stale)
+	})
 }
 
 // readAs reads, then proves that this node led at a time after the read. In the opposite order, a newer leader could
 // have committed in between (hashicorp/raft issue 603).
-func readAs[T any](ctx context.Context, s *Shard, stale bool, read func() T) (T, error) {
+func readAs[T any](ctx context.Context, s *Shard, stale bool, read func() (T, error)) (T, error) {
 	var none T
 	if stale || flawReadsStale() {
 		if s.standing.now() == Barred {
 			return none, s.notLeader()
 		}
-		return read(), nil
+		return read()
 	}
 	l, err := s.leadership(ctx)
 	if err != nil {
@@ -43,7 +54,10 @@ func readAs[T any](ctx context.Context, s *Shard, stale bool, read func() T) (T,
 	if err := l.awaitReady(ctx); err != nil {
 		return none, err
 	}
-	answer := read()
+	answer, err := read()
+	if err != nil {
+		return none, err
+	}
 	if err := l.verifier.verify(ctx); err != nil {
 		return none, err
 	}
@@ -53,18 +67,18 @@ func readAs[T any](ctx context.Context, s *Shard, stale bool, read func() T) (T,
 // Queues returns the sorted names of a namespace's queues for which this shard holds a task or a rule. The read is
 // linearizable and returns *task.NotLeaderError on replicas that do not lead.
 func (s *Shard) Queues(ctx context.Context, namespace string) ([]string, error) {
-	return readAs(ctx, s, false, func() []string { return s.machine.Queues(namespace) })
+	return readAs(ctx, s, false, func() ([]string, error) { return s.machine.Queues(namespace), nil })
 }
 
 // QueueCounts returns this shard's counts for each of the queues, in their order. It reads as Queues does.
 func (s *Shard) QueueCounts(ctx context.Context, namespace string, queues ...string) ([]*fsmpb.QueueCounts, error) {
-	return readAs(ctx, s, false, func() []*fsmpb.QueueCounts {
+	return readAs(ctx, s, false, func() ([]*fsmpb.QueueCounts, error) {
 		now, _ := s.clock.now()
 		counts := make([]*fsmpb.QueueCounts, 0, len(queues))
 		for _, queue := range queues {
 			counts = append(counts, s.machine.QueueCounts(namespace, queue, now.UnixMilli()))
 		}
-		return counts
+		return counts, nil
 	})
 }
 

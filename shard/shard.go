@@ -85,8 +85,15 @@ func (s *Shard) open() error {
 // Do commits commands through the leader and returns one reply per command. The commands keep their order among each
 // other; no order beyond the shard's log is promised. Do writes into the commands. Errors are *task.NotLeaderError,
 // task.ErrOverloaded, task.ErrNoRoom and task.ErrNoMemory (nothing was proposed), task.ErrNotProposed and
-// task.ErrUnknown.
+// task.ErrUnknown. A *task.MovedError means that the task's slot is not open here.
 func (s *Shard) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
+	if s.machine.IsMoving() {
+		return s.doOpen(ctx, cmds)
+	}
+	return movedIn(s.doWithRoom(ctx, cmds))
+}
+
+func (s *Shard) doWithRoom(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	if lack := s.lacking(); lack != nil {
 		return s.doInPlace(ctx, cmds, lack)
 	}

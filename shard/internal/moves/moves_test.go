@@ -1,0 +1,186 @@
+package moves
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+var whole = []*fsmpb.SlotRange{{First: 0, End: task.Slots}}
+
+func all() []fsm.SlotRange { return []fsm.SlotRange{{First: 0, End: task.Slots}} }
+
+// leader applies commands as the leader of a shard does.
+type leader struct {
+	t *testing.T
+	*fsm.Machine
+}
+
+func (l leader) commit(c *fsmpb.Command) error {
+	data, err := (&fsmpb.Entry{Version: fsm.CommandVersion, AtMs: 1000, Commands: []*fsmpb.Command{c}}).MarshalVT()
+	if err != nil {
+		return err
+	}
+	applied, err := l.Apply(data, true)
+	if err == nil && applied.Results[0].Code != fsmpb.Code_CODE_OK && applied.Results[0].Code != fsmpb.Code_CODE_CREATED {
+		err = fmt.Errorf("answered %v", applied.Results[0])
+	}
+	return err
+}
+
+func (l leader) schedule(id string) {
+	l.t.Helper()
+	if err := l.commit(&fsmpb.Command{Id: id, Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
+		FireAtMs: 5000, Spec: &fsmpb.Spec{Payload: []byte("payload")},
+	}}}); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// between returns the leaders of a source with tasks and of a target that expects move 7, and the move.
+func between(t *testing.T, tasks int) (source, target leader, s *Source, p Pull) {
+	t.Helper()
+	source, target = leader{t, fsm.New(1)}, leader{t, fsm.New(2)}
+	for i := range tasks {
+		source.schedule(fmt.Sprint("task-", i))
+	}
+	s = NewSource(source.Machine)
+	p = Pull{
+		Move: 7, Ranges: all(),
+		Fetch:  func(_ context.Context, r Request) (Batch, error) { return s.Next(r) },
+		Commit: func(_ context.Context, c *fsmpb.Command) error { return target.commit(c) },
+		Seal: func(context.Context) error {
+			return source.commit(&fsmpb.Command{Op: &fsmpb.Command_SealSlots{SealSlots: &fsmpb.SealSlots{
+				Move: 7, Ranges: whole, To: 2, Epoch: 3,
+			}}})
+		},
+	}
+	if err := target.commit(&fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
+		Move: 7, Ranges: whole, From: 1, Epoch: 3,
+	}}}); err != nil {
+		t.Fatal(err)
+	}
+	return source, target, s, p
+}
+
+// A copy goes on while tasks come, and after each step that fails: batches that were lost are asked for again.
+func TestTargetGoesOnAfterFailures(t *testing.T) {
+	source, target, _, p := between(t, 3000)
+	calls, failed := 0, errors.New("failed")
+	flaky := func() error {
+		if calls++; calls%3 == 0 {
+			return failed
+		}
+		return nil
+	}
+	fetch, commit, seal, sealed := p.Fetch, p.Commit, p.Seal, false
+	p.Fetch = func(ctx context.Context, r Request) (Batch, error) {
+		if calls < 60 && !sealed {
+			source.schedule(fmt.Sprint("late-", calls))
+		}
+		b, err := fetch(ctx, r) // the source has answered, and the answer is lost
+		return b, errors.Join(err, flaky())
+	}
+	p.Commit = func(ctx context.Context, c *fsmpb.Command) error { return errors.Join(commit(ctx, c), flaky()) }
+	p.Seal = func(ctx context.Context) error {
+		sealed = true
+		return errors.Join(seal(ctx), flaky())
+	}
+	var pulling Target
+	for tries := 0; ; tries++ {
+		progress, err := pulling.Pull(t.Context(), p, target.Copies())
+		if progress.Ready {
+			break
+		}
+		if !errors.Is(err, failed) || tries > 1000 {
+			t.Fatalf("try %d: %+v, %v", tries, progress, err)
+		}
+	}
+	if got := pulling.Progress(); got.Tasks < 3000 || got.Bytes < 3000*20 || !got.Copied || !got.Sealed || got.Left != 0 {
+		t.Errorf("%+v", got)
+	}
+	if got, want := target.Copies(), uint64(source.Counts().Tasks); got != want {
+		t.Errorf("%d copies of %d tasks", got, want)
+	}
+}
+
+// A Target without memory of a move that has copies, and a Source without memory of a session, end the copy.
+func TestTargetAndSourceNoticeALoss(t *testing.T) {
+	_, target, s, p := between(t, 3000)
+	ctx, cancel := context.WithCancel(t.Context())
+	fetch := p.Fetch
+	fetched := 0
+	p.Fetch = func(_ context.Context, r Request) (Batch, error) {
+		if fetched++; fetched == 3 {
+			cancel()
+			return Batch{}, ctx.Err()
+		}
+		return fetch(ctx, r)
+	}
+	var first, second Target
+	if _, err := first.Pull(ctx, p, target.Copies()); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if _, err := second.Pull(t.Context(), p, target.Copies()); !errors.Is(err, ErrLost) {
+		t.Errorf("another leader of the target goes on: %v", err)
+	}
+	*s = *NewSource(fsm.New(1)) // another leader of the source
+	if _, err := first.Pull(t.Context(), p, target.Copies()); !errors.Is(err, ErrLost) {
+		t.Errorf("another leader of the source goes on: %v", err)
+	}
+	s.Stop()
+	if _, err := s.Next(Request{Move: 8, Ranges: all()}); !errors.Is(err, ErrLost) {
+		t.Errorf("an ended leadership begins a session: %v", err)
+	}
+}
+
+func TestSourceRefusesOtherBatches(t *testing.T) {
+	_, _, s, _ := between(t, 3000)
+	first, err := s.Next(Request{Move: 7, Ranges: all(), Batch: 1})
+	if err != nil || len(first.Tasks) == 0 || first.Copied {
+		t.Fatalf("%d tasks, %v", len(first.Tasks), err)
+	}
+	again, err := s.Next(Request{Move: 7, Ranges: all(), Session: first.Session, Batch: 1})
+	if err != nil || fmt.Sprint(again) != fmt.Sprint(first) {
+		t.Errorf("the first batch again is another one: %v", err)
+	}
+	for _, r := range []Request{
+		{Session: first.Session, Batch: 3}, {Session: first.Session + 1, Batch: 2}, {Session: first.Session, Batch: 0},
+	} {
+		if _, err := s.Next(r); !errors.Is(err, ErrLost) {
+			t.Errorf("%+v: %v", r, err)
+		}
+	}
+}
+
+// The slots are sealed although all tasks change during each batch.
+func TestTargetSealsABusySource(t *testing.T) {
+	const tasks = 900
+	source, target, _, p := between(t, tasks)
+	left, sealedAt := 0, -1
+	fetch, seal := p.Fetch, p.Seal
+	p.Seal = func(ctx context.Context) error {
+		sealedAt = left
+		return seal(ctx)
+	}
+	p.Fetch = func(ctx context.Context, r Request) (Batch, error) {
+		for i := range map[bool]int{false: tasks, true: 0}[sealedAt >= 0] {
+			source.schedule(fmt.Sprint("task-", i))
+		}
+		b, err := fetch(ctx, r)
+		left = b.Left
+		return b, err
+	}
+	var pulling Target
+	if progress, err := pulling.Pull(t.Context(), p, target.Copies()); !progress.Ready || err != nil {
+		t.Fatalf("%+v, %v", progress, err)
+	}
+	if sealedAt <= fewChanges || sealedAt > mostChanges {
+		t.Errorf("sealed with %d changes left", sealedAt)
+	}
+}
