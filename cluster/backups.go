@@ -22,9 +22,9 @@ func (n *Node) newTaker() *cuts.Taker {
 	})
 }
 
-// Backup writes a backup of the cluster to w; see cuts.Taker.
-func (n *Node) Backup(ctx context.Context, w io.Writer) (BackupSummary, error) {
-	summary, err := n.taker.Backup(ctx, w)
+// Backup writes a backup of the cluster to w, at rate bytes a second at most; see cuts.Taker.
+func (n *Node) Backup(ctx context.Context, w io.Writer, rate int64) (BackupSummary, error) {
+	summary, err := n.taker.Backup(ctx, w, rate)
 	n.backups.note(n.cfg.Clock(), err)
 	return summary, err
 }

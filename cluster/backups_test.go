@@ -50,7 +50,7 @@ func TestBackupEndsWithALeader(t *testing.T) {
 	c := clustertest.New(t, 3, nil)
 	fillLarge(t, c)
 	out := &pausing{once: func() { c.Crash(2) }}
-	_, err := c.Node(0).Backup(t.Context(), out)
+	_, err := c.Node(0).Backup(t.Context(), out, 0)
 	if err == nil || out.once != nil {
 		t.Fatalf("%v, %d bytes", err, out.Len())
 	}
@@ -73,7 +73,7 @@ func TestBackupWithoutLeaders(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	var out bytes.Buffer
-	if _, err := c.Node(0).Backup(ctx, &out); !errors.Is(err, task.ErrNotProposed) || ctx.Err() != nil {
+	if _, err := c.Node(0).Backup(ctx, &out, 0); !errors.Is(err, task.ErrNotProposed) || ctx.Err() != nil {
 		t.Errorf("%v", err)
 	}
 	if out.Len() > 100 { // at most a pause
@@ -86,13 +86,13 @@ func TestBackupEndsWithItsCaller(t *testing.T) {
 	c := clustertest.New(t, 3, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.Node(0).Backup(ctx, io.Discard); !errors.Is(err, context.Canceled) {
+	if _, err := c.Node(0).Backup(ctx, io.Discard, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
 	fillLarge(t, c)
-	if _, err := c.Node(0).Backup(ctx, &pausing{once: cancel}); !errors.Is(err, context.Canceled) {
+	if _, err := c.Node(0).Backup(ctx, &pausing{once: cancel}, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

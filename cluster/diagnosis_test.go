@@ -103,11 +103,11 @@ func TestDoctorOfZonesAndBackups(t *testing.T) {
 	broken, closed := io.Pipe()
 	_ = closed.CloseWithError(io.ErrUnexpectedEOF) // never fails
 	_ = broken.Close()
-	if _, err := c.Node(1).Backup(t.Context(), closed); err == nil {
+	if _, err := c.Node(1).Backup(t.Context(), closed, 0); err == nil {
 		t.Fatal("a backup into a closed pipe succeeded")
 	}
 	awaitFindings(t, c, all, doctor.BackupFailing, doctor.ZoneMajority)
-	if _, err := c.Node(2).Backup(t.Context(), io.Discard); err != nil {
+	if _, err := c.Node(2).Backup(t.Context(), io.Discard, 0); err != nil {
 		t.Fatal(err)
 	}
 	awaitFindings(t, c, all, doctor.ZoneMajority)

@@ -50,8 +50,9 @@ type Backend interface {
 	// Queues returns the queues that have a policy or a task, tombstones included, sorted by name.
 	Queues(ctx context.Context, namespace string) ([]task.Queue, error)
 
-	// Backup writes a backup of the cluster to w. An error before the first byte is package task's.
-	Backup(ctx context.Context, w io.Writer) (BackupSummary, error)
+	// Backup writes a backup of the cluster to w, at rate bytes a second at most; 0: no limit. An error before the first
+	// byte is package task's.
+	Backup(ctx context.Context, w io.Writer, rate int64) (BackupSummary, error)
 
 	// Cluster returns this node's view of the cluster's nodes and shards.
 	Cluster(ctx context.Context) (ClusterView, error)

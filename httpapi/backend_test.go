@@ -30,7 +30,7 @@ type fakeBackend struct {
 	stale    bool
 	queues   fakeQueues
 
-	backup func(ctx context.Context, w io.Writer) (BackupSummary, error) // in place of the usual one; nil: the usual one
+	backup func(ctx context.Context, w io.Writer, rate int64) (BackupSummary, error) // in place of the usual one; nil: the usual one
 
 	grantAtTheEnd bool // a lease returns its tasks only when its context ends
 	leaseMost     int  // most tasks of one lease; 0: as requested
@@ -244,9 +244,9 @@ func (f *fakeBackend) Cluster(context.Context) (ClusterView, error) {
 }
 
 // Backup writes a backup in two writes; f.backup may replace it.
-func (f *fakeBackend) Backup(ctx context.Context, w io.Writer) (BackupSummary, error) {
+func (f *fakeBackend) Backup(ctx context.Context, w io.Writer, rate int64) (BackupSummary, error) {
 	if f.backup != nil {
-		return f.backup(ctx, w)
+		return f.backup(ctx, w, rate)
 	}
 	if f.readErr != nil {
 		return BackupSummary{}, f.readErr

@@ -43,12 +43,12 @@ func (s *Server) backup(c echo.Context) error {
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
 	s.writeUntil(c, time.Time{}) // the shards may take a while to cut, and each write has a limit of its own
-	w := &backupWriter{s: s, c: c, ctx: ctx, rate: rate}
-	summary, err := s.cfg.Backend.Backup(ctx, w)
+	w := &backupWriter{s: s, c: c, ctx: ctx}
+	summary, err := s.cfg.Backend.Backup(ctx, w, rate)
 	switch {
-	case err != nil && w.began.IsZero() && s.closing.Err() != nil:
+	case err != nil && !w.began && s.closing.Err() != nil:
 		return &problem{kind: notReady, detail: "this node stops", retryAfter: 1}
-	case err != nil && w.began.IsZero():
+	case err != nil && !w.began:
 		return s.readFailed(err)
 	case err != nil:
 		s.cfg.Logger.Warn("a backup was broken off", "bytes", w.written, "err", err)
@@ -64,44 +64,38 @@ func (s *Server) backup(c echo.Context) error {
 func instantsOf(shards []BackupShard) string {
 	texts := make([]string, len(shards))
 	for i, one := range shards {
-		at := time.UnixMilli(one.CutMs).UTC().Format("2006-01-02T15:04:05.000Z")
+		at := strings.Trim(string(contract.AppendInstant(nil, one.CutMs)), `"`)
 		texts[i] = fmt.Sprintf("%d;index=%d;at=%s", one.Shard, one.Index, at)
 	}
 	return strings.Join(texts, ", ")
 }
 
-// backupWriter writes the body of a backup, no faster than its rate. A client that takes no byte for BatchStall is cut
-// off.
+// backupWriter writes the body of a backup. A client that takes no byte for BatchStall is cut off.
 type backupWriter struct {
 	s       *Server
 	c       echo.Context
 	ctx     context.Context
-	rate    int64     // bytes a second; 0: no limit
-	began   time.Time // zero: no byte was written
+	began   bool // a byte was written
 	written int64
 }
 
 const backupPiece = 64 << 10 // bytes of one write, at most, so that a slow client can take each in time
 
-// Write writes b in pieces: at least one a second.
+// Write writes b in pieces.
 func (w *backupWriter) Write(b []byte) (n int, err error) {
-	if w.began.IsZero() && w.ctx.Err() == nil {
+	if !w.began && w.ctx.Err() == nil {
 		w.head()
-	}
-	size := backupPiece
-	if w.rate > 0 {
-		size = int(min(backupPiece, w.rate))
 	}
 	for n < len(b) && err == nil {
 		var m int
-		m, err = w.piece(b[n:min(len(b), n+size)])
+		m, err = w.piece(b[n:min(len(b), n+backupPiece)])
 		n += m
 	}
 	return n, err
 }
 
 func (w *backupWriter) head() {
-	w.began = time.Now()
+	w.began = true
 	h := w.c.Response().Header()
 	h.Set("Content-Type", "application/vnd.belfry.backup")
 	h.Set("Cache-Control", "no-store")
@@ -111,32 +105,18 @@ func (w *backupWriter) head() {
 }
 
 func (w *backupWriter) piece(b []byte) (int, error) {
-	if err := w.wait(); err != nil {
-		return 0, err
+	if w.ctx.Err() != nil {
+		return 0, context.Cause(w.ctx)
 	}
 	w.s.writeWithin(w.c, w.s.cfg.BatchStall)
 	n, err := w.c.Response().Write(b)
 	w.written += int64(n)
-	if err == nil && (len(b) < backupPiece || w.rate > 0) { // it may take a while until more comes
+	if err == nil && len(b) < backupPiece { // it may take a while until more comes
 		w.s.ignoreUnsupported(http.NewResponseController(w.c.Response().Writer).Flush())
 	}
 	// A deadline that passes between two writes would end an HTTP/2 stream.
 	w.s.writeUntil(w.c, time.Time{})
 	return n, err
-}
-
-// wait waits until the bytes so far are within the rate, and fails if the call ends first.
-func (w *backupWriter) wait() error {
-	if w.rate > 0 {
-		due := w.began.Add(time.Duration(float64(w.written) / float64(w.rate) * float64(time.Second)))
-		timer := time.NewTimer(time.Until(due))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-w.ctx.Done():
-		}
-	}
-	return context.Cause(w.ctx)
 }
 
 const leastRate, mostRate = 1 << 10, 1 << 40

@@ -22,8 +22,8 @@ func (b backend) List(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage,
 
 func (b backend) Self() (clusterID, nodeID string) { return b.ClusterID(), b.ID() }
 
-func (b backend) Backup(ctx context.Context, w io.Writer) (httpapi.BackupSummary, error) {
-	made, err := b.Node.Backup(ctx, w)
+func (b backend) Backup(ctx context.Context, w io.Writer, rate int64) (httpapi.BackupSummary, error) {
+	made, err := b.Node.Backup(ctx, w, rate)
 	summary := httpapi.BackupSummary{SHA256: made.SHA256}
 	for _, s := range made.Shards {
 		summary.Shards = append(summary.Shards, httpapi.BackupShard{Shard: s.Shard, Index: s.Index, CutMs: s.CutMs})

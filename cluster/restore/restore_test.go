@@ -93,7 +93,7 @@ func lease(t *testing.T, n *cluster.Node, count int) {
 func backupOf(t *testing.T, n *cluster.Node) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	summary, err := n.Backup(t.Context(), &out)
+	summary, err := n.Backup(t.Context(), &out, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

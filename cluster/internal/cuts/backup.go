@@ -20,12 +20,13 @@ type Summary struct {
 // of usual proxies.
 const pauseEvery = 10 * time.Second
 
-// Backup writes a backup of the cluster to w: see package backup. It writes nothing before all shards are cut, except a
-// pause every ten seconds. Errors before the first byte wrap task.ErrNotProposed.
-func (t *Taker) Backup(ctx context.Context, w io.Writer) (Summary, error) {
+// Backup writes a backup of the cluster to w, at rate bytes a second at most; 0: no limit. See package backup. Backup
+// writes nothing before all shards are cut, except a pause every ten seconds. Errors before the first byte wrap
+// task.ErrNotProposed.
+func (t *Taker) Backup(ctx context.Context, w io.Writer, rate int64) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	out := backup.NewWriter(w)
+	out := backup.NewWriter(atRate(ctx, w, rate))
 	set, err := t.takeWith(ctx, cancel, out)
 	if err != nil {
 		return Summary{}, err
