@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/backup"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -94,5 +95,27 @@ func TestBackupEndsWithItsCaller(t *testing.T) {
 	fillLarge(t, c)
 	if _, err := c.Node(0).Backup(ctx, &pausing{once: cancel}, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// The record of the scheduled backups is changed through any node, and only on the basis of its present revision.
+func TestRecordOfBackups(t *testing.T) {
+	c := clustertest.New(t, 3, nil)
+	for i := range 3 {
+		record := &clusterpb.Backups{Revision: uint64(i), Running: &clusterpb.BackupTry{Node: fmt.Sprint("n", i)}}
+		if changed, err := c.Node(i).SetBackups(t.Context(), record); err != nil || !changed {
+			t.Fatalf("node %d: %v, %v", i, changed, err)
+		}
+		if changed, err := c.Node((i+1)%3).SetBackups(t.Context(), record); err != nil || changed {
+			t.Errorf("with an old revision: %v, %v", changed, err)
+		}
+	}
+	for i := range 3 {
+		c.Until("every node has the record", func() error {
+			if b := c.Node(i).Backups(); b.GetRevision() != 3 || b.GetRunning().GetNode() != "n2" {
+				return fmt.Errorf("node %d has %v", i, b)
+			}
+			return nil
+		})
 	}
 }

@@ -202,7 +202,8 @@ type ControlState struct {
 	Replication    uint32               `protobuf:"varint,10,opt,name=replication,proto3" json:"replication,omitempty"`                                                                                                 // replicas that each shard should have; 0: 3
 	Operations     []*Operation         `protobuf:"bytes,11,rep,name=operations,proto3" json:"operations,omitempty"`                                                                                                    // in the order of their beginning; the last that have ended stay for a while
 	// Newest command version among the applied entries; 0 means 1. Older builds refuse snapshots of the state.
-	Version       uint32 `protobuf:"varint,15,opt,name=version,proto3" json:"version,omitempty"`
+	Version       uint32   `protobuf:"varint,15,opt,name=version,proto3" json:"version,omitempty"`
+	Backups       *Backups `protobuf:"bytes,20,opt,name=backups,proto3" json:"backups,omitempty"` // made on a schedule; absent: no node has begun one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -321,6 +322,168 @@ func (x *ControlState) GetVersion() uint32 {
 	return 0
 }
 
+func (x *ControlState) GetBackups() *Backups {
+	if x != nil {
+		return x.Backups
+	}
+	return nil
+}
+
+// Backups describes the backups that the nodes make on a schedule. The running try is a claim: no other node begins one
+// while the claim is confirmed.
+type Backups struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Revision      uint64                 `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`                      // rises with each change
+	Running       *BackupTry             `protobuf:"bytes,2,opt,name=running,proto3" json:"running,omitempty"`                         // absent: none
+	LastKept      *BackupTry             `protobuf:"bytes,3,opt,name=last_kept,json=lastKept,proto3" json:"last_kept,omitempty"`       // absent: none was kept
+	LastFailed    *BackupTry             `protobuf:"bytes,4,opt,name=last_failed,json=lastFailed,proto3" json:"last_failed,omitempty"` // absent: none failed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Backups) Reset() {
+	*x = Backups{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Backups) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Backups) ProtoMessage() {}
+
+func (x *Backups) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Backups.ProtoReflect.Descriptor instead.
+func (*Backups) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Backups) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Backups) GetRunning() *BackupTry {
+	if x != nil {
+		return x.Running
+	}
+	return nil
+}
+
+func (x *Backups) GetLastKept() *BackupTry {
+	if x != nil {
+		return x.LastKept
+	}
+	return nil
+}
+
+func (x *Backups) GetLastFailed() *BackupTry {
+	if x != nil {
+		return x.LastFailed
+	}
+	return nil
+}
+
+// BackupTry is one try to make a backup. Instants are of the clock of its node.
+type BackupTry struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"` // id of the node that makes it
+	BegunMs       int64                  `protobuf:"varint,2,opt,name=begun_ms,json=begunMs,proto3" json:"begun_ms,omitempty"`
+	SeenMs        int64                  `protobuf:"varint,3,opt,name=seen_ms,json=seenMs,proto3" json:"seen_ms,omitempty"` // its end, or the last confirmation that it runs
+	Place         string                 `protobuf:"bytes,4,opt,name=place,proto3" json:"place,omitempty"`                  // address of the backup, if it was kept
+	Bytes         uint64                 `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Error         string                 `protobuf:"bytes,6,opt,name=error,proto3" json:"error,omitempty"` // reason of the failure; of a kept backup, the reason why older ones could not be removed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackupTry) Reset() {
+	*x = BackupTry{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackupTry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackupTry) ProtoMessage() {}
+
+func (x *BackupTry) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackupTry.ProtoReflect.Descriptor instead.
+func (*BackupTry) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *BackupTry) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *BackupTry) GetBegunMs() int64 {
+	if x != nil {
+		return x.BegunMs
+	}
+	return 0
+}
+
+func (x *BackupTry) GetSeenMs() int64 {
+	if x != nil {
+		return x.SeenMs
+	}
+	return 0
+}
+
+func (x *BackupTry) GetPlace() string {
+	if x != nil {
+		return x.Place
+	}
+	return ""
+}
+
+func (x *BackupTry) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *BackupTry) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // Operation is one request of an operator that takes a while.
 type Operation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -339,7 +502,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -351,7 +514,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -364,7 +527,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Operation) GetId() string {
@@ -448,7 +611,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -460,7 +623,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -473,7 +636,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Node) GetId() string {
@@ -544,7 +707,7 @@ type SlotRange struct {
 
 func (x *SlotRange) Reset() {
 	*x = SlotRange{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -556,7 +719,7 @@ func (x *SlotRange) String() string {
 func (*SlotRange) ProtoMessage() {}
 
 func (x *SlotRange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -569,7 +732,7 @@ func (x *SlotRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
 func (*SlotRange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SlotRange) GetFirst() uint32 {
@@ -610,7 +773,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -622,7 +785,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -635,7 +798,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Shard) GetId() uint32 {
@@ -697,6 +860,7 @@ type ControlEntry struct {
 	//	*ControlEntry_Begin
 	//	*ControlEntry_End
 	//	*ControlEntry_SetReplication
+	//	*ControlEntry_SetBackups
 	//	*ControlEntry_Raise
 	Op            isControlEntry_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
@@ -705,7 +869,7 @@ type ControlEntry struct {
 
 func (x *ControlEntry) Reset() {
 	*x = ControlEntry{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -717,7 +881,7 @@ func (x *ControlEntry) String() string {
 func (*ControlEntry) ProtoMessage() {}
 
 func (x *ControlEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -730,7 +894,7 @@ func (x *ControlEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControlEntry.ProtoReflect.Descriptor instead.
 func (*ControlEntry) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ControlEntry) GetVersion() uint32 {
@@ -837,6 +1001,15 @@ func (x *ControlEntry) GetSetReplication() *SetReplication {
 	return nil
 }
 
+func (x *ControlEntry) GetSetBackups() *SetBackups {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_SetBackups); ok {
+			return x.SetBackups
+		}
+	}
+	return nil
+}
+
 func (x *ControlEntry) GetRaise() *Raise {
 	if x != nil {
 		if x, ok := x.Op.(*ControlEntry_Raise); ok {
@@ -890,6 +1063,10 @@ type ControlEntry_SetReplication struct {
 	SetReplication *SetReplication `protobuf:"bytes,17,opt,name=set_replication,json=setReplication,proto3,oneof"`
 }
 
+type ControlEntry_SetBackups struct {
+	SetBackups *SetBackups `protobuf:"bytes,20,opt,name=set_backups,json=setBackups,proto3,oneof"`
+}
+
 type ControlEntry_Raise struct {
 	Raise *Raise `protobuf:"bytes,30,opt,name=raise,proto3,oneof"`
 }
@@ -914,6 +1091,8 @@ func (*ControlEntry_End) isControlEntry_Op() {}
 
 func (*ControlEntry_SetReplication) isControlEntry_Op() {}
 
+func (*ControlEntry_SetBackups) isControlEntry_Op() {}
+
 func (*ControlEntry_Raise) isControlEntry_Op() {}
 
 // Init is the first command of a cluster. It sets the cluster's id and the slots of each shard. A later Init changes
@@ -928,7 +1107,7 @@ type Init struct {
 
 func (x *Init) Reset() {
 	*x = Init{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1119,7 @@ func (x *Init) String() string {
 func (*Init) ProtoMessage() {}
 
 func (x *Init) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1132,7 @@ func (x *Init) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Init.ProtoReflect.Descriptor instead.
 func (*Init) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{6}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Init) GetClusterId() string {
@@ -980,7 +1159,7 @@ type Register struct {
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -992,7 +1171,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1005,7 +1184,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Register) GetNode() *Node {
@@ -1025,7 +1204,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1037,7 +1216,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1050,7 +1229,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Place) GetShards() []*Shard {
@@ -1070,7 +1249,7 @@ type Retarget struct {
 
 func (x *Retarget) Reset() {
 	*x = Retarget{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1082,7 +1261,7 @@ func (x *Retarget) String() string {
 func (*Retarget) ProtoMessage() {}
 
 func (x *Retarget) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1095,7 +1274,7 @@ func (x *Retarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retarget.ProtoReflect.Descriptor instead.
 func (*Retarget) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Retarget) GetShards() []*Shard {
@@ -1117,7 +1296,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1129,7 +1308,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1142,7 +1321,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Assign) GetShard() uint32 {
@@ -1177,7 +1356,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1189,7 +1368,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1202,7 +1381,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Begin) GetOperation() *Operation {
@@ -1223,7 +1402,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1235,7 +1414,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1248,7 +1427,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *End) GetId() string {
@@ -1275,7 +1454,7 @@ type SetReplication struct {
 
 func (x *SetReplication) Reset() {
 	*x = SetReplication{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1287,7 +1466,7 @@ func (x *SetReplication) String() string {
 func (*SetReplication) ProtoMessage() {}
 
 func (x *SetReplication) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1300,7 +1479,7 @@ func (x *SetReplication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReplication.ProtoReflect.Descriptor instead.
 func (*SetReplication) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SetReplication) GetReplication() uint32 {
@@ -1323,7 +1502,7 @@ type SetQueue struct {
 
 func (x *SetQueue) Reset() {
 	*x = SetQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1335,7 +1514,7 @@ func (x *SetQueue) String() string {
 func (*SetQueue) ProtoMessage() {}
 
 func (x *SetQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1348,7 +1527,7 @@ func (x *SetQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQueue.ProtoReflect.Descriptor instead.
 func (*SetQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SetQueue) GetPolicy() *fsmpb.QueuePolicy {
@@ -1365,6 +1544,52 @@ func (x *SetQueue) GetExpected() uint64 {
 	return 0
 }
 
+// SetBackups replaces the record of the scheduled backups. It changes nothing if the record has another revision than
+// the given one by now.
+type SetBackups struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Backups       *Backups               `protobuf:"bytes,1,opt,name=backups,proto3" json:"backups,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetBackups) Reset() {
+	*x = SetBackups{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetBackups) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetBackups) ProtoMessage() {}
+
+func (x *SetBackups) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetBackups.ProtoReflect.Descriptor instead.
+func (*SetBackups) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SetBackups) GetBackups() *Backups {
+	if x != nil {
+		return x.Backups
+	}
+	return nil
+}
+
 // DeleteQueue removes the policy of a queue, so that the queue has the defaults again.
 type DeleteQueue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1376,7 +1601,7 @@ type DeleteQueue struct {
 
 func (x *DeleteQueue) Reset() {
 	*x = DeleteQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1388,7 +1613,7 @@ func (x *DeleteQueue) String() string {
 func (*DeleteQueue) ProtoMessage() {}
 
 func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1401,7 +1626,7 @@ func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueue.ProtoReflect.Descriptor instead.
 func (*DeleteQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DeleteQueue) GetNamespace() string {
@@ -1429,7 +1654,7 @@ type Raise struct {
 
 func (x *Raise) Reset() {
 	*x = Raise{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1441,7 +1666,7 @@ func (x *Raise) String() string {
 func (*Raise) ProtoMessage() {}
 
 func (x *Raise) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1454,7 +1679,7 @@ func (x *Raise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Raise.ProtoReflect.Descriptor instead.
 func (*Raise) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Raise) GetVersion() uint32 {
@@ -1482,7 +1707,7 @@ type GossipMeta struct {
 
 func (x *GossipMeta) Reset() {
 	*x = GossipMeta{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1494,7 +1719,7 @@ func (x *GossipMeta) String() string {
 func (*GossipMeta) ProtoMessage() {}
 
 func (x *GossipMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1507,7 +1732,7 @@ func (x *GossipMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipMeta.ProtoReflect.Descriptor instead.
 func (*GossipMeta) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GossipMeta) GetId() string {
@@ -1584,7 +1809,7 @@ type LeaderHints struct {
 
 func (x *LeaderHints) Reset() {
 	*x = LeaderHints{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1821,7 @@ func (x *LeaderHints) String() string {
 func (*LeaderHints) ProtoMessage() {}
 
 func (x *LeaderHints) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1834,7 @@ func (x *LeaderHints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHints.ProtoReflect.Descriptor instead.
 func (*LeaderHints) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LeaderHints) GetClusterId() string {
@@ -1638,7 +1863,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1650,7 +1875,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1663,7 +1888,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LeaderHint) GetShard() uint32 {
@@ -1691,7 +1916,7 @@ var File_cluster_clusterpb_control_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xf8\x04\n" +
+	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xae\x05\n" +
 	"\fControlState\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12'\n" +
@@ -1708,10 +1933,24 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
 	"operations\x18\v \x03(\v2\x1c.belfry.cluster.v1.OperationR\n" +
 	"operations\x12\x18\n" +
-	"\aversion\x18\x0f \x01(\rR\aversion\x1aW\n" +
+	"\aversion\x18\x0f \x01(\rR\aversion\x124\n" +
+	"\abackups\x18\x14 \x01(\v2\x1a.belfry.cluster.v1.BackupsR\abackups\x1aW\n" +
 	"\vOrdersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
-	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xa4\x02\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xd7\x01\n" +
+	"\aBackups\x12\x1a\n" +
+	"\brevision\x18\x01 \x01(\x04R\brevision\x126\n" +
+	"\arunning\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.BackupTryR\arunning\x129\n" +
+	"\tlast_kept\x18\x03 \x01(\v2\x1c.belfry.cluster.v1.BackupTryR\blastKept\x12=\n" +
+	"\vlast_failed\x18\x04 \x01(\v2\x1c.belfry.cluster.v1.BackupTryR\n" +
+	"lastFailed\"\x95\x01\n" +
+	"\tBackupTry\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x19\n" +
+	"\bbegun_ms\x18\x02 \x01(\x03R\abegunMs\x12\x17\n" +
+	"\aseen_ms\x18\x03 \x01(\x03R\x06seenMs\x12\x14\n" +
+	"\x05place\x18\x04 \x01(\tR\x05place\x12\x14\n" +
+	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\x12\x14\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error\"\xa4\x02\n" +
 	"\tOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x124\n" +
 	"\x04kind\x18\x02 \x01(\x0e2 .belfry.cluster.v1.OperationKindR\x04kind\x12\x12\n" +
@@ -1744,7 +1983,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x06joined\x18\x06 \x03(\v2$.belfry.cluster.v1.Shard.JoinedEntryR\x06joined\x1a9\n" +
 	"\vJoinedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\x99\x05\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xdb\x05\n" +
 	"\fControlEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
 	"\x04init\x18\b \x01(\v2\x17.belfry.cluster.v1.InitH\x00R\x04init\x129\n" +
@@ -1757,7 +1996,9 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x06assign\x18\x0e \x01(\v2\x19.belfry.cluster.v1.AssignH\x00R\x06assign\x120\n" +
 	"\x05begin\x18\x0f \x01(\v2\x18.belfry.cluster.v1.BeginH\x00R\x05begin\x12*\n" +
 	"\x03end\x18\x10 \x01(\v2\x16.belfry.cluster.v1.EndH\x00R\x03end\x12L\n" +
-	"\x0fset_replication\x18\x11 \x01(\v2!.belfry.cluster.v1.SetReplicationH\x00R\x0esetReplication\x120\n" +
+	"\x0fset_replication\x18\x11 \x01(\v2!.belfry.cluster.v1.SetReplicationH\x00R\x0esetReplication\x12@\n" +
+	"\vset_backups\x18\x14 \x01(\v2\x1d.belfry.cluster.v1.SetBackupsH\x00R\n" +
+	"setBackups\x120\n" +
 	"\x05raise\x18\x1e \x01(\v2\x18.belfry.cluster.v1.RaiseH\x00R\x05raiseB\x04\n" +
 	"\x02op\"Y\n" +
 	"\x04Init\x12\x1d\n" +
@@ -1784,7 +2025,10 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\bSetQueue\x122\n" +
 	"\x06policy\x18\x01 \x01(\v2\x1a.belfry.fsm.v1.QueuePolicyR\x06policy\x12\x1f\n" +
 	"\bexpected\x18\x02 \x01(\x04H\x00R\bexpected\x88\x01\x01B\v\n" +
-	"\t_expected\"A\n" +
+	"\t_expected\"B\n" +
+	"\n" +
+	"SetBackups\x124\n" +
+	"\abackups\x18\x01 \x01(\v2\x1a.belfry.cluster.v1.BackupsR\abackups\"A\n" +
 	"\vDeleteQueue\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\"!\n" +
@@ -1842,69 +2086,78 @@ func file_cluster_clusterpb_control_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(NodeOrder)(0),            // 0: belfry.cluster.v1.NodeOrder
 	(OperationKind)(0),        // 1: belfry.cluster.v1.OperationKind
 	(OperationState)(0),       // 2: belfry.cluster.v1.OperationState
 	(*ControlState)(nil),      // 3: belfry.cluster.v1.ControlState
-	(*Operation)(nil),         // 4: belfry.cluster.v1.Operation
-	(*Node)(nil),              // 5: belfry.cluster.v1.Node
-	(*SlotRange)(nil),         // 6: belfry.cluster.v1.SlotRange
-	(*Shard)(nil),             // 7: belfry.cluster.v1.Shard
-	(*ControlEntry)(nil),      // 8: belfry.cluster.v1.ControlEntry
-	(*Init)(nil),              // 9: belfry.cluster.v1.Init
-	(*Register)(nil),          // 10: belfry.cluster.v1.Register
-	(*Place)(nil),             // 11: belfry.cluster.v1.Place
-	(*Retarget)(nil),          // 12: belfry.cluster.v1.Retarget
-	(*Assign)(nil),            // 13: belfry.cluster.v1.Assign
-	(*Begin)(nil),             // 14: belfry.cluster.v1.Begin
-	(*End)(nil),               // 15: belfry.cluster.v1.End
-	(*SetReplication)(nil),    // 16: belfry.cluster.v1.SetReplication
-	(*SetQueue)(nil),          // 17: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),       // 18: belfry.cluster.v1.DeleteQueue
-	(*Raise)(nil),             // 19: belfry.cluster.v1.Raise
-	(*GossipMeta)(nil),        // 20: belfry.cluster.v1.GossipMeta
-	(*LeaderHints)(nil),       // 21: belfry.cluster.v1.LeaderHints
-	(*LeaderHint)(nil),        // 22: belfry.cluster.v1.LeaderHint
-	nil,                       // 23: belfry.cluster.v1.ControlState.OrdersEntry
-	nil,                       // 24: belfry.cluster.v1.Shard.JoinedEntry
-	(*fsmpb.QueuePolicy)(nil), // 25: belfry.fsm.v1.QueuePolicy
+	(*Backups)(nil),           // 4: belfry.cluster.v1.Backups
+	(*BackupTry)(nil),         // 5: belfry.cluster.v1.BackupTry
+	(*Operation)(nil),         // 6: belfry.cluster.v1.Operation
+	(*Node)(nil),              // 7: belfry.cluster.v1.Node
+	(*SlotRange)(nil),         // 8: belfry.cluster.v1.SlotRange
+	(*Shard)(nil),             // 9: belfry.cluster.v1.Shard
+	(*ControlEntry)(nil),      // 10: belfry.cluster.v1.ControlEntry
+	(*Init)(nil),              // 11: belfry.cluster.v1.Init
+	(*Register)(nil),          // 12: belfry.cluster.v1.Register
+	(*Place)(nil),             // 13: belfry.cluster.v1.Place
+	(*Retarget)(nil),          // 14: belfry.cluster.v1.Retarget
+	(*Assign)(nil),            // 15: belfry.cluster.v1.Assign
+	(*Begin)(nil),             // 16: belfry.cluster.v1.Begin
+	(*End)(nil),               // 17: belfry.cluster.v1.End
+	(*SetReplication)(nil),    // 18: belfry.cluster.v1.SetReplication
+	(*SetQueue)(nil),          // 19: belfry.cluster.v1.SetQueue
+	(*SetBackups)(nil),        // 20: belfry.cluster.v1.SetBackups
+	(*DeleteQueue)(nil),       // 21: belfry.cluster.v1.DeleteQueue
+	(*Raise)(nil),             // 22: belfry.cluster.v1.Raise
+	(*GossipMeta)(nil),        // 23: belfry.cluster.v1.GossipMeta
+	(*LeaderHints)(nil),       // 24: belfry.cluster.v1.LeaderHints
+	(*LeaderHint)(nil),        // 25: belfry.cluster.v1.LeaderHint
+	nil,                       // 26: belfry.cluster.v1.ControlState.OrdersEntry
+	nil,                       // 27: belfry.cluster.v1.Shard.JoinedEntry
+	(*fsmpb.QueuePolicy)(nil), // 28: belfry.fsm.v1.QueuePolicy
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
-	5,  // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
-	6,  // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
-	7,  // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
-	25, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
-	23, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
-	4,  // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
-	1,  // 6: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
-	2,  // 7: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
-	24, // 8: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
-	9,  // 9: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
-	10, // 10: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
-	11, // 11: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	17, // 12: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
-	18, // 13: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
-	12, // 14: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
-	13, // 15: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
-	14, // 16: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
-	15, // 17: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
-	16, // 18: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
-	19, // 19: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
-	6,  // 20: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	5,  // 21: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	7,  // 22: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	7,  // 23: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
-	4,  // 24: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
-	25, // 25: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	22, // 26: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	0,  // 27: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	7,  // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
+	8,  // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
+	9,  // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
+	28, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
+	26, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
+	6,  // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
+	4,  // 6: belfry.cluster.v1.ControlState.backups:type_name -> belfry.cluster.v1.Backups
+	5,  // 7: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
+	5,  // 8: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
+	5,  // 9: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
+	1,  // 10: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
+	2,  // 11: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
+	27, // 12: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	11, // 13: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
+	12, // 14: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
+	13, // 15: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
+	19, // 16: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	21, // 17: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	14, // 18: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
+	15, // 19: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
+	16, // 20: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
+	17, // 21: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
+	18, // 22: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
+	20, // 23: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
+	22, // 24: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
+	8,  // 25: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	7,  // 26: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	9,  // 27: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	9,  // 28: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	6,  // 29: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
+	28, // 30: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	4,  // 31: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
+	25, // 32: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	0,  // 33: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }
@@ -1912,7 +2165,7 @@ func file_cluster_clusterpb_control_proto_init() {
 	if File_cluster_clusterpb_control_proto != nil {
 		return
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[5].OneofWrappers = []any{
+	file_cluster_clusterpb_control_proto_msgTypes[7].OneofWrappers = []any{
 		(*ControlEntry_Init)(nil),
 		(*ControlEntry_Register)(nil),
 		(*ControlEntry_Place)(nil),
@@ -1923,16 +2176,17 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_Begin)(nil),
 		(*ControlEntry_End)(nil),
 		(*ControlEntry_SetReplication)(nil),
+		(*ControlEntry_SetBackups)(nil),
 		(*ControlEntry_Raise)(nil),
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[14].OneofWrappers = []any{}
+	file_cluster_clusterpb_control_proto_msgTypes[16].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_control_proto_rawDesc), len(file_cluster_clusterpb_control_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   22,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -3646,6 +3646,102 @@ func (x *BackupReply) GetData() []byte {
 	return nil
 }
 
+type SetBackupsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Backups       *Backups               `protobuf:"bytes,1,opt,name=backups,proto3" json:"backups,omitempty"` // see SetBackups of the control group
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetBackupsRequest) Reset() {
+	*x = SetBackupsRequest{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetBackupsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetBackupsRequest) ProtoMessage() {}
+
+func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
+func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *SetBackupsRequest) GetBackups() *Backups {
+	if x != nil {
+		return x.Backups
+	}
+	return nil
+}
+
+type SetBackupsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Error         *CallError             `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
+	Changed       bool                   `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"` // false: the record had another revision
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetBackupsReply) Reset() {
+	*x = SetBackupsReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetBackupsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetBackupsReply) ProtoMessage() {}
+
+func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
+func (*SetBackupsReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *SetBackupsReply) GetError() *CallError {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *SetBackupsReply) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
+}
+
 var File_cluster_clusterpb_peer_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_peer_proto_rawDesc = "" +
@@ -3911,7 +4007,12 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\vBackupReply\x120\n" +
 	"\x03cut\x18\x01 \x01(\v2\x1e.belfry.cluster.v1.BackupShardR\x03cut\x122\n" +
 	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data*\x8e\x02\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"I\n" +
+	"\x11SetBackupsRequest\x124\n" +
+	"\abackups\x18\x01 \x01(\v2\x1a.belfry.cluster.v1.BackupsR\abackups\"_\n" +
+	"\x0fSetBackupsReply\x122\n" +
+	"\x05error\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12\x18\n" +
+	"\achanged\x18\x02 \x01(\bR\achanged*\x8e\x02\n" +
 	"\tErrorKind\x12\x1a\n" +
 	"\x16ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ERROR_KIND_NOT_PROPOSED\x10\x01\x12\x19\n" +
@@ -3922,7 +4023,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x12ERROR_KIND_NO_ROOM\x10\x06\x12\x18\n" +
 	"\x14ERROR_KIND_NO_MEMORY\x10\a\x12\x1a\n" +
 	"\x16ERROR_KIND_QUEUES_FULL\x10\b\x12\x14\n" +
-	"\x10ERROR_KIND_UNFIT\x10\t2\xec\x06\n" +
+	"\x10ERROR_KIND_UNFIT\x10\t2\xc4\a\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +
@@ -3934,7 +4035,9 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x04Pull\x12\x1e.belfry.cluster.v1.PullRequest\x1a\x1c.belfry.cluster.v1.PullReply(\x010\x01\x12M\n" +
 	"\aArrived\x12!.belfry.cluster.v1.ArrivedRequest\x1a\x1f.belfry.cluster.v1.ArrivedReply\x12M\n" +
 	"\aWitness\x12!.belfry.cluster.v1.WitnessRequest\x1a\x1f.belfry.cluster.v1.WitnessReply\x12L\n" +
-	"\x06Backup\x12 .belfry.cluster.v1.BackupRequest\x1a\x1e.belfry.cluster.v1.BackupReply0\x01B.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
+	"\x06Backup\x12 .belfry.cluster.v1.BackupRequest\x1a\x1e.belfry.cluster.v1.BackupReply0\x01\x12V\n" +
+	"\n" +
+	"SetBackups\x12$.belfry.cluster.v1.SetBackupsRequest\x1a\".belfry.cluster.v1.SetBackupsReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
 
 var (
 	file_cluster_clusterpb_peer_proto_rawDescOnce sync.Once
@@ -3949,7 +4052,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
@@ -4006,18 +4109,21 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*CallError)(nil),          // 52: belfry.cluster.v1.CallError
 	(*BackupRequest)(nil),      // 53: belfry.cluster.v1.BackupRequest
 	(*BackupReply)(nil),        // 54: belfry.cluster.v1.BackupReply
-	nil,                        // 55: belfry.cluster.v1.Shape.ShardsEntry
-	(*Node)(nil),               // 56: belfry.cluster.v1.Node
-	(*fsmpb.Task)(nil),         // 57: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 58: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 59: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 60: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 61: belfry.cluster.v1.DeleteQueue
-	(*Operation)(nil),          // 62: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 63: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 64: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 65: belfry.fsm.v1.Result
-	(*BackupShard)(nil),        // 66: belfry.cluster.v1.BackupShard
+	(*SetBackupsRequest)(nil),  // 55: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 56: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 57: belfry.cluster.v1.Shape.ShardsEntry
+	(*Node)(nil),               // 58: belfry.cluster.v1.Node
+	(*fsmpb.Task)(nil),         // 59: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 60: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 61: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 62: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 63: belfry.cluster.v1.DeleteQueue
+	(*Operation)(nil),          // 64: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 65: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 66: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 67: belfry.fsm.v1.Result
+	(*BackupShard)(nil),        // 68: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 69: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -4026,17 +4132,17 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
-	56, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	58, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	16, // 7: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	18, // 8: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	57, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	59, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
 	52, // 10: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	27, // 11: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	26, // 12: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	23, // 13: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
 	25, // 14: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
 	24, // 15: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	55, // 16: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	57, // 16: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
 	30, // 17: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
 	32, // 18: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
 	26, // 19: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
@@ -4050,57 +4156,61 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	40, // 27: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
 	41, // 28: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
 	42, // 29: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	58, // 30: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	59, // 31: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	60, // 32: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	61, // 33: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	60, // 30: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	61, // 31: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	62, // 32: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	63, // 33: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
 	45, // 34: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	62, // 35: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	62, // 36: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	64, // 35: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	64, // 36: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
 	44, // 37: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
 	46, // 38: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
 	48, // 39: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
 	52, // 40: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
 	51, // 41: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	57, // 42: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	63, // 43: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	59, // 42: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	65, // 43: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
 	49, // 44: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	64, // 45: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	66, // 45: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
 	50, // 46: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
 	45, // 47: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
 	43, // 48: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	65, // 49: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	67, // 49: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
 	52, // 50: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
 	0,  // 51: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	66, // 52: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	68, // 52: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
 	52, // 53: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	7,  // 54: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	9,  // 55: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	33, // 56: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	11, // 57: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	21, // 58: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	29, // 59: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	13, // 60: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	15, // 61: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	19, // 62: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 63: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	53, // 64: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	8,  // 65: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	10, // 66: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	47, // 67: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	12, // 68: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	22, // 69: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	31, // 70: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	14, // 71: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	17, // 72: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	20, // 73: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 74: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	54, // 75: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	65, // [65:76] is the sub-list for method output_type
-	54, // [54:65] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	69, // 54: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	52, // 55: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	7,  // 56: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	9,  // 57: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	33, // 58: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	11, // 59: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	21, // 60: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	29, // 61: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	13, // 62: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	15, // 63: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	19, // 64: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 65: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	53, // 66: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	55, // 67: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	8,  // 68: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	10, // 69: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	47, // 70: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	12, // 71: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	22, // 72: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	31, // 73: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	14, // 74: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	17, // 75: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	20, // 76: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 77: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	54, // 78: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	56, // 79: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	68, // [68:80] is the sub-list for method output_type
+	56, // [56:68] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -4136,7 +4246,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   55,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

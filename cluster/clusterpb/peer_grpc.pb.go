@@ -33,6 +33,7 @@ const (
 	Peer_Arrived_FullMethodName     = "/belfry.cluster.v1.Peer/Arrived"
 	Peer_Witness_FullMethodName     = "/belfry.cluster.v1.Peer/Witness"
 	Peer_Backup_FullMethodName      = "/belfry.cluster.v1.Peer/Backup"
+	Peer_SetBackups_FullMethodName  = "/belfry.cluster.v1.Peer/SetBackups"
 )
 
 // PeerClient is the client API for Peer service.
@@ -66,6 +67,8 @@ type PeerClient interface {
 	// Backup sends the state of a shard that the receiving node leads: first the cut, or the reason why there is none,
 	// then the bytes.
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupReply], error)
+	// SetBackups changes the record of the scheduled backups, if the receiving node leads the control group.
+	SetBackups(ctx context.Context, in *SetBackupsRequest, opts ...grpc.CallOption) (*SetBackupsReply, error)
 }
 
 type peerClient struct {
@@ -201,6 +204,16 @@ func (c *peerClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_BackupClient = grpc.ServerStreamingClient[BackupReply]
 
+func (c *peerClient) SetBackups(ctx context.Context, in *SetBackupsRequest, opts ...grpc.CallOption) (*SetBackupsReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetBackupsReply)
+	err := c.cc.Invoke(ctx, Peer_SetBackups_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PeerServer is the server API for Peer service.
 // All implementations must embed UnimplementedPeerServer
 // for forward compatibility.
@@ -232,6 +245,8 @@ type PeerServer interface {
 	// Backup sends the state of a shard that the receiving node leads: first the cut, or the reason why there is none,
 	// then the bytes.
 	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupReply]) error
+	// SetBackups changes the record of the scheduled backups, if the receiving node leads the control group.
+	SetBackups(context.Context, *SetBackupsRequest) (*SetBackupsReply, error)
 	mustEmbedUnimplementedPeerServer()
 }
 
@@ -274,6 +289,9 @@ func (UnimplementedPeerServer) Witness(context.Context, *WitnessRequest) (*Witne
 }
 func (UnimplementedPeerServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupReply]) error {
 	return status.Error(codes.Unimplemented, "method Backup not implemented")
+}
+func (UnimplementedPeerServer) SetBackups(context.Context, *SetBackupsRequest) (*SetBackupsReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetBackups not implemented")
 }
 func (UnimplementedPeerServer) mustEmbedUnimplementedPeerServer() {}
 func (UnimplementedPeerServer) testEmbeddedByValue()              {}
@@ -465,6 +483,24 @@ func _Peer_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_BackupServer = grpc.ServerStreamingServer[BackupReply]
 
+func _Peer_SetBackups_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetBackupsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).SetBackups(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_SetBackups_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).SetBackups(ctx, req.(*SetBackupsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Peer_ServiceDesc is the grpc.ServiceDesc for Peer service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -503,6 +539,10 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Witness",
 			Handler:    _Peer_Witness_Handler,
+		},
+		{
+			MethodName: "SetBackups",
+			Handler:    _Peer_SetBackups_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -19,14 +19,14 @@ var ErrRefused = errors.New("refused by the control group")
 // errUnreadable is the error of an entry that stops the group: replicas that guessed its meaning could differ.
 var errUnreadable = errors.New("the control group's log has an entry that this build cannot read")
 
-// Change is the outcome of an entry about a queue.
+// Change is the outcome of an entry about a queue or the scheduled backups.
 type Change struct {
 	Existed  bool   // the queue had a policy before
 	Version  uint64 // ControlState.queues_version after the entry
-	Conflict bool   // nothing changed: the queue's policy was not the expected one
+	Conflict bool   // nothing changed: the queue's policy or the record of the backups was not the expected one
 }
 
-// apply returns the state after the entry, and the Change of an entry about a queue. It does not modify the given
+// apply returns the state after the entry, and the Change of an entry that has one. It does not modify the given
 // state; the two states share all unchanged parts. After an error the state is unchanged: ErrRefused is the caller's
 // answer, and errUnreadable ends the group on this node.
 func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState, Change, error) {
@@ -67,6 +67,8 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 		change, refusal = applySetQueue(next, op.SetQueue)
 	case *clusterpb.ControlEntry_DeleteQueue:
 		change = applyDeleteQueue(next, op.DeleteQueue)
+	case *clusterpb.ControlEntry_SetBackups:
+		change, refusal = applySetBackups(next, op.SetBackups.GetBackups())
 	case *clusterpb.ControlEntry_Raise:
 		// its version is all that it brings
 	default:

@@ -15,13 +15,16 @@ func TestPartsOfTheControlState(t *testing.T) {
 	const kept, anew, left = "kept", "made anew", "left behind"
 	want := map[string]string{
 		"cluster_id": anew, "command_version": anew, "version": anew, "nodes": left, "slots": anew, "shards": anew,
-		"queues": kept, "queues_version": kept,
+		"queues": kept, "queues_version": kept, "backups": left, "orders": left, "removed": left,
+		"replication": kept, "operations": left,
 	}
 	old := &clusterpb.ControlState{
 		ClusterId: "old", CommandVersion: 1, Version: 1, Nodes: []*clusterpb.Node{{Id: "a"}},
 		Slots:  []*clusterpb.SlotRange{{End: 4096, Shard: 1}},
 		Shards: []*clusterpb.Shard{{Id: 1, Replicas: []string{"a"}, Preferred: "a"}},
 		Queues: []*fsmpb.QueuePolicy{{Queue: "q"}}, QueuesVersion: 3,
+		Backups: &clusterpb.Backups{Revision: 1}, Orders: map[string]clusterpb.NodeOrder{"a": 1}, Removed: []string{"c"},
+		Replication: 5, Operations: []*clusterpb.Operation{{Id: "1"}},
 	}
 	r := &run{
 		state: proto.CloneOf(old), ranges: []placement.Range{{First: 0, End: 2000}, {First: 2000, End: 4096}},

@@ -41,13 +41,13 @@ func (r *run) write() error {
 	return r.id.Restored()
 }
 
-// shape makes the control state that of a cluster of this node, with the queues of the old one. The node registers
-// itself when it starts. Builds that cannot read rebuilt shards are kept out.
+// shape makes the control state that of a cluster of this node, with the queues and the replication factor of the old
+// one. The node registers itself when it starts. Builds that cannot read rebuilt shards are kept out.
 func (r *run) shape() {
 	old := r.state
 	r.state = &clusterpb.ControlState{
 		ClusterId: r.report.ClusterID, CommandVersion: fsm.CommandVersion, Version: fsm.CommandVersion,
-		Queues: old.Queues, QueuesVersion: old.QueuesVersion,
+		Queues: old.Queues, QueuesVersion: old.QueuesVersion, Replication: old.Replication,
 	}
 	for i, slots := range r.ranges {
 		id := uint32(i + 1)
