@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"time"
 )
 
 // Cluster is one node's view of the cluster's nodes and shards.
@@ -15,6 +16,25 @@ type Cluster struct {
 	// CommandVersion is the newest version of commands that the cluster may write: the lowest of all nodes. It never
 	// falls.
 	CommandVersion uint32 `json:"command_version"`
+
+	Backups *Backups `json:"backups,omitempty"` // made on a schedule; nil: no node has begun one
+}
+
+// Backups describes the backups that the nodes make on a schedule.
+type Backups struct {
+	Running    *BackupTry `json:"running,omitempty"`     // nil: none
+	LastKept   *BackupTry `json:"last_kept,omitempty"`   // nil: none was kept
+	LastFailed *BackupTry `json:"last_failed,omitempty"` // nil: none failed
+}
+
+// BackupTry is one try to make a backup.
+type BackupTry struct {
+	Node    string    `json:"node"` // ID of the node that makes it
+	BegunAt time.Time `json:"begun_at"`
+	SeenAt  time.Time `json:"seen_at"`         // its end, or the last confirmation that it runs
+	Place   string    `json:"place,omitempty"` // address of the backup, if it was kept
+	Bytes   int64     `json:"bytes,omitempty"`
+	Error   string    `json:"error,omitempty"` // reason of the failure; of a kept one, why older ones were not removed
 }
 
 // Node is one member of the cluster.

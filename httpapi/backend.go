@@ -79,7 +79,8 @@ type ClusterView struct {
 	Nodes     []NodeView  `json:"nodes"`
 	Shards    []ShardView `json:"shards"`
 
-	CommandVersion uint32 `json:"command_version"` // newest one that the cluster may write
+	CommandVersion uint32       `json:"command_version"`   // newest one that the cluster may write
+	Backups        *BackupsView `json:"backups,omitempty"` // made on a schedule; nil: no node has begun one
 }
 
 // NodeView is one node as the answering node knows it.

@@ -240,6 +240,11 @@ func (f *fakeBackend) Cluster(context.Context) (ClusterView, error) {
 		ClusterID: "c1", Map: f.MapVersion(), CommandVersion: 1,
 		Nodes:  []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", Alive: true, ClockOffsetMs: -0.25}},
 		Shards: []ShardView{{ID: 1, Leader: "n1", Term: 3, Slots: []SlotRange{{First: 0, End: task.Slots}}}, {ID: 2}},
+		Backups: &BackupsView{
+			Running:    &BackupTry{Node: "n1", BegunAt: 2000, SeenAt: 2500},
+			LastKept:   &BackupTry{Node: "n1", BegunAt: 1000, SeenAt: 1500, Place: "/b", Bytes: 7},
+			LastFailed: &BackupTry{Node: "n1", BegunAt: 0, SeenAt: 500, Error: "no leader"},
+		},
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/doctor"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/httpapi"
@@ -33,7 +34,9 @@ func (b backend) Backup(ctx context.Context, w io.Writer, rate int64) (httpapi.B
 
 func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 	v := b.View(ctx)
-	view := httpapi.ClusterView{ClusterID: v.ClusterID, Map: v.Map, CommandVersion: v.CommandVersion}
+	view := httpapi.ClusterView{
+		ClusterID: v.ClusterID, Map: v.Map, CommandVersion: v.CommandVersion, Backups: backupsView(b.Backups()),
+	}
 	for _, n := range v.Nodes {
 		view.Nodes = append(view.Nodes, httpapi.NodeView{
 			ID: n.ID, Name: n.Name, HTTPAddr: n.HTTPAddr, Zone: n.Zone, Weight: n.Weight, Alive: n.Alive,
@@ -45,6 +48,25 @@ func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 		view.Shards = append(view.Shards, shardView(s))
 	}
 	return view, nil
+}
+
+func backupsView(b *clusterpb.Backups) *httpapi.BackupsView {
+	if b == nil {
+		return nil
+	}
+	return &httpapi.BackupsView{
+		Running: backupTry(b.Running), LastKept: backupTry(b.LastKept), LastFailed: backupTry(b.LastFailed),
+	}
+}
+
+func backupTry(t *clusterpb.BackupTry) *httpapi.BackupTry {
+	if t == nil {
+		return nil
+	}
+	return &httpapi.BackupTry{
+		Node: t.Node, BegunAt: httpapi.Instant(t.BegunMs), SeenAt: httpapi.Instant(t.SeenMs), Place: t.Place,
+		Bytes: t.Bytes, Error: t.Error,
+	}
 }
 
 func shardView(s cluster.ShardView) httpapi.ShardView {

@@ -50,6 +50,8 @@ type Config struct {
 	BrokerNets  []netip.Prefix // networks in which tasks may be published to any broker, without credentials
 	Brokers     *broker.Known  // known message brokers and their credentials; nil: none
 
+	Backups BackupConfig // made on a schedule
+
 	QueueMetrics int    // number of queues with metrics of their own
 	PIDFile      string // file that holds the process id while the node runs; empty: none
 
@@ -100,7 +102,7 @@ func (c *Config) Validate() error {
 			return &SettingError{check.setting, check.err}
 		}
 	}
-	return nil
+	return c.Backups.validate()
 }
 
 // checkKeys returns an error if some of the files of PeerKeys are missing among the settings.

@@ -89,7 +89,7 @@ func newNode(cfg Config) (*Node, error) {
 func (n *Node) start(ctx context.Context) error {
 	for _, start := range []func(context.Context) error{
 		n.boundGarbage, n.limitMemory, n.startMetrics, n.startProfiles, n.startDelivery, n.listen, n.openCluster,
-		n.writePID, n.startHTTP,
+		n.writePID, n.startHTTP, n.startBackups,
 	} {
 		if err := start(ctx); err != nil || ctx.Err() != nil {
 			return err

@@ -1,0 +1,103 @@
+package node
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cluster/verify"
+)
+
+// A node with a schedule makes its first backup at once, and shows it in its view and in its metrics.
+func TestScheduledBackup(t *testing.T) {
+	dir := t.TempDir()
+	cfg := testConfig(t)
+	cfg.Backups = BackupConfig{To: dir, Every: time.Hour, Keep: 2}
+	n, c := start(t, cfg)
+	var made *client.BackupTry
+	until(t, func() bool {
+		view, err := c.Cluster(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b := view.Backups; b != nil && b.LastFailed != nil {
+			t.Fatalf("%+v", b.LastFailed)
+		}
+		if view.Backups != nil {
+			made = view.Backups.LastKept
+		}
+		return made != nil
+	})
+	if made.Node != n.ID() || filepath.Dir(made.Place) != dir || made.SeenAt.Before(made.BegunAt) {
+		t.Errorf("%+v", made)
+	}
+	file, err := os.Open(made.Place)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if report, err := verify.Backup(t.Context(), file); err != nil || !report.Sound() || int64(report.Bytes) != made.Bytes {
+		t.Errorf("%+v, %v", report, err)
+	}
+	resp, err := http.Get("http://" + n.HTTPAddr() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	metrics, err := io.ReadAll(resp.Body)
+	for _, line := range []string{
+		"belfry_backup_last_success_timestamp_seconds ", "belfry_backup_failing 0\n", "belfry_backup_running 0\n",
+	} {
+		if err != nil || !strings.Contains(string(metrics), "\n"+line) {
+			t.Errorf("no metric %q, %v", line, err)
+		}
+	}
+}
+
+// until waits until a condition holds.
+func until(t *testing.T, holds func() bool) {
+	t.Helper()
+	tick, late := time.NewTicker(50*time.Millisecond), time.After(20*time.Second)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatal("not within 20 s")
+		}
+	}
+}
+
+func TestBackupSettings(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	dir := t.TempDir()
+	for want, b := range map[string]BackupConfig{
+		"":             {To: dir, Every: time.Minute},
+		"backup-to":    {Every: time.Hour},
+		"backup-every": {To: dir},
+		"backup-keep":  {To: dir, Every: time.Hour, Keep: -1},
+		"backup-rate":  {To: dir, Every: time.Hour, Rate: 5},
+	} {
+		checkSetting(t, want, b)
+	}
+	for _, to := range []string{filepath.Join(dir, "file"), filepath.Join(dir, "absent") + "/", "s3://bucket"} {
+		checkSetting(t, "backup-to", BackupConfig{To: to, Every: time.Hour})
+	}
+}
+
+func checkSetting(t *testing.T, want string, b BackupConfig) {
+	t.Helper()
+	cfg := testConfig(t)
+	cfg.Backups = b
+	err := cfg.Validate()
+	var setting *SettingError
+	if want == "" && err != nil || want != "" && (!errors.As(err, &setting) || setting.Setting != want) {
+		t.Errorf("%+v: %v, want %q", b, err, want)
+	}
+}
