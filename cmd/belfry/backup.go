@@ -39,6 +39,8 @@ with the cluster's id and the time; or - for the standard output. Buckets need
 AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, and AWS_ENDPOINT_URL for a store other
 than AWS.
 
+The nodes make backups on a schedule by themselves: belfry serve --backup-every.
+
 A backup holds the payloads and the secrets of the queues' policies. Files are
 readable by their owner only.`,
 		Example: `  belfry backup --to /var/backups/belfry.backup
@@ -57,7 +59,7 @@ readable by their owner only.`,
 }
 
 func (f *backupFlags) run(cmd *cobra.Command) error {
-	rate, err := rateOf(f.rate)
+	rate, err := rateOf("--rate", f.rate)
 	if err != nil {
 		return &usageError{err}
 	}
@@ -122,13 +124,13 @@ func keepBackup(ctx context.Context, conn *client.Client, o client.BackupOptions
 }
 
 // rateOf reads a number of bytes a second; empty: 0, for no limit.
-func rateOf(text string) (int64, error) {
+func rateOf(flag, text string) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
 	amount, err := amounts.Parse(text)
 	if err != nil || amount.Of(0) < 1<<10 || amount.Of(0) > 1024<<30 {
-		return 0, fmt.Errorf("--rate is %q: a number of bytes such as 50MiB, from 1KiB to 1024GiB", text)
+		return 0, fmt.Errorf("%s is %q: a number of bytes such as 50MiB, from 1KiB to 1024GiB", flag, text)
 	}
 	return int64(amount.Of(0)), nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -58,6 +59,22 @@ func fillCluster(t *table, view *client.Cluster) {
 	t.row("\nSHARD\tLEADER\tTERM\tTASKS\tREPLICAS")
 	for _, shard := range view.Shards {
 		t.row("%d\t%s\t%d\t%d\t%s", shard.ID, nodeName(view, shard.Leader), shard.Term, shard.Tasks, replicas(view, shard))
+	}
+	if b := view.Backups; b != nil {
+		fillBackups(t, view, b)
+	}
+}
+
+func fillBackups(t *table, view *client.Cluster, b *client.Backups) {
+	t.row("\nBACKUP\tBEGUN\tENDED OR SEEN\tNODE\tBYTES\tPLACE OR REASON")
+	for _, row := range []struct {
+		name string
+		try  *client.BackupTry
+	}{{"running", b.Running}, {"last kept", b.LastKept}, {"last failed", b.LastFailed}} {
+		if try := row.try; try != nil {
+			t.row("%s\t%s\t%s\t%s\t%d\t%s", row.name, try.BegunAt.Format(time.RFC3339), try.SeenAt.Format(time.RFC3339),
+				nodeName(view, try.Node), try.Bytes, strings.TrimSpace(try.Place+" "+try.Error))
+		}
 	}
 }
 

@@ -26,6 +26,7 @@ type serveFlags struct {
 	brokerCIDRs              []string
 	brokers                  string
 	minFreeDisk, memoryLimit string
+	backupRate               string
 	logLevel, logFormat      string
 }
 
@@ -115,6 +116,13 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.PIDFile, "pid-file", "", "`file` that holds the process id while the node runs")
 	flags.IntVar(&c.QueueMetrics, "queue-metrics", c.QueueMetrics,
 		"queues with metrics of their own: those with a policy, then the largest; the others are added up")
+	flags.StringVar(&c.Backups.To, "backup-to", "",
+		"`target` of backups on a schedule: a folder, or s3://bucket/prefix with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY "+
+			"and AWS_ENDPOINT_URL in the environment; give it to every node, one of them makes each backup")
+	flags.Var(newSpan(&c.Backups.Every, 0), "backup-every", "`duration` between the beginnings of two backups")
+	flags.IntVar(&c.Backups.Keep, "backup-keep", 0, "`number` of backups of this cluster that stay; 0 keeps all")
+	flags.StringVar(&f.backupRate, "backup-rate", "", "`bytes` of a backup a second at most, such as 50MiB (default: no "+
+		"limit)")
 	flags.StringVar(&c.ProfileAddr, "pprof", "", "private `address` at which Go's profiles are served")
 }
 
@@ -150,6 +158,9 @@ func (f *serveFlags) config(logTo io.Writer) (cfg node.Config, err error) {
 	}
 	if cfg.MemoryLimit, err = memory.ParseLimit(f.memoryLimit); err != nil {
 		return cfg, fmt.Errorf("--memory-limit: %w", err)
+	}
+	if cfg.Backups.Rate, err = rateOf("--backup-rate", f.backupRate); err != nil {
+		return cfg, err
 	}
 	if cfg.WebhookNets, err = prefixes("--allow-webhook-cidr", f.webhookCIDRs); err != nil {
 		return cfg, err
