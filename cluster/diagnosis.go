@@ -70,7 +70,7 @@ func (n *Node) snapshot(ctx context.Context) *doctor.Snapshot {
 	for _, shard := range state.Shards {
 		s.Groups = append(s.Groups, n.shardGroup(shard, accounts))
 	}
-	s.Backup = newestBackup(accounts, n.cfg.Clock())
+	s.Backup = newestBackup(state.Backups, accounts, n.cfg.Clock())
 	s.Queues = <-queues
 	return s
 }
@@ -163,10 +163,11 @@ func (a *account) report(group uint32) *clusterpb.ReplicaStatus {
 	return a.replicas[group]
 }
 
-// newestBackup joins what the nodes remember of backups.
-func newestBackup(accounts map[string]*account, now time.Time) doctor.Backup {
-	var failed *clusterpb.BackupOutcome
-	whole := int64(0)
+// newestBackup joins the record of the scheduled backups with the nodes' memories of all backups.
+func newestBackup(record *clusterpb.Backups, accounts map[string]*account, now time.Time) doctor.Backup {
+	last := record.GetLastFailed()
+	failed := &clusterpb.BackupOutcome{FailedMs: last.GetSeenMs(), Error: last.GetError()}
+	whole := record.GetLastKept().GetSeenMs()
 	for _, a := range accounts {
 		outcome := a.vitals.GetBackup()
 		whole = max(whole, outcome.GetWholeMs())

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/doctor"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
@@ -123,4 +124,24 @@ func TestDoctorWithoutCluster(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("after %v", took)
 	}
+}
+
+// A scheduled backup that failed is a finding until the next one is kept, also after a restart of all nodes.
+func TestDoctorOfScheduledBackups(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 1, nil)
+	n, now := c.Node(0), time.Now().UnixMilli()
+	record := &clusterpb.Backups{LastFailed: &clusterpb.BackupTry{SeenMs: now, Error: "the bucket is gone"}}
+	if changed, err := n.SetBackups(t.Context(), record); err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	c.Stop(0)
+	c.Start(0)
+	c.WaitReady()
+	awaitFindings(t, c, []int{0}, doctor.BackupFailing, doctor.OneReplica)
+	record.Revision, record.LastKept = 1, &clusterpb.BackupTry{SeenMs: now + 1}
+	if changed, err := c.Node(0).SetBackups(t.Context(), record); err != nil || !changed {
+		t.Fatal(changed, err)
+	}
+	awaitFindings(t, c, []int{0}, doctor.OneReplica)
 }

@@ -291,7 +291,7 @@ var situations = map[string]struct {
 	}, []string{"warning backup-failing: The newest backup failed: node-b: no space left on device. The newest whole one is 30h " +
 		"old. [belfry backup --to FILE]"}},
 	"a failed first backup": {func(s *Snapshot) { s.Backup = Backup{Failed: "the caller left"} }, []string{
-		"warning backup-failing: The newest backup failed: the caller left. No whole one is known since the nodes started. " +
+		"warning backup-failing: The newest backup failed: the caller left. No whole one is known. " +
 			"[belfry backup --to FILE]",
 	}},
 

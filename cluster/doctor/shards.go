@@ -138,7 +138,7 @@ func (e *examination) backups() {
 	if e.Backup.Failed == "" {
 		return
 	}
-	whole := "No whole one is known since the nodes started."
+	whole := "No whole one is known."
 	if e.Backup.Since > 0 {
 		whole = "The newest whole one is " + span(e.Backup.Since) + " old."
 	}
