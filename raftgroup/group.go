@@ -32,6 +32,7 @@ type Group struct {
 	tuning    *tuning
 	watch     *watch
 	futures   *futures
+	arriving  func() install.Arriving // describes the snapshot that arrives
 
 	ctx     context.Context // ends the background workers
 	cancel  context.CancelFunc
@@ -82,6 +83,7 @@ func (g *Group) openRaft() error {
 	gate := install.New(g.cfg.Transport, log, g.cfg.Logger, func(err error) {
 		g.fatal(fmt.Errorf("%s on node %s: %w", g.cfg.Name, g.cfg.NodeID, err))
 	})
+	g.arriving = gate.Arriving
 	gate.Remember(g.cfg.Applied)
 	transport := transport{
 		contacts: g.contacts, metronome: g.metronome, holdBack: g.holdBack, leadsIn: g.goesOnIn, lacks: g.lacks,

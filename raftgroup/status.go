@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/raftgroup/install"
 )
 
 // Stats describes a replica at one moment.
@@ -61,6 +63,9 @@ func (g *Group) Position() (term, taken uint64) { return g.raft.CurrentTerm(), g
 
 // LogBytes returns the bytes of log applied since the last snapshot.
 func (g *Group) LogBytes() int64 { return g.applier.logBytes.Load() }
+
+// Arriving tells how much of a leader's snapshot has arrived here.
+func (g *Group) Arriving() install.Arriving { return g.arriving() }
 
 // Peer describes another member in the view of a term's leader.
 type Peer struct {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/raftgroup"
+	"github.com/belfryhq/belfry/raftgroup/install"
 )
 
 // Status describes one replica and its view of the group.
@@ -19,6 +20,8 @@ type Status struct {
 	Commands uint64 // commands applied up to that entry, in the shard's life
 	Hash     uint64 // hash of the state after that entry
 	Counts   fsm.Counts
+
+	Arriving install.Arriving // leader's snapshot
 }
 
 // Status describes this replica.
@@ -27,6 +30,7 @@ func (s *Shard) Status() Status {
 	return Status{
 		ID: s.cfg.ID, Leader: raft.Leader, Term: raft.Term, State: raft.Role,
 		Applied: at.Index, Commands: at.Commands, Hash: at.Sum, Counts: s.machine.Counts(),
+		Arriving: s.group.Arriving(),
 	}
 }
 

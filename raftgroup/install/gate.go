@@ -21,6 +21,8 @@ type Gate struct {
 	once   sync.Once
 	ended  sync.WaitGroup
 
+	arriving meter
+
 	applied uint64 // last index that the previous process had applied, as far as known
 }
 
@@ -99,6 +101,7 @@ func (g *Gate) judgeSnapshot(r *raft.Raft, rpc raft.RPC, req *raft.InstallSnapsh
 		known, err = g.compare(r, req)
 	}
 	if !known && err == nil {
+		rpc.Reader = g.arriving.watch(rpc.Reader, req.Size)
 		g.pass(rpc)
 		return
 	}
