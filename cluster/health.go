@@ -19,6 +19,9 @@ func (n *Node) newHealth() *health.Nodes {
 			}
 			return all
 		},
+		Resting: func() bool {
+			return n.control.State().GetOrders()[n.ID()] == clusterpb.NodeOrder_NODE_ORDER_REST
+		},
 		DiskLow: func() bool { return n.disk.Low() }, MemoryFull: func() string { return n.memory.Full() },
 		Outvoted: func(shard uint32, node string) bool { return n.comparer.Outvoted(shard, node) },
 	})

@@ -56,7 +56,7 @@ func (n *Node) newMember() *membership.Member {
 		Directory: n.directory, Admission: n.admission, Registrar: n.registrar, Control: n.control,
 		Peer: n.peers.rpc, Witness: n.peers.witness, Run: n.runHere, Expect: n.cfg.BootstrapExpect,
 		Plan:      control.Plan{Shards: n.cfg.Shards, Replication: n.cfg.Replication},
-		Shards:    moves{n.router, n.viewer, n.health},
+		Shards:    moves{n.router, n.viewer, n.health, n.leaders.Leader},
 		Limits:    aim.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter},
 		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Logger: n.cfg.Logger, Fatal: n.cfg.Fatal,
 	})

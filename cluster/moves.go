@@ -15,6 +15,7 @@ type moves struct {
 	router *router.Router
 	viewer *viewer
 	health *health.Nodes
+	leader func(shard uint32) string
 }
 
 var _ control.Shards = moves{}
@@ -39,6 +40,9 @@ func (m moves) Applied(ctx context.Context, node string, shard uint32) (uint64, 
 	}
 	return 0, fmt.Errorf("node %s has no replica of shard %d yet", node, shard)
 }
+
+// Leader returns the believed leader of a shard, or "" if none.
+func (m moves) Leader(shard uint32) string { return m.leader(shard) }
 
 // Fit reports whether a node's replica of a shard is fit to lead.
 func (m moves) Fit(shard uint32, node string) bool { return m.health.MayLead(shard, node) }

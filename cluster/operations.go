@@ -2,14 +2,19 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 )
 
 // Begin begins an operation on the nodes or the replicas, and returns it with the moves of replicas that it needs. A
-// preview begins nothing. A caller may use any node, and sets the operation's kind and its node or replication factor.
-// The error is a *control.ImpossibleError for an operation that could not end.
+// preview begins nothing. A caller may use any node, and sets the operation's kind and its node or replication factor,
+// and an id if the request may be repeated. An operation with the same id, or an equal one that is under way, is
+// returned instead. The error is a *control.ImpossibleError for an operation that could not end.
 func (n *Node) Begin(ctx context.Context, op *clusterpb.Operation, preview bool) (*clusterpb.Began, error) {
 	return n.operations.Begin(ctx, op, preview)
 }
@@ -24,5 +29,31 @@ func (n *Node) Operation(id string) (op *clusterpb.Operation, left uint32) {
 	return op, control.ReplicasLeft(state, op)
 }
 
-// Operations returns the operations under way and those that ended last, in the order of their beginning.
-func (n *Node) Operations() []*clusterpb.Operation { return n.control.State().Operations }
+// ErrNoNode is the error of a name that no registered node has.
+var ErrNoNode = errors.New("no node of the cluster has this id or name")
+
+// FindNode returns the id of the registered node with this id or name. The error wraps ErrNoNode, or is a
+// *control.ImpossibleError if several nodes have the name.
+func (n *Node) FindNode(idOrName string) (string, error) {
+	state := n.control.State()
+	if control.Node(state, idOrName) != nil {
+		return idOrName, nil
+	}
+	var ids []string
+	for _, node := range state.Nodes {
+		if strings.EqualFold(node.Name, idOrName) {
+			ids = append(ids, node.Id)
+		}
+	}
+	switch {
+	case len(ids) == 1:
+		return ids[0], nil
+	case len(ids) > 1:
+		return "", &control.ImpossibleError{
+			Reason: fmt.Sprintf("the nodes %s have this name; name one of them by its id", strings.Join(ids, " and ")),
+		}
+	case slices.Contains(state.Removed, idOrName):
+		return "", fmt.Errorf("%w any more: it was removed", ErrNoNode)
+	}
+	return "", ErrNoNode
+}

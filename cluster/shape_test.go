@@ -112,3 +112,75 @@ func awaitReplicas(c *clustertest.Cluster, replicas, nodes int) {
 		return nil
 	})
 }
+
+// TestNodeRests lets a node lead nothing. The node keeps its replicas, and leads again after it is resumed.
+func TestNodeRests(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Calm = 300 * time.Millisecond })
+	awaitReplicas(c, 3, 3)
+	node := c.Node(0).ID()
+	rest := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REST, Node: node}
+	operate(t, c, rest)
+	if replicas, leads := held(c, node); leads != 0 || replicas == 0 {
+		t.Errorf("the node has %d replicas and leads %d", replicas, leads)
+	}
+	operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_RESUME, Node: node})
+	c.Until("the node leads again", func() error {
+		if _, leads := held(c, node); leads == 0 {
+			return errors.New("it leads nothing")
+		}
+		return nil
+	})
+}
+
+func held(c *clustertest.Cluster, node string) (replicas, leads int) {
+	for _, n := range lastNode(c).View(context.Background()).Nodes {
+		if n.ID == node {
+			return n.Replicas, n.Leads
+		}
+	}
+	return 0, 0
+}
+
+// TestOperationsAreRepeatable begins one operation three times: by its id, and as an equal one under way. It cannot end
+// meanwhile, since no node is up for long enough to take the replicas.
+func TestOperationsAreRepeatable(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 1, func(i int, cfg *cluster.Config) {
+		cfg.Name = []string{"n1", "n2"}[min(i, 1)]
+		quick(i, cfg)
+		cfg.Calm = time.Hour
+	})
+	for range 2 {
+		c.Start(c.Add())
+	}
+	n := c.Node(0)
+	c.Until("the others may take replicas", func() error {
+		op := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: n.ID()}
+		_, err := n.Begin(t.Context(), op, true)
+		return err
+	})
+	begin := func(id string) string {
+		op := &clusterpb.Operation{Id: id, Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: n.ID()}
+		began, err := n.Begin(t.Context(), op, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return began.Operation.Id
+	}
+	for _, id := range []string{"op-1", "op-1", "op-2", ""} {
+		if got := begin(id); got != "op-1" {
+			t.Errorf("a request with the id %q got the operation %s", id, got)
+		}
+	}
+	if id, err := n.FindNode("N1"); err != nil || id != n.ID() {
+		t.Errorf("n1 is %q, %v", id, err)
+	}
+	var impossible *control.ImpossibleError
+	if _, err := n.FindNode("n2"); !errors.As(err, &impossible) || !strings.Contains(impossible.Reason, c.Node(2).ID()) {
+		t.Errorf("n2, which two nodes are called: %v", err)
+	}
+	if _, err := n.FindNode("n3"); !errors.Is(err, cluster.ErrNoNode) {
+		t.Errorf("n3: %v", err)
+	}
+}

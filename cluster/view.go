@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/health"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/replicas"
+	"github.com/belfryhq/belfry/raftgroup/install"
 )
 
 // View is the cluster as this node sees it.
@@ -27,6 +28,10 @@ type View struct {
 	Shards         []ShardView // by id
 	// Waits is the reason why the cluster has not the shape that it should have; empty: none is known.
 	Waits string
+	// Replication is the number of replicas that each shard should have, and Fewest the number that the shard with the
+	// fewest has.
+	Replication, Fewest int
+	Operations          []OperationView // those under way and those that ended last, in the order of their beginning
 }
 
 // NodeView describes one node.
@@ -39,6 +44,12 @@ type NodeView struct {
 	MemoryFull                   bool          // the shards of its replicas take no more tasks
 	CommandVersion               uint32        // newest command version that it reads, or the one that it holds
 	ClockOffset                  time.Duration // the lead of its clock over this node's; 0 if not known
+	// Away is the time for which the control group's leader has missed it; 0: it does not, or is not known itself.
+	Away                time.Duration
+	Order               clusterpb.NodeOrder
+	Replicas, Leads     int    // placed on it; led by it
+	Build               string // version of its binary; empty if it does not answer
+	DiskFree, DiskTotal uint64 // bytes; 0 if not known
 }
 
 // ShardView describes one shard.
@@ -62,7 +73,11 @@ type ReplicaView struct {
 	Applied  uint64 // Raft index,
 	Commands uint64 // number of commands applied there in the shard's life,
 	Hash     uint64 // and the state's hash
-	Diverged bool   // the replica differs from another one, and is not known to agree with a majority
+	Voter    bool   // it votes in the shard's group
+	Bytes    uint64 // memory that its tasks take
+	// Arriving is the leader's snapshot that arrives at the replica.
+	Arriving install.Arriving
+	Diverged bool // the replica differs from another one, and is not known to agree with a majority
 }
 
 // viewPatience is the time that other nodes have for their answers.
@@ -112,12 +127,12 @@ func (w *viewer) view(ctx context.Context) View {
 		slots[r.Shard] = r
 	}
 	shape := shapeOf(accounts)
-	v.Waits = shape.GetWaits()
 	for _, s := range state.Shards {
 		shard := w.viewShard(s, slots[s.Id], accounts)
 		shard.Target, shard.Waits = s.Target, shape.GetShards()[s.Id]
 		v.Shards = append(v.Shards, shard)
 	}
+	v.fillShape(state, shape)
 	return v
 }
 
@@ -203,7 +218,9 @@ func (w *viewer) status() *clusterpb.StatusReply {
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,
 			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash,
-			Diverged: w.comparer.Diverged(st.ID, w.self), Voters: s.Voters(),
+			Diverged: w.comparer.Diverged(st.ID, w.self), Voters: s.Voters(), Bytes: uint64(max(st.Counts.Bytes, 0)),
+			SnapshotBytes: uint64(st.Arriving.Size), ReceivedBytes: uint64(st.Arriving.Received),
+			ReceivedRate: uint64(st.Arriving.Rate),
 		})
 	}
 	return reply
@@ -218,6 +235,9 @@ func (w *viewer) viewNode(node *clusterpb.Node, report *account) NodeView {
 	v.DiskLow = report != nil && report.diskLow
 	v.MemoryFull = report != nil && report.memoryFull != ""
 	v.ClockOffset, v.CommandVersion = w.offset(node.Id), node.CommandVersion
+	if report != nil {
+		v.Build, v.DiskFree, v.DiskTotal = report.vitals.GetBuild(), report.vitals.GetDiskFree(), report.vitals.GetDiskTotal()
+	}
 	return v
 }
 
@@ -227,7 +247,7 @@ func (w *viewer) viewShard(
 	s *clusterpb.Shard, slots *clusterpb.SlotRange, accounts map[string]*account,
 ) ShardView {
 	v := ShardView{ID: s.Id, FirstSlot: slots.GetFirst(), EndSlot: slots.GetEnd(), Preferred: s.Preferred}
-	most := uint64(0)
+	most, voters := uint64(0), votersOf(s, accounts)
 	for _, node := range s.Replicas {
 		var r *clusterpb.ReplicaStatus
 		if accounts[node] != nil {
@@ -236,7 +256,7 @@ func (w *viewer) viewShard(
 		switch {
 		case accounts[node] == nil:
 			v.Replicas = append(v.Replicas, ReplicaView{
-				Node: node, State: "unknown", Diverged: w.comparer.Diverged(s.Id, node)})
+				Node: node, State: "unknown", Voter: voters[node], Diverged: w.comparer.Diverged(s.Id, node)})
 			continue
 		case r == nil:
 			v.Replicas = append(v.Replicas, ReplicaView{Node: node, State: "absent"})
@@ -244,7 +264,11 @@ func (w *viewer) viewShard(
 		}
 		v.Replicas = append(v.Replicas, ReplicaView{
 			Node: node, State: r.State, Applied: r.Applied, Commands: r.Commands, Hash: r.Hash,
-			Diverged: r.Diverged || w.comparer.Diverged(s.Id, node)})
+			Diverged: r.Diverged || w.comparer.Diverged(s.Id, node), Voter: voters[node], Bytes: r.Bytes,
+			Arriving: install.Arriving{
+				Size: int64(r.SnapshotBytes), Received: int64(r.ReceivedBytes), Rate: float64(r.ReceivedRate),
+			},
+		})
 		if r.Term > v.Term || r.Term == v.Term && v.Leader == "" {
 			v.Term, v.Leader = r.Term, r.Leader
 		}
@@ -253,6 +277,22 @@ func (w *viewer) viewShard(
 		}
 	}
 	return v
+}
+
+// votersOf returns the voters of a shard's group, by the report with the highest term. Without a report they are the
+// nodes of its record.
+func votersOf(s *clusterpb.Shard, accounts map[string]*account) map[string]bool {
+	ids, term := s.Replicas, uint64(0)
+	for _, node := range s.Replicas {
+		if r := accounts[node].report(s.Id); r != nil && r.Term >= term && len(r.Voters) > 0 {
+			ids, term = r.Voters, r.Term
+		}
+	}
+	voters := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		voters[id] = true
+	}
+	return voters
 }
 
 // mapped is the map's version and the beliefs that it was computed from.

@@ -33,6 +33,7 @@ const (
 	NodeOrder_NODE_ORDER_DRAIN   NodeOrder = 1 // holds no replica, and stays in the cluster
 	NodeOrder_NODE_ORDER_REMOVE  NodeOrder = 2 // holds no replica, and leaves the cluster then
 	NodeOrder_NODE_ORDER_REPLACE NodeOrder = 3 // the same; others take its replicas without waiting for it to come back
+	NodeOrder_NODE_ORDER_REST    NodeOrder = 4 // keeps its replicas, and leads none that another node can lead
 )
 
 // Enum value maps for NodeOrder.
@@ -42,12 +43,14 @@ var (
 		1: "NODE_ORDER_DRAIN",
 		2: "NODE_ORDER_REMOVE",
 		3: "NODE_ORDER_REPLACE",
+		4: "NODE_ORDER_REST",
 	}
 	NodeOrder_value = map[string]int32{
 		"NODE_ORDER_WORK":    0,
 		"NODE_ORDER_DRAIN":   1,
 		"NODE_ORDER_REMOVE":  2,
 		"NODE_ORDER_REPLACE": 3,
+		"NODE_ORDER_REST":    4,
 	}
 )
 
@@ -87,6 +90,7 @@ const (
 	OperationKind_OPERATION_KIND_REMOVE      OperationKind = 3
 	OperationKind_OPERATION_KIND_REPLACE     OperationKind = 4
 	OperationKind_OPERATION_KIND_REPLICATION OperationKind = 5
+	OperationKind_OPERATION_KIND_REST        OperationKind = 6
 )
 
 // Enum value maps for OperationKind.
@@ -98,6 +102,7 @@ var (
 		3: "OPERATION_KIND_REMOVE",
 		4: "OPERATION_KIND_REPLACE",
 		5: "OPERATION_KIND_REPLICATION",
+		6: "OPERATION_KIND_REST",
 	}
 	OperationKind_value = map[string]int32{
 		"OPERATION_KIND_UNSPECIFIED": 0,
@@ -106,6 +111,7 @@ var (
 		"OPERATION_KIND_REMOVE":      3,
 		"OPERATION_KIND_REPLACE":     4,
 		"OPERATION_KIND_REPLICATION": 5,
+		"OPERATION_KIND_REST":        6,
 	}
 )
 
@@ -496,6 +502,7 @@ type Operation struct {
 	EndedMs       int64                  `protobuf:"varint,7,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"` // 0: it is under way
 	State         OperationState         `protobuf:"varint,8,opt,name=state,proto3,enum=belfry.cluster.v1.OperationState" json:"state,omitempty"`
 	Detail        string                 `protobuf:"bytes,9,opt,name=detail,proto3" json:"detail,omitempty"` // why it was stopped; for people
+	Name          string                 `protobuf:"bytes,10,opt,name=name,proto3" json:"name,omitempty"`    // of the node at the beginning, for people: the node may have left the cluster since
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -589,6 +596,13 @@ func (x *Operation) GetState() OperationState {
 func (x *Operation) GetDetail() string {
 	if x != nil {
 		return x.Detail
+	}
+	return ""
+}
+
+func (x *Operation) GetName() string {
+	if x != nil {
+		return x.Name
 	}
 	return ""
 }
@@ -1346,7 +1360,7 @@ func (x *Assign) GetReplicas() []string {
 }
 
 // Begin begins an operation: it records the operation, the order for its node and the replication factor, and stops the
-// operation under way on the same node or of the same kind.
+// operation under way on the same node or of the same kind. It changes nothing if an equal operation is under way.
 type Begin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Operation     *Operation             `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
@@ -1950,7 +1964,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\aseen_ms\x18\x03 \x01(\x03R\x06seenMs\x12\x14\n" +
 	"\x05place\x18\x04 \x01(\tR\x05place\x12\x14\n" +
 	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error\"\xa4\x02\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error\"\xb8\x02\n" +
 	"\tOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x124\n" +
 	"\x04kind\x18\x02 \x01(\x0e2 .belfry.cluster.v1.OperationKindR\x04kind\x12\x12\n" +
@@ -1960,7 +1974,9 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\bbegan_ms\x18\x06 \x01(\x03R\abeganMs\x12\x19\n" +
 	"\bended_ms\x18\a \x01(\x03R\aendedMs\x127\n" +
 	"\x05state\x18\b \x01(\x0e2!.belfry.cluster.v1.OperationStateR\x05state\x12\x16\n" +
-	"\x06detail\x18\t \x01(\tR\x06detail\"\xcd\x01\n" +
+	"\x06detail\x18\t \x01(\tR\x06detail\x12\x12\n" +
+	"\x04name\x18\n" +
+	" \x01(\tR\x04name\"\xcd\x01\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -2055,19 +2071,21 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"LeaderHint\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x16\n" +
-	"\x06leader\x18\x03 \x01(\tR\x06leader*e\n" +
+	"\x06leader\x18\x03 \x01(\tR\x06leader*z\n" +
 	"\tNodeOrder\x12\x13\n" +
 	"\x0fNODE_ORDER_WORK\x10\x00\x12\x14\n" +
 	"\x10NODE_ORDER_DRAIN\x10\x01\x12\x15\n" +
 	"\x11NODE_ORDER_REMOVE\x10\x02\x12\x16\n" +
-	"\x12NODE_ORDER_REPLACE\x10\x03*\xbb\x01\n" +
+	"\x12NODE_ORDER_REPLACE\x10\x03\x12\x13\n" +
+	"\x0fNODE_ORDER_REST\x10\x04*\xd4\x01\n" +
 	"\rOperationKind\x12\x1e\n" +
 	"\x1aOPERATION_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14OPERATION_KIND_DRAIN\x10\x01\x12\x19\n" +
 	"\x15OPERATION_KIND_RESUME\x10\x02\x12\x19\n" +
 	"\x15OPERATION_KIND_REMOVE\x10\x03\x12\x1a\n" +
 	"\x16OPERATION_KIND_REPLACE\x10\x04\x12\x1e\n" +
-	"\x1aOPERATION_KIND_REPLICATION\x10\x05*d\n" +
+	"\x1aOPERATION_KIND_REPLICATION\x10\x05\x12\x17\n" +
+	"\x13OPERATION_KIND_REST\x10\x06*d\n" +
 	"\x0eOperationState\x12\x1b\n" +
 	"\x17OPERATION_STATE_RUNNING\x10\x00\x12\x18\n" +
 	"\x14OPERATION_STATE_DONE\x10\x01\x12\x1b\n" +

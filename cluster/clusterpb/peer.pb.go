@@ -1542,8 +1542,9 @@ func (x *BackupOutcome) GetError() string {
 // Shape tells what keeps the cluster from the shape that it should have.
 type Shape struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Waits         string                 `protobuf:"bytes,1,opt,name=waits,proto3" json:"waits,omitempty"`                                                                              // for people; empty: nothing
-	Shards        map[uint32]string      `protobuf:"bytes,2,rep,name=shards,proto3" json:"shards,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // reasons why shards on their way wait, by shard; for people
+	Waits         string                 `protobuf:"bytes,1,opt,name=waits,proto3" json:"waits,omitempty"`                                                                                            // for people; empty: nothing
+	Shards        map[uint32]string      `protobuf:"bytes,2,rep,name=shards,proto3" json:"shards,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`               // reasons why shards on their way wait, by shard; for people
+	AwayMs        map[string]int64       `protobuf:"bytes,3,rep,name=away_ms,json=awayMs,proto3" json:"away_ms,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // for how long each node has been away that is away, by node
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1588,6 +1589,13 @@ func (x *Shape) GetWaits() string {
 func (x *Shape) GetShards() map[uint32]string {
 	if x != nil {
 		return x.Shards
+	}
+	return nil
+}
+
+func (x *Shape) GetAwayMs() map[string]int64 {
+	if x != nil {
+		return x.AwayMs
 	}
 	return nil
 }
@@ -1654,17 +1662,22 @@ func (x *NodeHealth) GetUnwilling() []uint32 {
 }
 
 type ReplicaStatus struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"` // 0: the control group
-	Leader        string                 `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"`
-	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
-	Applied       uint64                 `protobuf:"varint,4,opt,name=applied,proto3" json:"applied,omitempty"` // Raft index
-	State         string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`      // leader, follower, candidate, stopped
-	Tasks         uint64                 `protobuf:"varint,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
-	Commands      uint64                 `protobuf:"varint,7,opt,name=commands,proto3" json:"commands,omitempty"` // commands applied in the shard's life
-	Hash          uint64                 `protobuf:"varint,8,opt,name=hash,proto3" json:"hash,omitempty"`         // state hash after these commands
-	Diverged      bool                   `protobuf:"varint,9,opt,name=diverged,proto3" json:"diverged,omitempty"` // see ReplicaReport
-	Voters        []string               `protobuf:"bytes,10,rep,name=voters,proto3" json:"voters,omitempty"`     // of the group, in the newest configuration that the replica knows
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Shard    uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"` // 0: the control group
+	Leader   string                 `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"`
+	Term     uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
+	Applied  uint64                 `protobuf:"varint,4,opt,name=applied,proto3" json:"applied,omitempty"` // Raft index
+	State    string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`      // leader, follower, candidate, stopped
+	Tasks    uint64                 `protobuf:"varint,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	Commands uint64                 `protobuf:"varint,7,opt,name=commands,proto3" json:"commands,omitempty"` // commands applied in the shard's life
+	Hash     uint64                 `protobuf:"varint,8,opt,name=hash,proto3" json:"hash,omitempty"`         // state hash after these commands
+	Diverged bool                   `protobuf:"varint,9,opt,name=diverged,proto3" json:"diverged,omitempty"` // see ReplicaReport
+	Voters   []string               `protobuf:"bytes,10,rep,name=voters,proto3" json:"voters,omitempty"`     // of the group, in the newest configuration that the replica knows
+	Bytes    uint64                 `protobuf:"varint,11,opt,name=bytes,proto3" json:"bytes,omitempty"`      // memory that the tasks take, about the size of a snapshot
+	// The next three describe the snapshot that arrives from the leader; all are 0 if none does.
+	SnapshotBytes uint64 `protobuf:"varint,12,opt,name=snapshot_bytes,json=snapshotBytes,proto3" json:"snapshot_bytes,omitempty"`
+	ReceivedBytes uint64 `protobuf:"varint,13,opt,name=received_bytes,json=receivedBytes,proto3" json:"received_bytes,omitempty"`
+	ReceivedRate  uint64 `protobuf:"varint,14,opt,name=received_rate,json=receivedRate,proto3" json:"received_rate,omitempty"` // bytes a second, over the last seconds
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1767,6 +1780,34 @@ func (x *ReplicaStatus) GetVoters() []string {
 		return x.Voters
 	}
 	return nil
+}
+
+func (x *ReplicaStatus) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *ReplicaStatus) GetSnapshotBytes() uint64 {
+	if x != nil {
+		return x.SnapshotBytes
+	}
+	return 0
+}
+
+func (x *ReplicaStatus) GetReceivedBytes() uint64 {
+	if x != nil {
+		return x.ReceivedBytes
+	}
+	return 0
+}
+
+func (x *ReplicaStatus) GetReceivedRate() uint64 {
+	if x != nil {
+		return x.ReceivedRate
+	}
+	return 0
 }
 
 // Checkpoint is a replica's state hash right after a Raft index.
@@ -3852,19 +3893,23 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\rBackupOutcome\x12\x19\n" +
 	"\bwhole_ms\x18\x01 \x01(\x03R\awholeMs\x12\x1b\n" +
 	"\tfailed_ms\x18\x02 \x01(\x03R\bfailedMs\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error\"\x96\x01\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\x90\x02\n" +
 	"\x05Shape\x12\x14\n" +
 	"\x05waits\x18\x01 \x01(\tR\x05waits\x12<\n" +
-	"\x06shards\x18\x02 \x03(\v2$.belfry.cluster.v1.Shape.ShardsEntryR\x06shards\x1a9\n" +
+	"\x06shards\x18\x02 \x03(\v2$.belfry.cluster.v1.Shape.ShardsEntryR\x06shards\x12=\n" +
+	"\aaway_ms\x18\x03 \x03(\v2$.belfry.cluster.v1.Shape.AwayMsEntryR\x06awayMs\x1a9\n" +
 	"\vShardsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"f\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
+	"\vAwayMsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"f\n" +
 	"\n" +
 	"NodeHealth\x12\x19\n" +
 	"\bdisk_low\x18\x01 \x01(\bR\adiskLow\x12\x1f\n" +
 	"\vmemory_full\x18\x02 \x01(\tR\n" +
 	"memoryFull\x12\x1c\n" +
-	"\tunwilling\x18\x03 \x03(\rR\tunwilling\"\xfb\x01\n" +
+	"\tunwilling\x18\x03 \x03(\rR\tunwilling\"\x84\x03\n" +
 	"\rReplicaStatus\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -3876,7 +3921,11 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x04hash\x18\b \x01(\x04R\x04hash\x12\x1a\n" +
 	"\bdiverged\x18\t \x01(\bR\bdiverged\x12\x16\n" +
 	"\x06voters\x18\n" +
-	" \x03(\tR\x06voters\"6\n" +
+	" \x03(\tR\x06voters\x12\x14\n" +
+	"\x05bytes\x18\v \x01(\x04R\x05bytes\x12%\n" +
+	"\x0esnapshot_bytes\x18\f \x01(\x04R\rsnapshotBytes\x12%\n" +
+	"\x0ereceived_bytes\x18\r \x01(\x04R\rreceivedBytes\x12#\n" +
+	"\rreceived_rate\x18\x0e \x01(\x04R\freceivedRate\"6\n" +
 	"\n" +
 	"Checkpoint\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x12\n" +
@@ -4052,7 +4101,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
@@ -4112,18 +4161,19 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*SetBackupsRequest)(nil),  // 55: belfry.cluster.v1.SetBackupsRequest
 	(*SetBackupsReply)(nil),    // 56: belfry.cluster.v1.SetBackupsReply
 	nil,                        // 57: belfry.cluster.v1.Shape.ShardsEntry
-	(*Node)(nil),               // 58: belfry.cluster.v1.Node
-	(*fsmpb.Task)(nil),         // 59: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 60: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 61: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 62: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 63: belfry.cluster.v1.DeleteQueue
-	(*Operation)(nil),          // 64: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 65: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 66: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 67: belfry.fsm.v1.Result
-	(*BackupShard)(nil),        // 68: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 69: belfry.cluster.v1.Backups
+	nil,                        // 58: belfry.cluster.v1.Shape.AwayMsEntry
+	(*Node)(nil),               // 59: belfry.cluster.v1.Node
+	(*fsmpb.Task)(nil),         // 60: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 61: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 62: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 63: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 64: belfry.cluster.v1.DeleteQueue
+	(*Operation)(nil),          // 65: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 66: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 67: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 68: belfry.fsm.v1.Result
+	(*BackupShard)(nil),        // 69: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 70: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -4132,10 +4182,10 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
-	58, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	59, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	16, // 7: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	18, // 8: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	59, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	60, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
 	52, // 10: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	27, // 11: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	26, // 12: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
@@ -4143,74 +4193,75 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	25, // 14: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
 	24, // 15: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
 	57, // 16: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	30, // 17: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	32, // 18: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	26, // 19: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	28, // 20: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	34, // 21: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	35, // 22: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	36, // 23: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	37, // 24: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	38, // 25: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	39, // 26: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	40, // 27: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	41, // 28: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	42, // 29: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	60, // 30: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	61, // 31: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	62, // 32: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	63, // 33: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	45, // 34: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	64, // 35: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	64, // 36: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	44, // 37: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	46, // 38: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	48, // 39: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	52, // 40: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	51, // 41: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	59, // 42: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	65, // 43: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	49, // 44: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	66, // 45: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	50, // 46: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	45, // 47: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	43, // 48: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	67, // 49: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	52, // 50: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 51: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	68, // 52: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	52, // 53: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	69, // 54: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	52, // 55: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	7,  // 56: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	9,  // 57: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	33, // 58: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	11, // 59: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	21, // 60: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	29, // 61: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	13, // 62: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	15, // 63: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	19, // 64: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 65: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	53, // 66: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	55, // 67: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	8,  // 68: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	10, // 69: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	47, // 70: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	12, // 71: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	22, // 72: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	31, // 73: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	14, // 74: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	17, // 75: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	20, // 76: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 77: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	54, // 78: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	56, // 79: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	68, // [68:80] is the sub-list for method output_type
-	56, // [56:68] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	58, // 17: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	30, // 18: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	32, // 19: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	26, // 20: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	28, // 21: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	34, // 22: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	35, // 23: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	36, // 24: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	37, // 25: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	38, // 26: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	39, // 27: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	40, // 28: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	41, // 29: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	42, // 30: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	61, // 31: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	62, // 32: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	63, // 33: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	64, // 34: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	45, // 35: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	65, // 36: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	65, // 37: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	44, // 38: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	46, // 39: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	48, // 40: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	52, // 41: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	51, // 42: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	60, // 43: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	66, // 44: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	49, // 45: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	67, // 46: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	50, // 47: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	45, // 48: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	43, // 49: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	68, // 50: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	52, // 51: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 52: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	69, // 53: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	52, // 54: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	70, // 55: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	52, // 56: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	7,  // 57: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	9,  // 58: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	33, // 59: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	11, // 60: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	21, // 61: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	29, // 62: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	13, // 63: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	15, // 64: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	19, // 65: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 66: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	53, // 67: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	55, // 68: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	8,  // 69: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	10, // 70: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	47, // 71: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	12, // 72: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	22, // 73: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	31, // 74: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	14, // 75: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	17, // 76: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	20, // 77: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 78: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	54, // 79: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	56, // 80: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	69, // [69:81] is the sub-list for method output_type
+	57, // [57:69] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -4246,7 +4297,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   57,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -37,6 +37,9 @@
 //     end is refused with an ImpossibleError; so none hangs from its beginning on.
 //   - An operation is done when the state shows that it is. Its entry End is that fact, and removes the node of a
 //     removal in the same moment.
+//   - A request for an operation that is under way, on the same node and for the same, begins none: it gets that one.
+//   - A resting node (REST) keeps its replicas, and leads neither shards nor this group while another node can. Its
+//     shards hand over at once, because it counts as reluctant to lead; see package health.
 //   - A removed node never registers again: its data may be old, and its votes are forgotten.
 //
 // # Command versions

@@ -99,8 +99,20 @@ func (r *reconciler) look() (look, error) {
 		nodes:    aim.Nodes(state, func(node string) aim.Sight { return r.seen.of(node, now) }, g.cfg.Limits),
 		caughtUp: func(node string) bool { return r.caughtUp(node, members.Term) },
 		balanced: func(nodes []placement.Node) *clusterpb.Retarget { return r.loads.balance(state, nodes, now) },
+		leads:    func(node string) bool { return g.leads(node) > 0 },
 		fresh:    now.Sub(r.began) < registration*g.cfg.Heartbeat,
 	}, nil
+}
+
+// leads returns the number of shards that a node leads, as far as known.
+func (g *Group) leads(node string) uint32 {
+	count := uint32(0)
+	for _, s := range g.State().Shards {
+		if g.cfg.Shards.Leader(s.Id) == node {
+			count++
+		}
+	}
+	return count
 }
 
 func (r *reconciler) note(waits string) {

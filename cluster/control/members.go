@@ -72,6 +72,28 @@ func (l look) vote() (step, error) {
 	}
 }
 
+// rest gives the leadership of the control group away if this node rests and another voter does not.
+func (l look) rest() (step, error) {
+	if l.state.Orders[l.self] != clusterpb.NodeOrder_NODE_ORDER_REST {
+		return step{}, nil
+	}
+	if heirs := l.heirs(); len(heirs) > 0 {
+		return l.handOver(heirs), nil
+	}
+	return step{}, nil
+}
+
+// heirs returns the other voters of the control group that may lead it.
+func (l look) heirs() []string {
+	var ids []string
+	for _, m := range l.group.Members {
+		if m.Voter && m.NodeID != l.self && l.state.Orders[m.NodeID] == clusterpb.NodeOrder_NODE_ORDER_WORK {
+			ids = append(ids, m.NodeID)
+		}
+	}
+	return ids
+}
+
 // handOver gives the leadership of the control group to one of the nodes.
 func (l look) handOver(heirs []string) step {
 	for _, id := range heirs {
@@ -133,6 +155,8 @@ func (l look) isDone(op *clusterpb.Operation) bool {
 		return true
 	case clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
 		return ReplicasLeft(l.state, op) == 0
+	case clusterpb.OperationKind_OPERATION_KIND_REST:
+		return !l.leads(op.Node) && (op.Node != l.self || len(l.heirs()) == 0)
 	default:
 		return ReplicasLeft(l.state, op) == 0 && !l.votes(op.Node)
 	}
@@ -143,7 +167,7 @@ func ReplicasLeft(state *clusterpb.ControlState, op *clusterpb.Operation) uint32
 	left := 0
 	for _, s := range state.Shards {
 		switch {
-		case op.Kind == clusterpb.OperationKind_OPERATION_KIND_RESUME:
+		case op.Kind == clusterpb.OperationKind_OPERATION_KIND_RESUME, op.Kind == clusterpb.OperationKind_OPERATION_KIND_REST:
 		case op.Kind == clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
 			lacks := len(s.Replicas) - int(op.Replication)
 			left += max(lacks, -lacks)

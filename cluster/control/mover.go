@@ -19,6 +19,8 @@ type Shards interface {
 	Members(ctx context.Context, shard uint32, ask *clusterpb.MembersCall) (*clusterpb.Membership, error)
 	// Applied returns the index of the last entry that a node's replica of a shard has applied.
 	Applied(ctx context.Context, node string, shard uint32) (uint64, error)
+	// Leader returns the believed leader of a shard, or "" if none.
+	Leader(shard uint32) string
 	// Fit reports whether a node's replica of a shard is fit to lead, as far as known.
 	Fit(shard uint32, node string) bool
 	// Up reports whether a node has answered within the last seconds.

@@ -97,6 +97,8 @@ func (g *groups) Applied(_ context.Context, node string, shard uint32) (uint64, 
 	return 100, nil
 }
 
+func (g *groups) Leader(shard uint32) string { return g.group(shard).Leader }
+
 func (g *groups) Fit(uint32, string) bool { return true }
 
 func (g *groups) Up(string) bool { return true }

@@ -20,9 +20,9 @@ type ImpossibleError struct{ Reason string }
 
 func (e *ImpossibleError) Error() string { return e.Reason }
 
-// Begin begins an operation and returns it with the moves of replicas that it needs. A preview begins nothing. The
-// error is an *ImpossibleError for an operation that could not end, and a *task.NotLeaderError if this replica does not
-// lead.
+// Begin begins an operation and returns it with the moves of replicas that it needs. A preview begins nothing. An
+// operation with the same id, or an equal one that is under way, is returned instead, without moves. The error is an
+// *ImpossibleError for an operation that could not end, and a *task.NotLeaderError if this replica does not lead.
 func (g *Group) Begin(
 	ctx context.Context, op *clusterpb.Operation, preview bool,
 ) (*clusterpb.Operation, []placement.Move, error) {
@@ -31,8 +31,11 @@ func (g *Group) Begin(
 		leader, _ := g.Leader()
 		return nil, nil, &task.NotLeaderError{Leader: leader}
 	}
+	if old := begunBefore(g.State(), op); old != nil && !preview {
+		return old, nil, nil
+	}
 	op = proto.CloneOf(op)
-	op.BeganMs = time.Now().UnixMilli()
+	op.BeganMs, op.Name = time.Now().UnixMilli(), Node(g.State(), op.Node).GetName()
 	moves, err := r.judge(op)
 	if err != nil || preview {
 		return op, moves, err
@@ -45,6 +48,9 @@ func (g *Group) Begin(
 	})
 	if errors.Is(err, ErrRefused) {
 		return nil, nil, &ImpossibleError{err.Error()}
+	}
+	if old := begunBefore(g.State(), op); err == nil && old != nil {
+		op = old // another request for the same may have been faster
 	}
 	return op, moves, err
 }
@@ -85,6 +91,9 @@ func (r *reconciler) judge(op *clusterpb.Operation) ([]placement.Move, error) {
 		return nil, err
 	}
 	op.Total = ReplicasLeft(before, op)
+	if op.Kind == clusterpb.OperationKind_OPERATION_KIND_REST {
+		op.Total = r.group.leads(op.Node)
+	}
 	return placement.Compare(standing(before), aim.Placement(after)).Moves, nil
 }
 
@@ -110,11 +119,27 @@ func (r *reconciler) checkEnd(after *clusterpb.ControlState, op *clusterpb.Opera
 		return checkReplication(nodes, int(op.Replication))
 	case op.Kind == clusterpb.OperationKind_OPERATION_KIND_RESUME:
 		return nil
+	case op.Kind == clusterpb.OperationKind_OPERATION_KIND_REST:
+		return r.checkRest(after, op)
 	}
 	for _, s := range after.Shards {
 		if slices.Contains(s.Replicas, op.Node) && !r.hasMajority(s) {
 			return &ImpossibleError{fmt.Sprintf(
 				"shard %d has no majority of its replicas up, so no other node can copy it; see `belfry doctor`", s.Id)}
+		}
+	}
+	return nil
+}
+
+// checkRest checks that the shards of a node can be led elsewhere.
+func (r *reconciler) checkRest(after *clusterpb.ControlState, op *clusterpb.Operation) error {
+	rests := func(node string) bool { return after.Orders[node] == clusterpb.NodeOrder_NODE_ORDER_REST }
+	for _, s := range after.Shards {
+		heir := slices.ContainsFunc(s.Replicas, func(node string) bool {
+			return r.group.cfg.Shards.Up(node) && !rests(node)
+		})
+		if slices.Contains(s.Replicas, op.Node) && !heir {
+			return &ImpossibleError{fmt.Sprintf("no other node with a replica of shard %d is up and may lead it", s.Id)}
 		}
 	}
 	return nil
@@ -148,7 +173,7 @@ func (r *reconciler) hasMajority(s *clusterpb.Shard) bool {
 func (r *reconciler) checkClear(after *clusterpb.ControlState, op *clusterpb.Operation, nodes []placement.Node) error {
 	kept := 0
 	for _, s := range aim.Placement(after) {
-		if after.Orders[op.Node] != clusterpb.NodeOrder_NODE_ORDER_WORK && slices.Contains(s.Nodes, op.Node) {
+		if empties(after.Orders[op.Node]) && slices.Contains(s.Nodes, op.Node) {
 			kept++
 		}
 	}
@@ -178,5 +203,5 @@ func (g *Group) Shape() *clusterpb.Shape {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &clusterpb.Shape{Waits: r.waits, Shards: r.mover.waiting()}
+	return &clusterpb.Shape{Waits: r.waits, Shards: r.mover.waiting(), AwayMs: r.seen.away(time.Now())}
 }

@@ -17,13 +17,13 @@ var ErrRemoved = errors.New("the node was removed from the cluster; with an empt
 // keptOperations is the number of ended operations that stay in the state.
 const keptOperations = 64
 
-// applyBegin begins an operation, and stops the one under way that it contradicts. An operation that has begun before
-// changes nothing.
+// applyBegin begins an operation, and stops the one under way that it contradicts. An operation that has begun before,
+// or an equal one that is under way, changes nothing.
 func applyBegin(s *clusterpb.ControlState, op *clusterpb.Operation) error {
 	switch {
 	case op.GetId() == "":
 		return errors.New("an operation has an id")
-	case FindOperation(s, op.Id) != nil:
+	case begunBefore(s, op) != nil:
 		return nil
 	case onNode(op) && Node(s, op.Node) == nil:
 		return fmt.Errorf("node %s is not registered", op.Node)
@@ -58,6 +58,8 @@ func applyOrder(s *clusterpb.ControlState, op *clusterpb.Operation) error {
 		orders[op.Node] = clusterpb.NodeOrder_NODE_ORDER_REMOVE
 	case clusterpb.OperationKind_OPERATION_KIND_REPLACE:
 		orders[op.Node] = clusterpb.NodeOrder_NODE_ORDER_REPLACE
+	case clusterpb.OperationKind_OPERATION_KIND_REST:
+		orders[op.Node] = clusterpb.NodeOrder_NODE_ORDER_REST
 	case clusterpb.OperationKind_OPERATION_KIND_RESUME:
 		delete(orders, op.Node)
 	case clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
@@ -70,6 +72,25 @@ func applyOrder(s *clusterpb.ControlState, op *clusterpb.Operation) error {
 	}
 	s.Orders = orders
 	return nil
+}
+
+// begunBefore returns the operation with the id of op, or else an equal one that is under way, or nil.
+func begunBefore(s *clusterpb.ControlState, op *clusterpb.Operation) *clusterpb.Operation {
+	if old := FindOperation(s, op.Id); old != nil {
+		return old
+	}
+	at := slices.IndexFunc(s.Operations, func(old *clusterpb.Operation) bool {
+		return old.State == clusterpb.OperationState_OPERATION_STATE_RUNNING && SameRequest(old, op)
+	})
+	if at < 0 {
+		return nil
+	}
+	return s.Operations[at]
+}
+
+// SameRequest reports whether two operations ask for the same.
+func SameRequest(a, b *clusterpb.Operation) bool {
+	return a.Kind == b.Kind && a.Node == b.Node && a.Replication == b.Replication
 }
 
 // onNode reports whether an operation is about one node.
@@ -99,6 +120,11 @@ func applyEnd(s *clusterpb.ControlState, end *clusterpb.End) error {
 // Leaves reports whether a node with the order leaves the cluster.
 func Leaves(order clusterpb.NodeOrder) bool {
 	return order == clusterpb.NodeOrder_NODE_ORDER_REMOVE || order == clusterpb.NodeOrder_NODE_ORDER_REPLACE
+}
+
+// empties reports whether a node with the order gives its replicas away.
+func empties(order clusterpb.NodeOrder) bool {
+	return order == clusterpb.NodeOrder_NODE_ORDER_DRAIN || Leaves(order)
 }
 
 // removeNode takes a node out of the cluster. No shard may need it.

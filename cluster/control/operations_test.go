@@ -99,6 +99,7 @@ const (
 	drain  = clusterpb.OperationKind_OPERATION_KIND_DRAIN
 	resume = clusterpb.OperationKind_OPERATION_KIND_RESUME
 	leave  = clusterpb.OperationKind_OPERATION_KIND_REMOVE
+	rest   = clusterpb.OperationKind_OPERATION_KIND_REST
 )
 
 // TestDrainedNodeHoldsNothing drains a node that votes in the control group, and resumes it.
@@ -148,6 +149,48 @@ func TestOperationsTakeEachOthersPlace(t *testing.T) {
 	}
 }
 
+// TestEqualOperationIsNotBegunTwice checks that a request for what is under way changes nothing.
+func TestEqualOperationIsNotBegunTwice(t *testing.T) {
+	s := newShaped(t, "a", "b", "c", "d")
+	s.begin("1", leave, "d")
+	s.begin("2", leave, "d")
+	s.mustBe("1", running)
+	if FindOperation(s.state, "2") != nil {
+		t.Error("a second operation asks for the same")
+	}
+	s.settle()
+	s.mustBe("1", done)
+}
+
+// TestRestingNodeKeepsItsReplicas checks that a resting node moves no replica, leads the control group no more, and
+// ends the operation when it leads no shard.
+func TestRestingNodeKeepsItsReplicas(t *testing.T) {
+	s := newShaped(t, "a", "b", "c", "d")
+	held := s.held("a")
+	s.begin("1", rest, "a")
+	next := func(self string, leads bool) step {
+		t.Helper()
+		l := lookAt(s.state, s.members)
+		l.self, l.leads = self, func(node string) bool { return leads && node == "a" }
+		got, err := l.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := next("a", false); got.transfer != "b" && got.transfer != "c" {
+		t.Errorf("the control group's leader rests, and does %+v", got)
+	}
+	if got := next("b", true); got.what != "" {
+		t.Errorf("the node leads a shard, and the next step is %+v", got)
+	}
+	s.state = mustApply(t, s.state, next("b", false).entry)
+	s.mustBe("1", done)
+	if s.held("a") != held || s.state.Orders["a"] != clusterpb.NodeOrder_NODE_ORDER_REST {
+		t.Errorf("%d replicas, were %d, order %v", s.held("a"), held, s.state.Orders["a"])
+	}
+}
+
 // TestReplicationChanges takes the replicas of each shard from three to five and back.
 func TestReplicationChanges(t *testing.T) {
 	s := newShaped(t, "a", "b", "c", "d", "e")
@@ -194,7 +237,7 @@ func TestEndedOperationsAreForgotten(t *testing.T) {
 	s := newShaped(t, "a", "b", "c")
 	s.begin("first", drain, "a")
 	for i := range 2 * keptOperations {
-		s.begin(fmt.Sprint(i), resume, "b")
+		s.begin(fmt.Sprint(i), []clusterpb.OperationKind{drain, resume}[i%2], "b")
 	}
 	s.mustBe("first", running)
 	if n := len(s.state.Operations); n > keptOperations+2 {

@@ -24,6 +24,7 @@ type look struct {
 	group    raftgroup.Membership   // of the control group
 	nodes    []placement.Node       // the registered ones
 	caughtUp func(node string) bool // reports whether a member of the control group has caught up
+	leads    func(node string) bool // reports whether a node leads a shard, as far as known
 	self     string
 	plan     Plan
 	now      time.Time
@@ -50,7 +51,7 @@ func (l look) next() (step, error) {
 	}
 	waits := ""
 	for _, rule := range []func() (step, error){
-		l.place, l.raise, l.join, l.newer, l.replication, l.dismiss, l.end, l.vote, l.retarget, l.balance,
+		l.place, l.raise, l.join, l.newer, l.replication, l.dismiss, l.end, l.rest, l.vote, l.retarget, l.balance,
 	} {
 		s, err := rule()
 		if err != nil || s.what != "" || s.halts {

@@ -41,3 +41,14 @@ func (s *sightings) of(node string, now time.Time) aim.Sight {
 	}
 	return aim.Sight{Up: seen.up, For: now.Sub(seen.since)}
 }
+
+// away returns for how many milliseconds each node has been away that is away.
+func (s *sightings) away(now time.Time) map[string]int64 {
+	away := make(map[string]int64)
+	for node, seen := range s.since {
+		if !seen.up {
+			away[node] = now.Sub(seen.since).Milliseconds()
+		}
+	}
+	return away
+}

@@ -71,12 +71,14 @@ func stateOf(order clusterpb.NodeOrder, seen Sight, limits Limits) placement.Sta
 	switch {
 	case order == clusterpb.NodeOrder_NODE_ORDER_REPLACE:
 		return placement.Lost
-	case order != clusterpb.NodeOrder_NODE_ORDER_WORK:
+	case order == clusterpb.NodeOrder_NODE_ORDER_DRAIN || order == clusterpb.NodeOrder_NODE_ORDER_REMOVE:
 		return placement.Draining
-	case seen.Up && seen.For >= limits.Calm:
-		return placement.Active
 	case !seen.Up && seen.For >= limits.ReplaceAfter:
 		return placement.Lost
+	case order == clusterpb.NodeOrder_NODE_ORDER_REST:
+		return placement.Absent
+	case seen.Up && seen.For >= limits.Calm:
+		return placement.Active
 	default:
 		return placement.Absent
 	}

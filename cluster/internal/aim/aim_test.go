@@ -103,6 +103,11 @@ func TestShapeFollowsTheNodes(t *testing.T) {
 		"a node gone":             {4, 3, 3, func(c *cluster) { c.seen["a"] = away(10 * time.Minute) }, "b:12 c:12 d:12", ""},
 		"a node gone that no other replaces": {3, 3, 3, func(c *cluster) { c.seen["a"] = away(time.Hour) },
 			"a:12 b:12 c:12", ""},
+		"a node that rests": {4, 3, 3, func(c *cluster) { c.state.Orders["a"] = clusterpb.NodeOrder_NODE_ORDER_REST },
+			"a:9 b:9 c:9 d:9", ""},
+		"a resting node that is gone": {4, 3, 3, func(c *cluster) {
+			c.state.Orders["a"], c.seen["a"] = clusterpb.NodeOrder_NODE_ORDER_REST, away(time.Hour)
+		}, "b:12 c:12 d:12", ""},
 		"a node drained": {4, 3, 3, func(c *cluster) { c.state.Orders["b"] = clusterpb.NodeOrder_NODE_ORDER_DRAIN },
 			"a:12 c:12 d:12", ""},
 		"a node drained that no other replaces": {5, 5, 5, func(c *cluster) {

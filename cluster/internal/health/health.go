@@ -28,6 +28,7 @@ type Config struct {
 	Self       string           // node id
 	Replicas   func() []Replica // on this node
 	DiskLow    func() bool      // reports whether this node's disk is nearly full
+	Resting    func() bool      // reports whether this node shall lead nothing that another node can lead
 	MemoryFull func() string    // names the limit that this node's memory has reached; empty: none
 	// Outvoted reports whether a node's replica of a shard differs from a majority of the others.
 	Outvoted func(shard uint32, node string) bool
@@ -115,12 +116,12 @@ func (n *Nodes) ClockApart() bool { return n.clockApart.Load() }
 func (n *Nodes) Judge() {
 	n.judging.Lock()
 	defer n.judging.Unlock()
-	trouble := n.clockApart.Load() || n.cfg.DiskLow()
+	aside := n.clockApart.Load() || n.cfg.DiskLow() || n.cfg.Resting()
 	for _, r := range n.cfg.Replicas() {
 		switch {
 		case n.cfg.Outvoted(r.ID(), n.cfg.Self):
 			r.SetStanding(shard.Barred)
-		case trouble:
+		case aside:
 			r.SetStanding(shard.Reluctant)
 		default:
 			r.SetStanding(shard.Willing)

@@ -37,6 +37,7 @@ type world struct {
 	*Nodes
 	replica  fake
 	low      bool
+	rests    bool
 	full     string
 	outvoted string // id of a node
 }
@@ -46,6 +47,7 @@ func newWorld() *world {
 	w := &world{}
 	w.Nodes = New(Config{
 		Self: "a", Replicas: func() []Replica { return []Replica{&w.replica} },
+		Resting: func() bool { return w.rests },
 		DiskLow: func() bool { return w.low }, MemoryFull: func() string { return w.full },
 		Outvoted: func(_ uint32, node string) bool { return node == w.outvoted },
 	})
@@ -61,6 +63,7 @@ func TestStandingFollowsTheNode(t *testing.T) {
 	}{
 		"well":                {func(*world) {}, shard.Willing},
 		"disk low":            {func(w *world) { w.low = true }, shard.Reluctant},
+		"resting":             {func(w *world) { w.rests = true }, shard.Reluctant},
 		"clock apart":         {func(w *world) { w.SetClockApart(true) }, shard.Reluctant},
 		"outvoted":            {func(w *world) { w.outvoted = "a" }, shard.Barred},
 		"outvoted, disk low":  {func(w *world) { w.outvoted, w.low = "a", true }, shard.Barred},
@@ -73,7 +76,7 @@ func TestStandingFollowsTheNode(t *testing.T) {
 			if w.Judge(); w.replica.standing != c.want {
 				t.Errorf("the replica is %v, want %v", w.replica.standing, c.want)
 			}
-			w.low, w.outvoted = false, ""
+			w.low, w.rests, w.outvoted = false, false, ""
 			w.SetClockApart(false)
 			if w.replica.standing != shard.Willing {
 				t.Errorf("the replica is %v after the trouble has passed", w.replica.standing)

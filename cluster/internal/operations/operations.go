@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
@@ -37,7 +39,8 @@ func New(cfg Config) *Operations { return &Operations{cfg} }
 // patience is the time that a call has whose context has no deadline.
 const patience = 10 * time.Second
 
-// Begin begins an operation, which gets an id, and returns it with the moves of replicas that it needs. A preview
+// Begin begins an operation, which gets an id if it has none, and returns it with the moves of replicas that it needs.
+// An operation that has begun before, by its id, or an equal one that is under way is returned instead. A preview
 // begins nothing. The error is a *control.ImpossibleError for an operation that could not end, and wraps
 // task.ErrNotProposed or task.ErrUnknown if the control group does not answer.
 func (o *Operations) Begin(ctx context.Context, op *clusterpb.Operation, preview bool) (*clusterpb.Began, error) {
@@ -46,7 +49,10 @@ func (o *Operations) Begin(ctx context.Context, op *clusterpb.Operation, preview
 		ctx, cancel = context.WithTimeout(ctx, patience)
 		defer cancel()
 	}
-	op.Id = newID()
+	op = proto.CloneOf(op)
+	if op.Id == "" {
+		op.Id = newID()
+	}
 	call := &clusterpb.BeginCall{Operation: op, Preview: preview}
 	for search := o.cfg.Control.Search(); ; {
 		began, err := o.beginAt(ctx, search.Next(), call)
@@ -54,12 +60,30 @@ func (o *Operations) Begin(ctx context.Context, op *clusterpb.Operation, preview
 		case err == nil && began.Impossible != "":
 			return nil, &control.ImpossibleError{Reason: began.Impossible}
 		case err == nil:
+			o.awaitHere(ctx, began.Operation, preview)
 			return began, nil
 		case !leaders.Repeatable(err) && !errors.Is(err, task.ErrUnknown):
 			return nil, err
 		}
 		if err := search.Again(ctx, err); err != nil {
 			return nil, err
+		}
+	}
+}
+
+// awaitHere waits until this node knows the operation, so that it can answer for it.
+func (o *Operations) awaitHere(ctx context.Context, op *clusterpb.Operation, preview bool) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for !preview {
+		state, changed := o.cfg.Control.Watch()
+		if control.FindOperation(state, op.Id) != nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return // it has begun all the same
 		}
 	}
 }

@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/internal/aim"
+)
+
+// OperationView is an operation with its progress.
+type OperationView struct {
+	*clusterpb.Operation
+	Done    uint32   // of Total
+	Percent float64  // copies under way count in part; 100 only at the end
+	Left    uint64   // bytes still to be copied, as far as known
+	Rate    uint64   // bytes that arrive each second
+	Waits   []string // reasons why it waits; empty: it goes on, or has ended
+}
+
+// fillShape adds the targets' side of the view: the state's, and that of the control group's leader.
+func (v *View) fillShape(state *clusterpb.ControlState, shape *clusterpb.Shape) {
+	v.Replication, v.Waits = aim.Wanted(state), shape.GetWaits()
+	if shape == nil {
+		v.Waits = "no node that answers leads the control group"
+	}
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		n.Order = state.Orders[n.ID]
+		n.Away = time.Duration(shape.GetAwayMs()[n.ID]) * time.Millisecond
+		n.Replicas, n.Leads = v.held(n.ID)
+	}
+	for i, s := range v.Shards {
+		if i == 0 || len(s.Replicas) < v.Fewest {
+			v.Fewest = len(s.Replicas)
+		}
+	}
+	for _, op := range state.Operations {
+		v.Operations = append(v.Operations, v.progress(op, control.ReplicasLeft(state, op)))
+	}
+}
+
+// held counts the replicas on a node and the shards that it leads.
+func (v *View) held(node string) (replicas, leads int) {
+	for _, s := range v.Shards {
+		if s.replica(node) != nil {
+			replicas++
+		}
+		if s.Leader == node {
+			leads++
+		}
+	}
+	return replicas, leads
+}
+
+// progress describes an operation that has still to move so many replicas.
+func (v *View) progress(op *clusterpb.Operation, left uint32) OperationView {
+	o := OperationView{Operation: op}
+	switch op.State {
+	case clusterpb.OperationState_OPERATION_STATE_DONE:
+		o.Done, o.Percent = op.Total, 100
+		return o
+	case clusterpb.OperationState_OPERATION_STATE_STOPPED:
+		return o
+	}
+	if op.Kind == clusterpb.OperationKind_OPERATION_KIND_REST {
+		_, leads := v.held(op.Node)
+		left = uint32(leads)
+	}
+	o.Done = op.Total - min(left, op.Total)
+	parts := float64(o.Done)
+	for _, s := range v.Shards {
+		if s.concerns(op) {
+			parts += o.add(s)
+		}
+	}
+	if op.Total > 0 {
+		o.Percent = min(100*parts/float64(op.Total), 99)
+	}
+	if v.Waits != "" {
+		o.Waits = append(o.Waits, v.Waits)
+	}
+	slices.Sort(o.Waits)
+	o.Waits = slices.Compact(o.Waits)
+	return o
+}
+
+// concerns reports whether the move of a shard is a part of an operation.
+func (s *ShardView) concerns(op *clusterpb.Operation) bool {
+	switch op.Kind {
+	case clusterpb.OperationKind_OPERATION_KIND_REST:
+		return false
+	case clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
+		return len(s.Target) > 0
+	default:
+		return len(s.Target) > 0 && s.replica(op.Node) != nil && !slices.Contains(s.Target, op.Node)
+	}
+}
+
+// add adds the move of a shard to an operation, and returns the part of it that is done.
+func (o *OperationView) add(s ShardView) (part float64) {
+	if s.Waits != "" {
+		o.Waits = append(o.Waits, s.Waits)
+	}
+	whole := s.Bytes()
+	for _, node := range s.Target {
+		r := s.replica(node)
+		switch {
+		case r == nil:
+			o.Left += whole
+		case !r.Voter:
+			here := r.here(whole)
+			o.Left += uint64((1 - here) * float64(whole))
+			o.Rate += uint64(r.Arriving.Rate)
+			part = max(part, here)
+		}
+	}
+	return part
+}
+
+// Bytes returns the memory of the shard's tasks, on the replica where they take most. The size of a snapshot is close.
+func (s *ShardView) Bytes() uint64 {
+	if len(s.Replicas) == 0 {
+		return 0
+	}
+	most := slices.MaxFunc(s.Replicas, func(a, b ReplicaView) int { return cmp.Compare(a.Bytes, b.Bytes) })
+	return most.Bytes
+}
+
+func (s *ShardView) replica(node string) *ReplicaView {
+	at := slices.IndexFunc(s.Replicas, func(r ReplicaView) bool { return r.Node == node })
+	if at < 0 {
+		return nil
+	}
+	return &s.Replicas[at]
+}
+
+// here returns the part of a shard's bytes that a new replica has.
+func (r *ReplicaView) here(whole uint64) float64 {
+	switch {
+	case r.Arriving.Size > 0:
+		return min(float64(r.Arriving.Received)/float64(r.Arriving.Size), 1)
+	case whole > 0:
+		return min(float64(r.Bytes)/float64(whole), 1)
+	default:
+		return 0
+	}
+}

@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/raftgroup/install"
+)
+
+// TestProgressCountsCopiesInPart drains node a of two shards of 100 bytes. The copy of the first is half way; the
+// second has not begun and says why.
+func TestProgressCountsCopiesInPart(t *testing.T) {
+	v := &View{
+		Waits: "node d has just come up",
+		Shards: []ShardView{
+			{ID: 1, Leader: "a", Target: []string{"b", "c"}, Replicas: []ReplicaView{
+				{Node: "a", Voter: true, Bytes: 100}, {Node: "b", Voter: true, Bytes: 100},
+				{Node: "c", Arriving: install.Arriving{Size: 50, Received: 25, Rate: 10}},
+			}},
+			{ID: 2, Target: []string{"b", "c"}, Waits: "one at a time", Replicas: []ReplicaView{
+				{Node: "a", Voter: true, Bytes: 100}, {Node: "b", Voter: true, Bytes: 90},
+			}},
+			{ID: 3, Leader: "b", Target: []string{"b", "d"}, Waits: "no part of it", Replicas: []ReplicaView{
+				{Node: "b", Voter: true, Bytes: 100},
+			}},
+		},
+	}
+	op := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: "a", Total: 4}
+	got := v.progress(op, 2)
+	if got.Done != 2 || got.Percent != 62.5 || got.Left != 150 || got.Rate != 10 {
+		t.Errorf("%d done, %v %%, %d bytes left, %d a second", got.Done, got.Percent, got.Left, got.Rate)
+	}
+	if want := []string{"node d has just come up", "one at a time"}; !slices.Equal(got.Waits, want) {
+		t.Errorf("waits: %q, want %q", got.Waits, want)
+	}
+	rest := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REST, Node: "a", Total: 2}
+	if got := v.progress(rest, 0); got.Done != 1 || got.Percent != 50 {
+		t.Errorf("a rest: %d done, %v %%", got.Done, got.Percent)
+	}
+	op.State = clusterpb.OperationState_OPERATION_STATE_DONE
+	if got := v.progress(op, 0); got.Done != 4 || got.Percent != 100 || got.Waits != nil {
+		t.Errorf("at the end: %d done, %v %%, waits %q", got.Done, got.Percent, got.Waits)
+	}
+}
+
+// TestProgressNamesTheMissingLeader checks that a view without the control group's leader says so.
+func TestProgressNamesTheMissingLeader(t *testing.T) {
+	v := &View{}
+	v.fillShape(&clusterpb.ControlState{Operations: []*clusterpb.Operation{{Total: 1}}}, nil)
+	if v.Waits == "" || len(v.Operations[0].Waits) != 1 {
+		t.Errorf("waits %q, the operation %q", v.Waits, v.Operations[0].Waits)
+	}
+}
