@@ -23,7 +23,10 @@ func (n *Node) newReplicas() *replicas.Set {
 		Open: func(state *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error) {
 			return n.openReplica(state, placed, snapshots)
 		},
-		Opened: n.replicaOpened, IsCurrent: n.control.IsCurrent, Held: n.heldShards, Left: n.leaveShard,
+		Opened: n.replicaOpened, IsCurrent: n.control.IsCurrent, Held: n.heldShards,
+		IsOver: func(shard uint32, joined uint64) bool {
+			return n.identity.IsOver(shard, joined)
+		}, Left: n.leaveShard,
 	})
 }
 
@@ -32,10 +35,13 @@ func (n *Node) openReplica(
 	state *clusterpb.ControlState, placed *clusterpb.Shard, snapshots *semaphore.Weighted,
 ) (*shard.Shard, error) {
 	id, joined := placed.Id, placed.Joined[n.ID()]
-	if n.identity.Opened(id) && joined > n.identity.Joined(id) { // the folder is of a replica that was removed
-		if err := n.leaveShard(id); err != nil {
+	if slices.Contains(n.identity.Held(), id) && joined > n.identity.Joined(id) {
+		if err := n.leaveShard(id); err != nil { // the files are of a replica that was removed
 			return nil, err
 		}
+	}
+	if err := n.identity.RecordJoined(id, joined); err != nil {
+		return nil, err
 	}
 	disk, err := n.disks.Get(id)
 	if err != nil {

@@ -30,6 +30,9 @@ type Config struct {
 	Opened func(s *shard.Shard, placed *clusterpb.Shard) error
 	// IsCurrent reports whether a state is the present one, not one of a log that is read again after a restart.
 	IsCurrent func(state *clusterpb.ControlState) bool
+	// IsOver reports whether a replica that joined at a revision is known to be removed by now, although a log that is read
+	// again still shows it. Such a replica is not opened. nil: none is.
+	IsOver func(shard uint32, joined uint64) bool
 	// Held returns the shards that have files here.
 	Held func() []uint32
 	// Left is called after a replica has closed that the state no longer places here. It deletes the replica's files,
@@ -56,6 +59,9 @@ type Set struct {
 
 // New returns a Set without any replica.
 func New(cfg Config) *Set {
+	if cfg.IsOver == nil {
+		cfg.IsOver = func(uint32, uint64) bool { return false }
+	}
 	s := &Set{
 		cfg: cfg, shards: make(map[uint32]*shard.Shard), joined: make(map[uint32]uint64), failed: make(map[uint32]error),
 	}
@@ -102,7 +108,8 @@ func (s *Set) openPlaced(ctx context.Context, state *clusterpb.ControlState) {
 	var opening sync.WaitGroup
 	defer opening.Wait()
 	for _, placed := range state.Shards {
-		if !slices.Contains(placed.Replicas, s.cfg.Self) || s.isSettled(placed.Id) {
+		here := slices.Contains(placed.Replicas, s.cfg.Self) && !s.cfg.IsOver(placed.Id, placed.Joined[s.cfg.Self])
+		if !here || s.isSettled(placed.Id) {
 			continue
 		}
 		if room.Acquire(ctx, 1) != nil {

@@ -19,7 +19,7 @@ func (id *Identity) Opened(group uint32) bool {
 }
 
 // Joined returns the revision of the shard's record at which the node got its replica, and 0 if that was at the first
-// placement or the group does not live here.
+// placement or the group has no files here.
 func (id *Identity) Joined(group uint32) uint64 {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -43,6 +43,25 @@ func (id *Identity) Held() []uint32 {
 	return held
 }
 
+// RecordJoined records, durably and before the group has any file, the revision at which its replica joined. So the
+// files of a replica whose first opening was interrupted are known for that replica's.
+func (id *Identity) RecordJoined(group uint32, joined uint64) error {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	if joined <= id.now.Joined[group] {
+		return nil
+	}
+	return id.change(func(r *record) { r.join(group, joined) })
+}
+
+func (r *record) join(group uint32, joined uint64) {
+	r.Joined = maps.Clone(r.Joined)
+	if r.Joined == nil {
+		r.Joined = make(map[uint32]uint64)
+	}
+	r.Joined[group] = joined
+}
+
 // RecordOpened records, durably, that the group lives in this folder from now on, and the revision at which it joined.
 func (id *Identity) RecordOpened(group uint32, joined uint64) error {
 	id.mu.Lock()
@@ -54,11 +73,7 @@ func (id *Identity) RecordOpened(group uint32, joined uint64) error {
 		r.Groups = append(slices.Clone(r.Groups), group)
 		slices.Sort(r.Groups)
 		if joined > 0 {
-			r.Joined = maps.Clone(r.Joined)
-			if r.Joined == nil {
-				r.Joined = make(map[uint32]uint64)
-			}
-			r.Joined[group] = joined
+			r.join(group, joined)
 		}
 	})
 }
@@ -111,6 +126,15 @@ func (id *Identity) finishRemoval(group uint32, forget func(group uint32) error)
 		r.Left, r.Joined = left, maps.Clone(r.Joined)
 		delete(r.Joined, group)
 	})
+}
+
+// IsOver reports whether a replica that joined at a revision has left this folder: its files are gone, or those of a
+// later replica took their place. A log that is read again after a restart still shows such a replica.
+func (id *Identity) IsOver(group uint32, joined uint64) bool {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	left, hasLeft := id.now.Left[group]
+	return joined < id.now.Joined[group] || hasLeft && joined <= left
 }
 
 // Left returns the groups that have left the folder, with the revision at which the last replica here had joined.

@@ -91,3 +91,27 @@ func TestInterruptedRemovalIsFinished(t *testing.T) {
 		})
 	}
 }
+
+// TestOldReplicasAreOver checks that a replica which an old log shows is not taken for the one in the folder, and that
+// the files of an interrupted first opening are known for their replica's.
+func TestOldReplicasAreOver(t *testing.T) {
+	dir := t.TempDir()
+	id := withGroup(t, dir, 3, 0)
+	if id.IsOver(3, 0) {
+		t.Error("the first replica is over")
+	}
+	if err := id.Remove(3, func(uint32) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if !id.IsOver(3, 0) || id.IsOver(3, 7) {
+		t.Error("after the removal of the first one")
+	}
+	if err := errors.Join(id.RecordJoined(3, 7), id.RecordJoined(3, 5)); err != nil {
+		t.Fatal(err)
+	}
+	closeIdentity(t, id)
+	id = reopen(t, dir)
+	if id.Joined(3) != 7 || id.Opened(3) || !id.IsOver(3, 5) || id.IsOver(3, 7) {
+		t.Errorf("joined at %d, opened: %v", id.Joined(3), id.Opened(3))
+	}
+}
