@@ -109,6 +109,8 @@
 //   - A node of a cluster opens its groups' files and asks the other voters for their records of it. It runs its Raft
 //     groups when enough of them have answered and no answer contradicts its data folder: see package witness and
 //     Node.Barred. A refused node stays up to answer such questions itself.
+//   - The answers also tell whether the node was removed, which of its replicas were removed meanwhile, and which nodes
+//     vote by now. So a node returns after any time, also if no node of its folder is in the cluster any more.
 //   - Open returns as soon as the port is open. The cluster may still have to be formed then, with nodes that start
 //     later. Ready reports when the node can serve.
 //   - Close gives leaderships away before it closes the connections.

@@ -11,28 +11,40 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/peer"
 )
 
-// Every gRPC call carries the ids of its destination node and of the caller's cluster under these keys.
+// Every gRPC call carries the ids of its destination node, of the caller, and of the caller's cluster under these keys.
+// The refusal of a removed caller carries removedKey in its trailer.
 const (
 	toKey      = "belfry-to"
+	fromKey    = "belfry-from"
 	clusterKey = "belfry-cluster"
+	removedKey = "belfry-removed"
 )
 
-// outgoing adds the ids of the destination and the cluster to each call.
+// outgoing adds the ids of the destination, the caller and the cluster to each call.
 type outgoing struct {
-	to      string
-	cluster func() string // returns the id of this node's cluster
+	to, from string
+	cluster  func() string // returns the id of this node's cluster
+	removed  func()        // called when the destination says that this node was removed from the cluster
 }
 
 func (o outgoing) label(ctx context.Context) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, toKey, o.to, clusterKey, o.cluster())
+	return metadata.AppendToOutgoingContext(ctx, toKey, o.to, fromKey, o.from, clusterKey, o.cluster())
 }
 
+// unary makes a call. Each node asks all others for the time once a second, so a removed node learns of its removal at
+// once, although the control group sends it no more entries.
 func (o outgoing) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	return invoke(o.label(ctx), method, req, reply, cc, opts...)
+	var trailer metadata.MD
+	err := invoke(o.label(ctx), method, req, reply, cc, append(opts, grpc.Trailer(&trailer))...)
+	if err != nil && first(trailer, removedKey) == o.from {
+		o.removed()
+	}
+	return err
 }
 
 func (o outgoing) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
@@ -59,23 +71,30 @@ func (i incoming) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerIn
 }
 
 // check refuses calls for another node, and calls from outside the cluster except those by which a node enters it. A
-// node whose data folder was refused answers only Witness.
+// node that stands aside answers only Witness, and a removed caller gets an answer only to Witness.
 func (i incoming) check(ctx context.Context, method string) error {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if to := first(md, toKey); to != i.n.ID() {
 		return status.Errorf(codes.FailedPrecondition, "this is node %s, and the call is for node %q", i.n.ID(), to)
 	}
 	if i.n.admission.Refused() && method != clusterpb.Peer_Witness_FullMethodName {
-		return status.Error(codes.FailedPrecondition, "this node takes no part in the cluster: its data folder was refused")
+		return status.Error(codes.FailedPrecondition, i.n.Barred())
 	}
-	if method == clusterpb.Peer_Promise_FullMethodName || method == clusterpb.Peer_Register_FullMethodName {
-		return nil
-	}
-	if id := first(md, clusterKey); id == "" || id != i.n.ClusterID() {
+	enters := method == clusterpb.Peer_Promise_FullMethodName || method == clusterpb.Peer_Register_FullMethodName
+	if id := first(md, clusterKey); !enters && (id == "" || id != i.n.ClusterID()) {
 		return status.Errorf(codes.FailedPrecondition,
 			"this node is in cluster %q, and the caller in %q", i.n.ClusterID(), id)
 	}
-	if name := callerName(ctx); name != "" && !i.n.directory.IsMember(name) {
+	if method == clusterpb.Peer_Witness_FullMethodName {
+		return nil
+	}
+	if from := first(md, fromKey); i.n.isRemoved(from) {
+		if err := grpc.SetTrailer(ctx, metadata.Pairs(removedKey, from)); err != nil {
+			i.n.cfg.Logger.Debug("a removed node is not told so", "node", from, "err", err)
+		}
+		return status.Error(codes.FailedPrecondition, control.ErrRemoved.Error())
+	}
+	if name := callerName(ctx); name != "" && !enters && !i.n.directory.IsMember(name) {
 		return status.Errorf(codes.FailedPrecondition, "node %q is not in the cluster", name)
 	}
 	return nil

@@ -13,6 +13,16 @@ import (
 
 // follow gets the node into a cluster and then follows the control group until ctx ends.
 func (n *Node) follow(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	n.workers.Go(func() {
+		select {
+		case <-n.admission.Aside():
+			cancel()
+			n.gossip.Leave()
+		case <-n.ctx.Done():
+		}
+	})
 	if !n.member.Enter(ctx) {
 		return
 	}
@@ -27,6 +37,14 @@ func (n *Node) follow(ctx context.Context) {
 // Barred returns the reason why the node does not take part in its cluster, as yet or at all. The reason is empty if
 // the node takes part, or is in no cluster yet.
 func (n *Node) Barred() string { return n.admission.Barred() }
+
+// removed makes the node stand aside. The log of the control group says that the node was removed, or another node
+// does.
+func (n *Node) removed() { n.member.Removed() }
+
+// isRemoved reports whether a node was removed from the cluster. A removed node never becomes a member again, so an old
+// state of the control group is no reason for doubt.
+func (n *Node) isRemoved(id string) bool { return control.IsRemoved(n.control.State(), id) }
 
 func (n *Node) newDirectory() *directory.Directory {
 	return directory.New(directory.Config{
@@ -46,7 +64,7 @@ func (n *Node) newRegistrar() *membership.Registrar {
 			Id: n.ID(), Name: n.cfg.Name, PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr,
 			CommandVersion: fsm.CommandVersion, Boot: n.identity.Boot(), Zone: n.cfg.Zone, Weight: uint32(n.cfg.Weight),
 		},
-		Hold: n.cfg.HoldVersion, Control: n.control, Peer: n.peers.rpc, Logger: n.cfg.Logger,
+		Hold: n.cfg.HoldVersion, Control: n.control, Peer: n.peers.rpc, Removed: n.removed, Logger: n.cfg.Logger,
 	})
 }
 

@@ -119,7 +119,7 @@ func (n *Node) open() error {
 	}
 	n.runHere = witness.NewRun(n.identity.Boot(), n.endpoint.Addr())
 	n.peers = newPeers(peersConfig{
-		self: n.ID(), cluster: n.ClusterID, endpoint: n.endpoint, registerer: n.cfg.Registerer,
+		self: n.ID(), cluster: n.ClusterID, endpoint: n.endpoint, removed: n.removed, registerer: n.cfg.Registerer,
 	})
 	n.openShards()
 	if err := n.startGossip(); err != nil {
@@ -188,7 +188,7 @@ func (n *Node) openPort() error {
 	n.endpoint, err = peer.Listen(peer.Config{
 		NodeID: n.ID(), BindAddr: n.cfg.BindAddr, AdvertiseAddr: n.cfg.AdvertiseAddr,
 		Lookup: n.directory.Lookup, Reached: n.directory.Reached, Member: n.directory.IsMember,
-		TakesPart: n.admission.TakesPart, Seen: n.records.Saw,
+		Removed: n.isRemoved, TakesPart: n.admission.TakesPart, Seen: n.records.Saw,
 		Keys: n.keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	return err

@@ -31,6 +31,7 @@ type peersConfig struct {
 	self       string        // node id
 	cluster    func() string // returns the id of this node's cluster
 	endpoint   *peer.Endpoint
+	removed    func()                // called when another node says that this one was removed from the cluster
 	registerer prometheus.Registerer // nil: none
 }
 
@@ -76,9 +77,13 @@ func (p *peers) get(id string) *remote {
 	return r
 }
 
+func (p *peers) outgoing(to string) outgoing {
+	return outgoing{to: to, from: p.cfg.self, cluster: p.cfg.cluster, removed: p.cfg.removed}
+}
+
 // connect prepares a connection that dials, by the node's present address, when it is first needed.
 func (p *peers) connect(id string) *remote {
-	to := outgoing{to: id, cluster: p.cfg.cluster}
+	to := p.outgoing(id)
 	conn, err := grpc.NewClient("passthrough:///"+id,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // the peer port does TLS by itself
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
@@ -145,7 +150,7 @@ func (p *peers) witness(
 			return p.cfg.endpoint.DialAddr(ctx, addr)
 		}),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{})),
-		grpc.WithUnaryInterceptor(outgoing{to: p.cfg.self, cluster: p.cfg.cluster}.unary),
+		grpc.WithUnaryInterceptor(p.outgoing(p.cfg.self).unary),
 		grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
 	)
 	if err != nil {

@@ -25,8 +25,9 @@ func (n *Node) newReplicas() *replicas.Set {
 		},
 		Opened: n.replicaOpened, IsCurrent: n.control.IsCurrent, Held: n.heldShards,
 		IsOver: func(shard uint32, joined uint64) bool {
-			return n.identity.IsOver(shard, joined)
-		}, Left: n.leaveShard,
+			return n.identity.IsOver(shard, joined) || n.member.IsOver(shard, joined)
+		},
+		Left: n.leaveShard,
 	})
 }
 

@@ -91,7 +91,15 @@ func (s service) Register(ctx context.Context, req *clusterpb.RegisterRequest) (
 
 // Witness answers another node, or a copy of this one, with this node's record of it.
 func (s service) Witness(_ context.Context, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error) {
-	return s.n.records.Answer(req, s.n.runHere)
+	reply, err := s.n.records.Answer(req, s.n.runHere)
+	if err != nil {
+		return nil, err
+	}
+	reply.Removed = s.n.isRemoved(req.Node)
+	if g := s.n.control.Group(); g != nil {
+		reply.Standing = g.Standing()
+	}
+	return reply, nil
 }
 
 func (s service) Forward(stream grpc.BidiStreamingServer[clusterpb.ForwardRequest, clusterpb.ForwardReply]) error {

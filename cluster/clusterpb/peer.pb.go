@@ -412,7 +412,9 @@ type WitnessReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"` // answering node
 	Run           *NodeRun               `protobuf:"bytes,2,opt,name=run,proto3" json:"run,omitempty"`
-	Seen          *SeenNode              `protobuf:"bytes,3,opt,name=seen,proto3" json:"seen,omitempty"` // observations of the calling node
+	Seen          *SeenNode              `protobuf:"bytes,3,opt,name=seen,proto3" json:"seen,omitempty"`         // observations of the calling node
+	Removed       bool                   `protobuf:"varint,4,opt,name=removed,proto3" json:"removed,omitempty"`  // the calling node was removed from the cluster
+	Standing      *Standing              `protobuf:"bytes,5,opt,name=standing,proto3" json:"standing,omitempty"` // absent: the answering node has not read the control group's state yet
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -468,6 +470,81 @@ func (x *WitnessReply) GetSeen() *SeenNode {
 	return nil
 }
 
+func (x *WitnessReply) GetRemoved() bool {
+	if x != nil {
+		return x.Removed
+	}
+	return false
+}
+
+func (x *WitnessReply) GetStanding() *Standing {
+	if x != nil {
+		return x.Standing
+	}
+	return nil
+}
+
+// Standing is the place of the calling node in the cluster, by the answering node's replica of the control group.
+type Standing struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Applied       uint64                 `protobuf:"varint,1,opt,name=applied,proto3" json:"applied,omitempty"` // index of the last entry of the control group in that replica
+	Voters        []string               `protobuf:"bytes,2,rep,name=voters,proto3" json:"voters,omitempty"`    // of the control group
+	Shards        []*Shard               `protobuf:"bytes,3,rep,name=shards,proto3" json:"shards,omitempty"`    // all placed ones
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Standing) Reset() {
+	*x = Standing{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Standing) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Standing) ProtoMessage() {}
+
+func (x *Standing) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Standing.ProtoReflect.Descriptor instead.
+func (*Standing) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Standing) GetApplied() uint64 {
+	if x != nil {
+		return x.Applied
+	}
+	return 0
+}
+
+func (x *Standing) GetVoters() []string {
+	if x != nil {
+		return x.Voters
+	}
+	return nil
+}
+
+func (x *Standing) GetShards() []*Shard {
+	if x != nil {
+		return x.Shards
+	}
+	return nil
+}
+
 type PromiseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
@@ -478,7 +555,7 @@ type PromiseRequest struct {
 
 func (x *PromiseRequest) Reset() {
 	*x = PromiseRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -490,7 +567,7 @@ func (x *PromiseRequest) String() string {
 func (*PromiseRequest) ProtoMessage() {}
 
 func (x *PromiseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -503,7 +580,7 @@ func (x *PromiseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromiseRequest.ProtoReflect.Descriptor instead.
 func (*PromiseRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{6}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PromiseRequest) GetClusterId() string {
@@ -533,7 +610,7 @@ type PromiseReply struct {
 
 func (x *PromiseReply) Reset() {
 	*x = PromiseReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -545,7 +622,7 @@ func (x *PromiseReply) String() string {
 func (*PromiseReply) ProtoMessage() {}
 
 func (x *PromiseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -558,7 +635,7 @@ func (x *PromiseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromiseReply.ProtoReflect.Descriptor instead.
 func (*PromiseReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{7}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PromiseReply) GetPromised() bool {
@@ -599,7 +676,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -611,7 +688,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -624,7 +701,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{8}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RegisterRequest) GetNode() *Node {
@@ -650,7 +727,7 @@ type RegisterReply struct {
 
 func (x *RegisterReply) Reset() {
 	*x = RegisterReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -662,7 +739,7 @@ func (x *RegisterReply) String() string {
 func (*RegisterReply) ProtoMessage() {}
 
 func (x *RegisterReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -675,7 +752,7 @@ func (x *RegisterReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterReply.ProtoReflect.Descriptor instead.
 func (*RegisterReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{9}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RegisterReply) GetClusterId() string {
@@ -693,7 +770,7 @@ type PingRequest struct {
 
 func (x *PingRequest) Reset() {
 	*x = PingRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -705,7 +782,7 @@ func (x *PingRequest) String() string {
 func (*PingRequest) ProtoMessage() {}
 
 func (x *PingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -718,7 +795,7 @@ func (x *PingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingRequest.ProtoReflect.Descriptor instead.
 func (*PingRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{11}
 }
 
 type PingReply struct {
@@ -731,7 +808,7 @@ type PingReply struct {
 
 func (x *PingReply) Reset() {
 	*x = PingReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -743,7 +820,7 @@ func (x *PingReply) String() string {
 func (*PingReply) ProtoMessage() {}
 
 func (x *PingReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -756,7 +833,7 @@ func (x *PingReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingReply.ProtoReflect.Descriptor instead.
 func (*PingReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{11}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PingReply) GetReceivedNs() int64 {
@@ -782,7 +859,7 @@ type AwaitQueuesRequest struct {
 
 func (x *AwaitQueuesRequest) Reset() {
 	*x = AwaitQueuesRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -794,7 +871,7 @@ func (x *AwaitQueuesRequest) String() string {
 func (*AwaitQueuesRequest) ProtoMessage() {}
 
 func (x *AwaitQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -807,7 +884,7 @@ func (x *AwaitQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitQueuesRequest.ProtoReflect.Descriptor instead.
 func (*AwaitQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AwaitQueuesRequest) GetVersion() uint64 {
@@ -825,7 +902,7 @@ type AwaitQueuesReply struct {
 
 func (x *AwaitQueuesReply) Reset() {
 	*x = AwaitQueuesReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -837,7 +914,7 @@ func (x *AwaitQueuesReply) String() string {
 func (*AwaitQueuesReply) ProtoMessage() {}
 
 func (x *AwaitQueuesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -850,7 +927,7 @@ func (x *AwaitQueuesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitQueuesReply.ProtoReflect.Descriptor instead.
 func (*AwaitQueuesReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
 }
 
 // PullRequest carries every demand that began, changed or ended during the send of the previous request.
@@ -863,7 +940,7 @@ type PullRequest struct {
 
 func (x *PullRequest) Reset() {
 	*x = PullRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +952,7 @@ func (x *PullRequest) String() string {
 func (*PullRequest) ProtoMessage() {}
 
 func (x *PullRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +965,7 @@ func (x *PullRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullRequest.ProtoReflect.Descriptor instead.
 func (*PullRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PullRequest) GetDemands() []*PullDemand {
@@ -918,7 +995,7 @@ type PullDemand struct {
 
 func (x *PullDemand) Reset() {
 	*x = PullDemand{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -930,7 +1007,7 @@ func (x *PullDemand) String() string {
 func (*PullDemand) ProtoMessage() {}
 
 func (x *PullDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -943,7 +1020,7 @@ func (x *PullDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullDemand.ProtoReflect.Descriptor instead.
 func (*PullDemand) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PullDemand) GetNumber() uint64 {
@@ -1025,7 +1102,7 @@ type PullReply struct {
 
 func (x *PullReply) Reset() {
 	*x = PullReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1037,7 +1114,7 @@ func (x *PullReply) String() string {
 func (*PullReply) ProtoMessage() {}
 
 func (x *PullReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1050,7 +1127,7 @@ func (x *PullReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullReply.ProtoReflect.Descriptor instead.
 func (*PullReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PullReply) GetAnswers() []*PullAnswer {
@@ -1074,7 +1151,7 @@ type PullAnswer struct {
 
 func (x *PullAnswer) Reset() {
 	*x = PullAnswer{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1086,7 +1163,7 @@ func (x *PullAnswer) String() string {
 func (*PullAnswer) ProtoMessage() {}
 
 func (x *PullAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1099,7 +1176,7 @@ func (x *PullAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullAnswer.ProtoReflect.Descriptor instead.
 func (*PullAnswer) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PullAnswer) GetNumber() uint64 {
@@ -1155,7 +1232,7 @@ type ArrivedRequest struct {
 
 func (x *ArrivedRequest) Reset() {
 	*x = ArrivedRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1244,7 @@ func (x *ArrivedRequest) String() string {
 func (*ArrivedRequest) ProtoMessage() {}
 
 func (x *ArrivedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1257,7 @@ func (x *ArrivedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrivedRequest.ProtoReflect.Descriptor instead.
 func (*ArrivedRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ArrivedRequest) GetShard() uint32 {
@@ -1207,7 +1284,7 @@ type ArrivedReply struct {
 
 func (x *ArrivedReply) Reset() {
 	*x = ArrivedReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1219,7 +1296,7 @@ func (x *ArrivedReply) String() string {
 func (*ArrivedReply) ProtoMessage() {}
 
 func (x *ArrivedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1232,7 +1309,7 @@ func (x *ArrivedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrivedReply.ProtoReflect.Descriptor instead.
 func (*ArrivedReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ArrivedReply) GetHolder() uint32 {
@@ -1257,7 +1334,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1269,7 +1346,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1282,7 +1359,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
 }
 
 type StatusReply struct {
@@ -1297,7 +1374,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1309,7 +1386,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1322,7 +1399,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StatusReply) GetReplicas() []*ReplicaStatus {
@@ -1373,7 +1450,7 @@ type Vitals struct {
 
 func (x *Vitals) Reset() {
 	*x = Vitals{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1385,7 +1462,7 @@ func (x *Vitals) String() string {
 func (*Vitals) ProtoMessage() {}
 
 func (x *Vitals) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1398,7 +1475,7 @@ func (x *Vitals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vitals.ProtoReflect.Descriptor instead.
 func (*Vitals) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Vitals) GetBuild() string {
@@ -1490,7 +1567,7 @@ type BackupOutcome struct {
 
 func (x *BackupOutcome) Reset() {
 	*x = BackupOutcome{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1502,7 +1579,7 @@ func (x *BackupOutcome) String() string {
 func (*BackupOutcome) ProtoMessage() {}
 
 func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1515,7 +1592,7 @@ func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupOutcome.ProtoReflect.Descriptor instead.
 func (*BackupOutcome) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *BackupOutcome) GetWholeMs() int64 {
@@ -1551,7 +1628,7 @@ type Shape struct {
 
 func (x *Shape) Reset() {
 	*x = Shape{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1563,7 +1640,7 @@ func (x *Shape) String() string {
 func (*Shape) ProtoMessage() {}
 
 func (x *Shape) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1576,7 +1653,7 @@ func (x *Shape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shape.ProtoReflect.Descriptor instead.
 func (*Shape) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Shape) GetWaits() string {
@@ -1612,7 +1689,7 @@ type NodeHealth struct {
 
 func (x *NodeHealth) Reset() {
 	*x = NodeHealth{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1624,7 +1701,7 @@ func (x *NodeHealth) String() string {
 func (*NodeHealth) ProtoMessage() {}
 
 func (x *NodeHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1637,7 +1714,7 @@ func (x *NodeHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeHealth.ProtoReflect.Descriptor instead.
 func (*NodeHealth) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *NodeHealth) GetDiskLow() bool {
@@ -1684,7 +1761,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1696,7 +1773,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1709,7 +1786,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -1821,7 +1898,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1833,7 +1910,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1846,7 +1923,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -1872,7 +1949,7 @@ type CompareRequest struct {
 
 func (x *CompareRequest) Reset() {
 	*x = CompareRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1884,7 +1961,7 @@ func (x *CompareRequest) String() string {
 func (*CompareRequest) ProtoMessage() {}
 
 func (x *CompareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1897,7 +1974,7 @@ func (x *CompareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
 func (*CompareRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CompareRequest) GetReplicas() []*ReplicaAsked {
@@ -1918,7 +1995,7 @@ type ReplicaAsked struct {
 
 func (x *ReplicaAsked) Reset() {
 	*x = ReplicaAsked{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1930,7 +2007,7 @@ func (x *ReplicaAsked) String() string {
 func (*ReplicaAsked) ProtoMessage() {}
 
 func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1943,7 +2020,7 @@ func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAsked.ProtoReflect.Descriptor instead.
 func (*ReplicaAsked) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReplicaAsked) GetShard() uint32 {
@@ -1970,7 +2047,7 @@ type CompareReply struct {
 
 func (x *CompareReply) Reset() {
 	*x = CompareReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1982,7 +2059,7 @@ func (x *CompareReply) String() string {
 func (*CompareReply) ProtoMessage() {}
 
 func (x *CompareReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1995,7 +2072,7 @@ func (x *CompareReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareReply.ProtoReflect.Descriptor instead.
 func (*CompareReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CompareReply) GetReplicas() []*ReplicaReport {
@@ -2025,7 +2102,7 @@ type ReplicaReport struct {
 
 func (x *ReplicaReport) Reset() {
 	*x = ReplicaReport{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2114,7 @@ func (x *ReplicaReport) String() string {
 func (*ReplicaReport) ProtoMessage() {}
 
 func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2127,7 @@ func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaReport.ProtoReflect.Descriptor instead.
 func (*ReplicaReport) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ReplicaReport) GetShard() uint32 {
@@ -2091,7 +2168,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2103,7 +2180,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2116,7 +2193,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -2149,7 +2226,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2238,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2251,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -2338,7 +2415,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2350,7 +2427,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2363,7 +2440,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -2384,7 +2461,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2396,7 +2473,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2409,7 +2486,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -2443,7 +2520,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2532,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2545,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -2499,7 +2576,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2511,7 +2588,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2524,7 +2601,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -2580,7 +2657,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2592,7 +2669,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2605,7 +2682,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -2647,7 +2724,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2659,7 +2736,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2672,7 +2749,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -2749,7 +2826,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2761,7 +2838,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2774,7 +2851,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -2866,7 +2943,7 @@ type BeginCall struct {
 
 func (x *BeginCall) Reset() {
 	*x = BeginCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2878,7 +2955,7 @@ func (x *BeginCall) String() string {
 func (*BeginCall) ProtoMessage() {}
 
 func (x *BeginCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2891,7 +2968,7 @@ func (x *BeginCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
 func (*BeginCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *BeginCall) GetOperation() *Operation {
@@ -2920,7 +2997,7 @@ type Began struct {
 
 func (x *Began) Reset() {
 	*x = Began{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2932,7 +3009,7 @@ func (x *Began) String() string {
 func (*Began) ProtoMessage() {}
 
 func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2945,7 +3022,7 @@ func (x *Began) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Began.ProtoReflect.Descriptor instead.
 func (*Began) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Began) GetImpossible() string {
@@ -2980,7 +3057,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2992,7 +3069,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3005,7 +3082,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PlannedMove) GetShard() uint32 {
@@ -3042,7 +3119,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3054,7 +3131,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3067,7 +3144,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -3110,7 +3187,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3122,7 +3199,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3135,7 +3212,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Member) GetNode() string {
@@ -3175,7 +3252,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3187,7 +3264,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3200,7 +3277,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -3229,7 +3306,7 @@ type CallReply struct {
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3241,7 +3318,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3254,7 +3331,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -3338,7 +3415,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3350,7 +3427,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3363,7 +3440,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -3398,7 +3475,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3410,7 +3487,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3423,7 +3500,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -3457,7 +3534,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3469,7 +3546,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3482,7 +3559,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{50}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -3513,7 +3590,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3525,7 +3602,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3538,7 +3615,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -3592,7 +3669,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3604,7 +3681,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3617,7 +3694,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -3638,7 +3715,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3650,7 +3727,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3663,7 +3740,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -3696,7 +3773,7 @@ type SetBackupsRequest struct {
 
 func (x *SetBackupsRequest) Reset() {
 	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3708,7 +3785,7 @@ func (x *SetBackupsRequest) String() string {
 func (*SetBackupsRequest) ProtoMessage() {}
 
 func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3721,7 +3798,7 @@ func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
 func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SetBackupsRequest) GetBackups() *Backups {
@@ -3741,7 +3818,7 @@ type SetBackupsReply struct {
 
 func (x *SetBackupsReply) Reset() {
 	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3753,7 +3830,7 @@ func (x *SetBackupsReply) String() string {
 func (*SetBackupsReply) ProtoMessage() {}
 
 func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3766,7 +3843,7 @@ func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
 func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SetBackupsReply) GetError() *CallError {
@@ -3809,11 +3886,17 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x0eWitnessRequest\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12,\n" +
 	"\x03run\x18\x02 \x01(\v2\x1a.belfry.cluster.v1.NodeRunR\x03run\x12\x14\n" +
-	"\x05claim\x18\x03 \x01(\bR\x05claim\"\x81\x01\n" +
+	"\x05claim\x18\x03 \x01(\bR\x05claim\"\xd4\x01\n" +
 	"\fWitnessReply\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12,\n" +
 	"\x03run\x18\x02 \x01(\v2\x1a.belfry.cluster.v1.NodeRunR\x03run\x12/\n" +
-	"\x04seen\x18\x03 \x01(\v2\x1b.belfry.cluster.v1.SeenNodeR\x04seen\"E\n" +
+	"\x04seen\x18\x03 \x01(\v2\x1b.belfry.cluster.v1.SeenNodeR\x04seen\x12\x18\n" +
+	"\aremoved\x18\x04 \x01(\bR\aremoved\x127\n" +
+	"\bstanding\x18\x05 \x01(\v2\x1b.belfry.cluster.v1.StandingR\bstanding\"n\n" +
+	"\bStanding\x12\x18\n" +
+	"\aapplied\x18\x01 \x01(\x04R\aapplied\x12\x16\n" +
+	"\x06voters\x18\x02 \x03(\tR\x06voters\x120\n" +
+	"\x06shards\x18\x03 \x03(\v2\x18.belfry.cluster.v1.ShardR\x06shards\"E\n" +
 	"\x0ePromiseRequest\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x14\n" +
@@ -4101,7 +4184,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
@@ -4110,70 +4193,72 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*SeenNodes)(nil),          // 4: belfry.cluster.v1.SeenNodes
 	(*WitnessRequest)(nil),     // 5: belfry.cluster.v1.WitnessRequest
 	(*WitnessReply)(nil),       // 6: belfry.cluster.v1.WitnessReply
-	(*PromiseRequest)(nil),     // 7: belfry.cluster.v1.PromiseRequest
-	(*PromiseReply)(nil),       // 8: belfry.cluster.v1.PromiseReply
-	(*RegisterRequest)(nil),    // 9: belfry.cluster.v1.RegisterRequest
-	(*RegisterReply)(nil),      // 10: belfry.cluster.v1.RegisterReply
-	(*PingRequest)(nil),        // 11: belfry.cluster.v1.PingRequest
-	(*PingReply)(nil),          // 12: belfry.cluster.v1.PingReply
-	(*AwaitQueuesRequest)(nil), // 13: belfry.cluster.v1.AwaitQueuesRequest
-	(*AwaitQueuesReply)(nil),   // 14: belfry.cluster.v1.AwaitQueuesReply
-	(*PullRequest)(nil),        // 15: belfry.cluster.v1.PullRequest
-	(*PullDemand)(nil),         // 16: belfry.cluster.v1.PullDemand
-	(*PullReply)(nil),          // 17: belfry.cluster.v1.PullReply
-	(*PullAnswer)(nil),         // 18: belfry.cluster.v1.PullAnswer
-	(*ArrivedRequest)(nil),     // 19: belfry.cluster.v1.ArrivedRequest
-	(*ArrivedReply)(nil),       // 20: belfry.cluster.v1.ArrivedReply
-	(*StatusRequest)(nil),      // 21: belfry.cluster.v1.StatusRequest
-	(*StatusReply)(nil),        // 22: belfry.cluster.v1.StatusReply
-	(*Vitals)(nil),             // 23: belfry.cluster.v1.Vitals
-	(*BackupOutcome)(nil),      // 24: belfry.cluster.v1.BackupOutcome
-	(*Shape)(nil),              // 25: belfry.cluster.v1.Shape
-	(*NodeHealth)(nil),         // 26: belfry.cluster.v1.NodeHealth
-	(*ReplicaStatus)(nil),      // 27: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),         // 28: belfry.cluster.v1.Checkpoint
-	(*CompareRequest)(nil),     // 29: belfry.cluster.v1.CompareRequest
-	(*ReplicaAsked)(nil),       // 30: belfry.cluster.v1.ReplicaAsked
-	(*CompareReply)(nil),       // 31: belfry.cluster.v1.CompareReply
-	(*ReplicaReport)(nil),      // 32: belfry.cluster.v1.ReplicaReport
-	(*ForwardRequest)(nil),     // 33: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),               // 34: belfry.cluster.v1.Call
-	(*Commands)(nil),           // 35: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 36: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 37: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 38: belfry.cluster.v1.QueueChange
-	(*QueuesCall)(nil),         // 39: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 40: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 41: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),          // 42: belfry.cluster.v1.BeginCall
-	(*Began)(nil),              // 43: belfry.cluster.v1.Began
-	(*PlannedMove)(nil),        // 44: belfry.cluster.v1.PlannedMove
-	(*Membership)(nil),         // 45: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 46: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 47: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 48: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 49: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 50: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 51: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 52: belfry.cluster.v1.CallError
-	(*BackupRequest)(nil),      // 53: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 54: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 55: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 56: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 57: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 58: belfry.cluster.v1.Shape.AwayMsEntry
-	(*Node)(nil),               // 59: belfry.cluster.v1.Node
-	(*fsmpb.Task)(nil),         // 60: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 61: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 62: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 63: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 64: belfry.cluster.v1.DeleteQueue
-	(*Operation)(nil),          // 65: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 66: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 67: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 68: belfry.fsm.v1.Result
-	(*BackupShard)(nil),        // 69: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 70: belfry.cluster.v1.Backups
+	(*Standing)(nil),           // 7: belfry.cluster.v1.Standing
+	(*PromiseRequest)(nil),     // 8: belfry.cluster.v1.PromiseRequest
+	(*PromiseReply)(nil),       // 9: belfry.cluster.v1.PromiseReply
+	(*RegisterRequest)(nil),    // 10: belfry.cluster.v1.RegisterRequest
+	(*RegisterReply)(nil),      // 11: belfry.cluster.v1.RegisterReply
+	(*PingRequest)(nil),        // 12: belfry.cluster.v1.PingRequest
+	(*PingReply)(nil),          // 13: belfry.cluster.v1.PingReply
+	(*AwaitQueuesRequest)(nil), // 14: belfry.cluster.v1.AwaitQueuesRequest
+	(*AwaitQueuesReply)(nil),   // 15: belfry.cluster.v1.AwaitQueuesReply
+	(*PullRequest)(nil),        // 16: belfry.cluster.v1.PullRequest
+	(*PullDemand)(nil),         // 17: belfry.cluster.v1.PullDemand
+	(*PullReply)(nil),          // 18: belfry.cluster.v1.PullReply
+	(*PullAnswer)(nil),         // 19: belfry.cluster.v1.PullAnswer
+	(*ArrivedRequest)(nil),     // 20: belfry.cluster.v1.ArrivedRequest
+	(*ArrivedReply)(nil),       // 21: belfry.cluster.v1.ArrivedReply
+	(*StatusRequest)(nil),      // 22: belfry.cluster.v1.StatusRequest
+	(*StatusReply)(nil),        // 23: belfry.cluster.v1.StatusReply
+	(*Vitals)(nil),             // 24: belfry.cluster.v1.Vitals
+	(*BackupOutcome)(nil),      // 25: belfry.cluster.v1.BackupOutcome
+	(*Shape)(nil),              // 26: belfry.cluster.v1.Shape
+	(*NodeHealth)(nil),         // 27: belfry.cluster.v1.NodeHealth
+	(*ReplicaStatus)(nil),      // 28: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),         // 29: belfry.cluster.v1.Checkpoint
+	(*CompareRequest)(nil),     // 30: belfry.cluster.v1.CompareRequest
+	(*ReplicaAsked)(nil),       // 31: belfry.cluster.v1.ReplicaAsked
+	(*CompareReply)(nil),       // 32: belfry.cluster.v1.CompareReply
+	(*ReplicaReport)(nil),      // 33: belfry.cluster.v1.ReplicaReport
+	(*ForwardRequest)(nil),     // 34: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),               // 35: belfry.cluster.v1.Call
+	(*Commands)(nil),           // 36: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 37: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 38: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 39: belfry.cluster.v1.QueueChange
+	(*QueuesCall)(nil),         // 40: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 41: belfry.cluster.v1.LendCall
+	(*MembersCall)(nil),        // 42: belfry.cluster.v1.MembersCall
+	(*BeginCall)(nil),          // 43: belfry.cluster.v1.BeginCall
+	(*Began)(nil),              // 44: belfry.cluster.v1.Began
+	(*PlannedMove)(nil),        // 45: belfry.cluster.v1.PlannedMove
+	(*Membership)(nil),         // 46: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 47: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 48: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 49: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 50: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 51: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 52: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 53: belfry.cluster.v1.CallError
+	(*BackupRequest)(nil),      // 54: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 55: belfry.cluster.v1.BackupReply
+	(*SetBackupsRequest)(nil),  // 56: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 57: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 58: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 59: belfry.cluster.v1.Shape.AwayMsEntry
+	(*Shard)(nil),              // 60: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 61: belfry.cluster.v1.Node
+	(*fsmpb.Task)(nil),         // 62: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 63: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 64: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 65: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 66: belfry.cluster.v1.DeleteQueue
+	(*Operation)(nil),          // 67: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 68: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 69: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 70: belfry.fsm.v1.Result
+	(*BackupShard)(nil),        // 71: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 72: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -4182,86 +4267,88 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
-	59, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
-	16, // 7: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
-	18, // 8: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	60, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	52, // 10: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
-	27, // 11: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	26, // 12: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	23, // 13: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
-	25, // 14: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
-	24, // 15: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	57, // 16: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	58, // 17: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	30, // 18: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	32, // 19: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	26, // 20: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	28, // 21: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	34, // 22: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	35, // 23: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	36, // 24: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	37, // 25: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	38, // 26: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	39, // 27: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	40, // 28: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	41, // 29: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	42, // 30: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	61, // 31: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	62, // 32: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	63, // 33: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	64, // 34: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	45, // 35: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	65, // 36: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	65, // 37: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	44, // 38: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	46, // 39: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	48, // 40: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	52, // 41: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	51, // 42: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	60, // 43: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	66, // 44: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	49, // 45: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	67, // 46: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	50, // 47: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	45, // 48: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	43, // 49: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	68, // 50: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	52, // 51: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 52: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	69, // 53: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	52, // 54: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	70, // 55: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	52, // 56: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	7,  // 57: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	9,  // 58: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	33, // 59: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	11, // 60: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	21, // 61: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	29, // 62: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	13, // 63: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	15, // 64: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	19, // 65: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 66: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	53, // 67: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	55, // 68: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	8,  // 69: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	10, // 70: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	47, // 71: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	12, // 72: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	22, // 73: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	31, // 74: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	14, // 75: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	17, // 76: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	20, // 77: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 78: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	54, // 79: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	56, // 80: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	69, // [69:81] is the sub-list for method output_type
-	57, // [57:69] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	7,  // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
+	60, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	61, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	17, // 9: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
+	19, // 10: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
+	62, // 11: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	53, // 12: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	28, // 13: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	27, // 14: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	24, // 15: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
+	26, // 16: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
+	25, // 17: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
+	58, // 18: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	59, // 19: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	31, // 20: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	33, // 21: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	27, // 22: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	29, // 23: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	35, // 24: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	36, // 25: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	37, // 26: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	38, // 27: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	39, // 28: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	40, // 29: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	41, // 30: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	42, // 31: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	43, // 32: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	63, // 33: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	64, // 34: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	65, // 35: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	66, // 36: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	46, // 37: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	67, // 38: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	67, // 39: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	45, // 40: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	47, // 41: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	49, // 42: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	53, // 43: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	52, // 44: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	62, // 45: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	68, // 46: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	50, // 47: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	69, // 48: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	51, // 49: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	46, // 50: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	44, // 51: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	70, // 52: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	53, // 53: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 54: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	71, // 55: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	53, // 56: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	72, // 57: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	53, // 58: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	8,  // 59: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	10, // 60: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	34, // 61: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	12, // 62: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	22, // 63: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	30, // 64: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	14, // 65: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	16, // 66: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	20, // 67: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 68: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	54, // 69: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	56, // 70: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	9,  // 71: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	11, // 72: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	48, // 73: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	13, // 74: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	23, // 75: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	32, // 76: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	15, // 77: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	18, // 78: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	21, // 79: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 80: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	55, // 81: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	57, // 82: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	71, // [71:83] is the sub-list for method output_type
+	59, // [59:71] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -4271,7 +4358,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 	}
 	file_cluster_clusterpb_backup_proto_init()
 	file_cluster_clusterpb_control_proto_init()
-	file_cluster_clusterpb_peer_proto_msgTypes[33].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[34].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
@@ -4281,11 +4368,11 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_Members)(nil),
 		(*Call_Begin)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[37].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[38].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[40].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[41].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -4297,7 +4384,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   58,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -106,6 +106,16 @@ func (g *Group) State() *clusterpb.ControlState {
 // Watch returns State, and a channel that is closed when there is a newer one.
 func (g *Group) Watch() (*clusterpb.ControlState, <-chan struct{}) { return g.machine.watch() }
 
+// Standing returns the place of every node in the cluster as this replica knows it, or nil before the replica has
+// applied an entry. The caller must not change its parts.
+func (g *Group) Standing() *clusterpb.Standing {
+	state, applied := g.machine.at()
+	if applied == 0 || len(state.Shards) == 0 {
+		return nil
+	}
+	return &clusterpb.Standing{Applied: applied, Voters: g.Voters(), Shards: state.Shards}
+}
+
 // Leader returns the leader that this replica knows, or "" if none, and the replica's current term.
 func (g *Group) Leader() (nodeID string, term uint64) { return g.group.Leader() }
 

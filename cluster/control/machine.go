@@ -13,6 +13,7 @@ import (
 type machine struct {
 	mu      sync.Mutex
 	state   *clusterpb.ControlState // never changed, only replaced
+	applied uint64                  // index of the last applied entry; 0: the state is a snapshot's
 	changed chan struct{}           // closed at the next change
 }
 
@@ -29,13 +30,21 @@ func (m *machine) watch() (*clusterpb.ControlState, <-chan struct{}) {
 	return m.state, m.changed
 }
 
+// at returns the state, and the index of the last entry in it. The index is 0 if it is not known.
+func (m *machine) at() (*clusterpb.ControlState, uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.state, m.applied
+}
+
 // Apply answers an entry with a Change, or with the error that refuses it. It fails for an entry that it cannot read.
 func (m *machine) Apply(e raftgroup.Entry) (answer any, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.applied = e.Index
 	if !e.Command {
 		return nil, nil
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	next, change, err := apply(m.state, e.Data)
 	switch {
 	case isUnreadable(err):
@@ -68,6 +77,7 @@ func (m *machine) Restore(r io.Reader) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.applied = 0
 	m.replace(state)
 	return nil
 }

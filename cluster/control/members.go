@@ -36,7 +36,7 @@ func (l look) replication() (step, error) {
 // dismiss takes a removed node out of the control group.
 func (l look) dismiss() (step, error) {
 	for _, m := range l.group.Members {
-		if isRemoved(l.state, m.NodeID) {
+		if IsRemoved(l.state, m.NodeID) {
 			return step{what: "remove " + m.NodeID, change: raftgroup.MemberChange{Remove: m.NodeID}}, nil
 		}
 	}

@@ -170,8 +170,8 @@ func FindOperation(s *clusterpb.ControlState, id string) *clusterpb.Operation {
 	return s.Operations[at]
 }
 
-// isRemoved reports whether a node was removed from the cluster.
-func isRemoved(s *clusterpb.ControlState, id string) bool {
+// IsRemoved reports whether a node was removed from the cluster.
+func IsRemoved(s *clusterpb.ControlState, id string) bool {
 	_, found := slices.BinarySearch(s.Removed, id)
 	return found
 }

@@ -136,7 +136,7 @@ func applyRegister(s *clusterpb.ControlState, node *clusterpb.Node) error {
 	switch {
 	case s.ClusterId == "" || node.GetId() == "":
 		return errors.New("a node registers by its id, with a cluster that has one")
-	case isRemoved(s, node.Id):
+	case IsRemoved(s, node.Id):
 		return ErrRemoved
 	}
 	if node.CommandVersion < s.CommandVersion {

@@ -36,6 +36,10 @@ type Config struct {
 	// passes. Connections without keys have no name and are not checked.
 	Member func(name string) bool
 
+	// Removed reports whether a node was removed from the cluster. The node refuses streams of Raft requests from such a
+	// node. nil: no node was removed.
+	Removed func(nodeID string) bool
+
 	// TakesPart reports whether this node takes part in its groups. Until it does, callers use this node's connection
 	// only if no other process proves to be the node. nil: the node takes part.
 	TakesPart func() bool
@@ -81,6 +85,9 @@ func (c Config) withDefaults() Config {
 		c.TakesPart = func() bool { return true }
 	}
 	c.Logger = logs.Limited(c.Logger)
+	if c.Removed == nil {
+		c.Removed = func(string) bool { return false }
+	}
 	if c.Seen == nil {
 		c.Seen = func(string, uint32, uint64, uint64, uint64) {}
 	}

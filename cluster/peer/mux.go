@@ -147,6 +147,9 @@ func (e *Endpoint) checkStream(h wire.Header, name string) (reason string, err e
 	if reason, err := e.checkPair(h.To, name); err != nil {
 		return reason, err
 	}
+	if e.cfg.Removed(h.From) {
+		return droppedForeign, fmt.Errorf("node %s was removed from the cluster", h.From)
+	}
 	for _, g := range e.openGroups() {
 		if g.cluster != h.Cluster {
 			return droppedMisled, fmt.Errorf("it is meant for cluster %q", h.Cluster)

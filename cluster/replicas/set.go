@@ -30,8 +30,8 @@ type Config struct {
 	Opened func(s *shard.Shard, placed *clusterpb.Shard) error
 	// IsCurrent reports whether a state is the present one, not one of a log that is read again after a restart.
 	IsCurrent func(state *clusterpb.ControlState) bool
-	// IsOver reports whether a replica that joined at a revision is known to be removed by now, although a log that is read
-	// again still shows it. Such a replica is not opened. nil: none is.
+	// IsOver reports whether a replica that joined at a revision is known to be removed by now, although a log that is
+	// read again still shows it. Such a replica is not opened. nil: none is.
 	IsOver func(shard uint32, joined uint64) bool
 	// Held returns the shards that have files here.
 	Held func() []uint32

@@ -289,6 +289,14 @@ func (g *Gossip) clusterID() string {
 	return g.self.ClusterId
 }
 
+// Leave announces that this node leaves the mesh, and ends the search for other nodes. Close is still needed.
+func (g *Gossip) Leave() {
+	g.cancel()
+	if err := g.list.Leave(500 * time.Millisecond); err != nil {
+		g.cfg.Logger.Info("the others may not hear that this node leaves", "err", err)
+	}
+}
+
 // Close announces that this node leaves, and ends its part in the mesh.
 func (g *Gossip) Close() error {
 	g.cancel()

@@ -15,5 +15,9 @@
 //	disks open → check by other nodes ─ agree ──→ control group opens → …
 //	                                  └ refuse ─→ the node stands aside: it answers Witness and nothing else
 //
+// A removed node stands aside, too. It learns of its removal from the control group's log while it runs, from any node
+// that it calls, or from the answers to its check. Its process goes on, and exits with 0 when it is stopped: a
+// supervisor would start an ended process again and again, and /healthz, /readyz and each call tell what to do.
+//
 // While the disk is full, either way is tried again and again, and NoRoom has the reason.
 package membership

@@ -20,6 +20,7 @@ type RegistrarConfig struct {
 	Hold    uint32          // command version that the node does not want to be exceeded; 0: none
 	Control *control.Replica
 	Peer    func(node string) clusterpb.PeerClient // asks another node
+	Removed func()                                 // called when the log says that this node was removed
 	Logger  *slog.Logger
 }
 
@@ -29,10 +30,15 @@ type Registrar struct{ cfg RegistrarConfig }
 // NewRegistrar returns a registrar.
 func NewRegistrar(cfg RegistrarConfig) *Registrar { return &Registrar{cfg} }
 
-// Run keeps this node's entry in the control group up to date until ctx ends. The node must be in a cluster.
+// Run keeps this node's entry in the control group up to date until ctx ends or the node is removed. The node must be in
+// a cluster.
 func (r *Registrar) Run(ctx context.Context) {
 	for {
 		state, changed := r.cfg.Control.Watch()
+		if control.IsRemoved(state, r.cfg.Entry.Id) {
+			r.cfg.Removed()
+			return
+		}
 		if known := control.Node(state, r.cfg.Entry.Id); known != nil && proto.Equal(known, r.entry()) {
 			select {
 			case <-changed:

@@ -39,11 +39,29 @@ func (m *Member) takePart(context.Context) error {
 	return m.openControl()
 }
 
-// standAside ends the start of a node that must not take part. The node goes on to answer other nodes' questions about
-// its records of them, and refuses all other calls.
+// standAside ends the part of a node that must take none. The node goes on to answer other nodes' questions about its
+// records of them, and refuses all other calls.
 func (m *Member) standAside(refusal *witness.Refusal) {
-	m.cfg.Logger.Error("this node must not take part", "reason", refusal.Reason, "advice", refusal.Advice)
-	m.cfg.Admission.refusal.Store(refusal)
+	if m.cfg.Admission.refuse(refusal) {
+		m.cfg.Logger.Error("this node must not take part", "reason", refusal.Reason, "advice", refusal.Advice)
+	}
+}
+
+// Removed makes this node stand aside, because it was removed from the cluster.
+func (m *Member) Removed() {
+	id := m.cfg.Identity.NodeID()
+	m.standAside(witness.Removed(fmt.Sprintf("%s (%s)", m.cfg.Registrar.cfg.Entry.Name, id)))
+}
+
+// IsOver reports whether the cluster has removed the replica of a shard that joined at a revision, as other nodes said
+// when this one started.
+func (m *Member) IsOver(shard uint32, joined uint64) bool {
+	check := m.cfg.Admission.check.Load()
+	if check == nil {
+		return false
+	}
+	last, over := check.Over()[shard]
+	return over && joined <= last
 }
 
 // newCheck begins the check of this start, from the disks that are open.
@@ -54,7 +72,8 @@ func (m *Member) checkConfig() witness.CheckConfig {
 	cfg := witness.CheckConfig{
 		Node: self, Run: m.cfg.Run, Copied: m.cfg.Identity.Copied(), Replicas: make(map[uint32]witness.Replica),
 		Unread: make(map[uint32]bool), Ask: m.askWitness, AskAddr: m.cfg.Witness, Name: m.cfg.Directory.Name,
-		Left: m.cfg.Identity.Left(), Logger: m.cfg.Logger,
+		Left: m.cfg.Identity.Left(), Applied: m.cfg.Records.Kept(control.Number).Index, Known: m.known,
+		Logger: m.cfg.Logger,
 	}
 	if own, known := m.cfg.Book.Node(self); known {
 		cfg.Addrs = []string{own.Registered}
@@ -68,6 +87,17 @@ func (m *Member) checkConfig() witness.CheckConfig {
 		cfg.Unread[group] = true
 	}
 	return cfg
+}
+
+// known returns the nodes that may be in the cluster: those that this node remembers, and those in gossip.
+func (m *Member) known() []string {
+	ids := m.cfg.Directory.Nodes()
+	for _, other := range m.cfg.Gossip.Members() {
+		if other.ClusterId == m.cfg.Identity.ClusterID() {
+			ids = append(ids, other.Id)
+		}
+	}
+	return ids
 }
 
 // voters returns the voters of a group. A node whose replica does not know the voters of the control group yet uses the

@@ -29,6 +29,10 @@ type CheckConfig struct {
 	Replicas map[uint32]Replica // by group
 	Unread   map[uint32]bool    // groups whose replica cannot be read, and so will not run
 	Left     map[uint32]uint64  // groups that have left the folder, with the revision of the last replica here
+	Applied  uint64             // last entry of the control group that was applied here, by the node's own record
+
+	// Known returns further nodes that may be in the cluster by now. They are asked, and not waited for. nil: none.
+	Known func() []string
 
 	// Ask asks a node at any of its known addresses. AskAddr asks the process at an address that claims to be this very
 	// node.
@@ -54,6 +58,7 @@ type Check struct {
 	mu     sync.Mutex
 	waits  []string // nodes whose answers it waits for
 	claims map[string]bool
+	newest *clusterpb.Standing // nil: no answer had one that is as new as the folder
 }
 
 // NewCheck returns the check of a starting node.
@@ -82,7 +87,7 @@ func (c *Check) Status() string {
 // Run returns nil once the node may take part and has claimed its run. It returns a *Refusal if the node must not take
 // part, and the cause of ctx's end otherwise.
 func (c *Check) Run(ctx context.Context) error {
-	if len(voters(c.cfg.Node, c.cfg.Replicas)) == 0 {
+	if len(c.nodes()) == 0 {
 		return nil
 	}
 	replies, err := c.round(ctx, false)
@@ -107,11 +112,19 @@ type answer struct {
 func (c *Check) round(ctx context.Context, claim bool) ([]*clusterpb.WitnessReply, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	asked := voters(c.cfg.Node, c.cfg.Replicas)
+	asked := make(map[string]bool)
 	answers := make(chan answer)
-	for _, node := range asked {
-		go c.ask(ctx, node, claim, askSeldom, answers)
+	ask := func() {
+		for _, node := range c.nodes() {
+			if !asked[node] {
+				asked[node] = true
+				go c.ask(ctx, node, claim, askSeldom, answers)
+			}
+		}
 	}
+	ask()
+	look := time.NewTicker(askSeldom)
+	defer look.Stop()
 	var replies []*clusterpb.WitnessReply
 	answered := make(map[string]bool)
 	settled := time.After(settle)
@@ -119,7 +132,7 @@ func (c *Check) round(ctx context.Context, claim bool) ([]*clusterpb.WitnessRepl
 	say := time.NewTimer(settle)
 	defer say.Stop()
 	for patient := !claim; ; {
-		missing := missing(c.cfg.Node, c.cfg.Replicas, answered, c.cfg.Copied)
+		missing := missing(c.cfg.Node, c.required(), answered, c.cfg.Copied)
 		if len(missing) == 0 && (!patient || len(answered) == len(asked)) {
 			return replies, nil
 		}
@@ -130,10 +143,14 @@ func (c *Check) round(ctx context.Context, claim bool) ([]*clusterpb.WitnessRepl
 				return nil, refusal
 			}
 			answered[a.node] = true
+			c.learn(a.reply.Standing)
+			ask()
 			replies = append(replies, a.reply)
 			if claim {
 				c.claimed(a.node)
 			}
+		case <-look.C:
+			ask()
 		case <-settled:
 			patient = false
 		case <-say.C:

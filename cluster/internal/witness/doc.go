@@ -61,6 +61,20 @@
 //   - A copy of a folder from before the node got a replica lacks the control group's entry that placed the replica, so
 //     the positions of the control group give it away.
 //
+// # Long absence
+//
+// While a node was away, its shards may have moved, and the voters in its folder may be gone. So an answer also has the
+// standing of the starting node: its place in the cluster by the answering node's replica of the control group. A
+// standing counts if that replica has applied at least as much as the folder's own. The newest one decides:
+//
+//   - A removed node stands aside.
+//   - A replica that the cluster has removed meanwhile is neither asked about nor opened. Each life of a replica begins
+//     at a revision of its own, so a record of a later revision without that life shows that it is over, also if the
+//     record is not the newest.
+//   - Of each other group, a majority of its present holders has to answer, not of the voters in the folder.
+//   - The nodes of the address book, of gossip and of --join are asked besides the voters. They are not waited for
+//     beyond the first moment.
+//
 // # Why not otherwise
 //
 // Not with a sync for each acknowledgement: the file is replaced at most five times a second. So evidence of the last

@@ -35,11 +35,17 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Reason + ". " + r.Advice }
 
+// Removed returns the refusal of a node that was removed from the cluster. The node is named by its label and id.
+func Removed(node string) *Refusal {
+	return &Refusal{Reason: "node " + node + " was removed from the cluster", Advice: adviceRemoved}
+}
+
 const (
-	adviceOld = "This data folder is an older copy, or its disk went back in time: it lacks entries that were " +
+	adviceRemoved = "Stop it. With an empty data folder it joins as a new node"
+	adviceOld     = "This data folder is an older copy, or its disk went back in time: it lacks entries that were " +
 		"acknowledged since, and with its vote a majority could undo them. Stop the node, keep this folder aside, and " +
-		"put back the newest copy of the node's folder. Rebuilding a node from the others is not available yet; without " +
-		"a newer copy leave the node stopped while a majority of the others runs. Do NOT edit node.json, do NOT delete " +
+		"put back the newest copy of the node's folder. Without a newer copy replace the node: `belfry node replace`, and " +
+		"let it join with an empty data folder. Do NOT edit node.json, do NOT delete " +
 		"the file \"witness\" or parts of the folder, and do NOT put other nodes' old copies back to get past this: " +
 		"acknowledged tasks would be lost"
 	adviceTwice = "The same data folder, or a copy of it, is in use as this node by another process. Stop this one. Do " +
@@ -49,10 +55,15 @@ const (
 // judge compares a starting node's data with another node's record of it. It returns nil if the record does not
 // contradict the data.
 func judge(cfg CheckConfig, reply *clusterpb.WitnessReply) *Refusal {
+	if reply.Removed {
+		return Removed(cfg.name(cfg.Node))
+	}
 	for _, p := range reply.Seen.GetPositions() {
 		seen, own := Position{p.Term, p.Index, p.EntryTerm}, cfg.Replicas[p.Group]
 		left, hasLeft := cfg.Left[p.Group]
 		switch {
+		case seen == Position{}:
+			continue // the observer has seen nothing of that replica yet
 		case cfg.Unread[p.Group]:
 			continue // a replica that could not be read does not run
 		case hasLeft && p.Joined <= left:
@@ -78,8 +89,11 @@ func judge(cfg CheckConfig, reply *clusterpb.WitnessReply) *Refusal {
 	return nil
 }
 
+// controlGroup is the number of the control group; the number of a shard's group is the shard's id.
+const controlGroup = 0
+
 func groupName(group uint32) string {
-	if group == 0 {
+	if group == controlGroup {
 		return "the control group"
 	}
 	return fmt.Sprintf("shard %d", group)

@@ -39,6 +39,20 @@ func TestPlacedReplicas(t *testing.T) {
 	}
 }
 
+// TestJudgeOfUnseenReplica checks that the row which an observer begins for a later replica is no evidence, as long as
+// nothing was seen of it: the node may have ended before it opened that replica.
+func TestJudgeOfUnseenReplica(t *testing.T) {
+	table := openTable(t, t.TempDir(), true)
+	table.Saw("b", 3, 5, 10, 5)
+	table.Place(placed(map[string]uint64{"b": 6}))
+	cfg := CheckConfig{
+		Node: "b", Replicas: map[uint32]Replica{3: {Term: 5, Joined: 4}}, Name: func(string) string { return "" },
+	}
+	if refusal := judge(cfg, &clusterpb.WitnessReply{Node: "w", Seen: table.Seen("b")}); refusal != nil {
+		t.Error(refusal)
+	}
+}
+
 // TestJudgeOfMovedReplicas checks that a position of a replica that was removed is no evidence against its node, and
 // that a position of a later replica than the folder's is.
 func TestJudgeOfMovedReplicas(t *testing.T) {
