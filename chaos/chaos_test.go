@@ -55,10 +55,15 @@ func TestScenarios(t *testing.T) {
 
 // limits returns the promised limits in a long run, which has the machine for itself, and stretched ones otherwise.
 func limits() check.Limits {
-	l := check.DefaultLimits()
 	if os.Getenv(lengthVar) == long {
-		return l
+		return check.DefaultLimits()
 	}
+	return stretched()
+}
+
+// stretched returns limits for a machine with other work, and for several faults at once.
+func stretched() check.Limits {
+	l := check.DefaultLimits()
 	l.Failover *= slowness
 	l.Settle *= slowness
 	l.Tail *= slowness
