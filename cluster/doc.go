@@ -11,6 +11,7 @@
 //	verify      checks of a stopped node's data folder, and of backups
 //	backup      the format of a backup
 //	restore     the data folder of a new cluster, out of a backup
+//	recovery    the same out of the folders that are left when a majority of the disks is lost
 //
 // The other nodes:
 //

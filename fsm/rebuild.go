@@ -62,6 +62,14 @@ func (m *Machine) BuryOverdue(nowMs int64, reason string) (buried int) {
 	return buried
 }
 
+// SkipNumbers raises the machine's counter, so that it gives no number again that other replicas of the shard have
+// given and this state does not know. It is no command of the log: only a state outside a Raft group may be changed so.
+func (m *Machine) SkipNumbers(n uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.store.Number += n
+}
+
 // ReadHeader reads the header of a snapshot. It may read on behind the header.
 func ReadHeader(r io.Reader) (*fsmpb.SnapshotHeader, error) { return store.ReadHeader(r) }
 

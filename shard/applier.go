@@ -93,6 +93,9 @@ type Replay struct{ *applier }
 // NewReplay returns a Replay with an empty state.
 func NewReplay(shard uint32) *Replay { return &Replay{newApplier(fsm.New(shard))} }
 
+// Machine returns the state itself.
+func (r *Replay) Machine() *fsm.Machine { return r.machine }
+
 // State returns the state's checkpoint and counts.
 func (r *Replay) State() (Checkpoint, fsm.Counts) {
 	return r.checkpoints.newest(), r.machine.Counts()

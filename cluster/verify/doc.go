@@ -1,6 +1,7 @@
 // Package verify inspects the data folder of a stopped node, or a backup, and reports its content and its damage.
 //
 //	Folder  a data folder
+//	Reader  a data folder, group by group, with the state of each (for package recovery)
 //	Backup  a backup: the checksums of its pieces and of the whole (package backup), and each shard's state
 //
 // For each group of a folder it

@@ -8,12 +8,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
+	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 	"github.com/belfryhq/belfry/raftgroup/snapshots"
 	"github.com/belfryhq/belfry/shard"
 )
@@ -37,6 +39,9 @@ type look struct {
 	state    func() state // makes an empty state
 	made     state        // restored from the newest whole snapshot, and then advanced by the log
 	snapTerm uint64
+	lastTerm uint64    // of the last entry, or of the snapshot if that is newer
+	lastAt   time.Time // when the leader appended the last entry; zero: not known
+	voters   []string
 }
 
 // readSnapshots restores each snapshot, the oldest first.
@@ -84,7 +89,8 @@ func (l *look) restore(store raft.SnapshotStore, meta *raft.SnapshotMeta) error 
 	if err := errors.Join(made.Restore(content), ignoreClosed(content.Close())); err != nil {
 		return err
 	}
-	l.made, l.Snapshot, l.snapTerm = made, meta.Index, meta.Term
+	l.made, l.Snapshot, l.snapTerm, l.lastTerm = made, meta.Index, meta.Term, meta.Term
+	l.voters = raftdisk.VotersOf(meta.Configuration)
 	return nil
 }
 
@@ -102,6 +108,9 @@ func (l *look) readLog(dir string) {
 	}()
 	if l.Term, err = stores.Stable().GetUint64([]byte("CurrentTerm")); err != nil {
 		l.wrong("term: %v", err)
+	}
+	if configuration, index := stores.Configuration(); index > l.Snapshot {
+		l.voters = raftdisk.VotersOf(configuration)
 	}
 	if err := l.replay(stores.Log()); err != nil {
 		l.wrong("log: %v", err)
@@ -142,6 +151,7 @@ func (l *look) replay(log raft.LogStore) (err error) {
 			return fmt.Errorf("entry %d is of term %d, the one before of term %d", index, entry.Term, term)
 		}
 		term = entry.Term
+		l.lastTerm, l.lastAt = entry.Term, entry.AppendedAt
 		if entry.Type != raft.LogCommand {
 			continue
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/raftgroup/journal"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
@@ -59,35 +58,26 @@ func (r *Report) Sound() bool {
 // Folder inspects a data folder. It makes copies in the folder temp, one group at a time; empty: the system's temporary
 // folder. It returns an error if the folder cannot be inspected; damage stands in the report.
 func Folder(ctx context.Context, dir, temp string) (report *Report, err error) {
-	id, err := identity.Inspect(dir)
+	f, err := Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, id.Close()) }()
-	pending, unread := journal.Read(id.JournalDir())
-	report = &Report{NodeID: id.NodeID(), ClusterID: id.ClusterID(), Problems: []string{}, Remarks: remarks(id)}
-	kept, err := witness.Inspect(dir, id.NodeID(), len(id.Groups()) == 0)
-	if err != nil {
-		report.Problems = append(report.Problems, err.Error())
+	defer func() { err = errors.Join(err, f.Close()) }()
+	report = &Report{
+		NodeID: f.id.NodeID(), ClusterID: f.id.ClusterID(), Problems: []string{}, Remarks: remarks(f.id),
 	}
-	for _, number := range id.Groups() {
+	if f.fault != nil {
+		report.Problems = append(report.Problems, f.fault.Error())
+	}
+	for _, number := range f.Groups() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		at, err := filepath.Rel(dir, id.GroupDir(number))
+		replayed, err := f.Replay(number, temp)
 		if err != nil {
 			return nil, err
 		}
-		group, err := lookAt(id.GroupDir(number), number, kept[number], temp, func(copied string) error {
-			return errors.Join(unread, pending.Complete(at, copied))
-		})
-		if err != nil {
-			return nil, fmt.Errorf("group %d: %w", number, err)
-		}
-		if err := foreign(id, number); err != nil {
-			group.Problems = append(group.Problems, err.Error())
-		}
-		report.Groups = append(report.Groups, group)
+		report.Groups = append(report.Groups, replayed.Group)
 	}
 	return report, nil
 }
@@ -119,19 +109,19 @@ func remarks(id *identity.Identity) []string {
 // lookAt inspects one group, on a copy of the files that opening it would change. complete adds to the copy the
 // acknowledged entries that only the node's journal holds, as after a loss of power.
 func lookAt(dir string, number uint32, kept witness.Position, temp string,
-	complete func(copied string) error) (_ Group, err error) {
+	complete func(copied string) error) (_ *look, err error) {
 	scratch, err := os.MkdirTemp(temp, "belfry-verify-")
 	if err != nil {
-		return Group{}, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	l := &look{Group: Group{Number: number, Problems: []string{}}, state: stateOf(number)}
 	if _, err := os.Stat(dir); err != nil {
-		gone := "the group has lived here, and its folder is gone: " + err.Error()
-		return Group{Number: number, Problems: []string{gone}}, nil
+		l.wrong("the group has lived here, and its folder is gone: %v", err)
+		return l, nil
 	}
-	l := look{Group: Group{Number: number, Problems: []string{}}, state: stateOf(number)}
 	if err := mirror(dir, scratch); err != nil {
-		return Group{}, fmt.Errorf("making a copy to look at: %w", err)
+		return nil, fmt.Errorf("making a copy to look at: %w", err)
 	}
 	if err := complete(scratch); err != nil {
 		l.wrong("%v", err)
@@ -142,7 +132,7 @@ func lookAt(dir string, number uint32, kept witness.Position, temp string,
 		l.wrong("log: %v", err)
 	}
 	l.tell()
-	return l.Group, nil
+	return l, nil
 }
 
 func (l *look) wrong(format string, args ...any) {

@@ -131,6 +131,11 @@ func (d *Disk) Voters() []string {
 	if index <= d.newest.ConfigurationIndex {
 		configuration = d.newest.Configuration
 	}
+	return VotersOf(configuration)
+}
+
+// VotersOf returns the node ids of a configuration's voters.
+func VotersOf(configuration raft.Configuration) []string {
 	var voters []string
 	for _, s := range configuration.Servers {
 		if s.Suffrage == raft.Voter {

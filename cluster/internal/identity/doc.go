@@ -26,8 +26,9 @@
 //
 // # Restore
 //
-// While a backup is restored into a folder, a file RESTORING stands there, and no node opens the folder. The file goes
-// when all others are on the disk. So a restore that was killed leaves a folder that only another restore takes.
+// While a backup, or what is left of a lost cluster, is restored into a folder, a file RESTORING stands there, and no
+// node opens the folder. The file goes when all others are on the disk. So a restore that was killed leaves a folder
+// that only another restore takes.
 //
 // # The file
 //

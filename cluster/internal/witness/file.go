@@ -65,6 +65,15 @@ func Inspect(dir, node string, none bool) (map[uint32]Position, error) {
 	return t.kept, nil
 }
 
+// Observed returns the observations of other nodes that a stopped node has recorded.
+func Observed(dir, node string) ([]*clusterpb.SeenNode, error) {
+	nodes, _, err := read(filepath.Join(dir, FileName), node)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(nodes.GetNodes(), func(n *clusterpb.SeenNode) bool { return n.Node == node }), nil
+}
+
 func errMissing(path string) error {
 	return fmt.Errorf("%s, the record of other nodes' positions, is missing: part of this data folder is lost", path)
 }
