@@ -89,7 +89,7 @@ var situations = map[string]struct {
 		"critical quorum-lost: The control group and shards 1, 2, 3 and 4 have lost the majority: of 3 voters only node-a answers. " +
 			"Their tasks are safe, and their calls are refused and nothing fires, until 1 more of node-b and node-c is back. " +
 			"If their disks are gone, recover the cluster from the rest. " +
-			"[belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER]",
+			"[belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER --to NEW-FOLDER]",
 		away("node-b"), away("node-c"),
 	}},
 	"one shard without a majority": {func(s *Snapshot) {
@@ -97,7 +97,7 @@ var situations = map[string]struct {
 	}, []string{
 		"critical quorum-lost: Shard 3 has lost the majority: of 3 voters only node-a answers. Its tasks are safe, and its calls " +
 			"are refused and nothing fires, until 1 more of node-b and node-c is back. If their disks are gone, recover the " +
-			"cluster from the rest. [belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER]",
+			"cluster from the rest. [belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER --to NEW-FOLDER]",
 		"warning replica-missing: Node-b answers and has not opened its replica of shard 3: it is starting, or its log says why " +
 			"it cannot. [belfry doctor --addr http://10.0.0.b:8400 | belfry verify DATA-FOLDER]",
 		"warning replica-missing: Node-c answers and has not opened its replica of shard 3: it is starting, or its log says why " +
@@ -110,7 +110,7 @@ var situations = map[string]struct {
 		"critical quorum-lost: The control group has lost the majority: of 3 voters only node-a answers. Shards with a majority go " +
 			"on, and no queue, node or placement can be changed, until 1 more of node-b and node-c is back. If their disks are " +
 			"gone, recover the cluster from the rest. " +
-			"[belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER]",
+			"[belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER --to NEW-FOLDER]",
 		"warning node-waits: Node node-b runs and takes no part: it opens its data folder. " +
 			"[belfry doctor --addr http://10.0.0.b:8400 | belfry verify DATA-FOLDER]",
 		"warning node-waits: Node node-c runs and takes no part: it opens its data folder. " +

@@ -98,7 +98,7 @@ func (e *examination) quorumLost(a *alike) {
 		"If their disks are gone, recover the cluster from the rest.",
 		groupsNamed(a.shards), verb(len(a.shards), "has", "have"), len(a.voters), e.answering(a), effect,
 		needed, e.names(a.absent()), verb(needed, "is", "are")),
-		"belfry serve --data DATA-FOLDER", "belfry recover --lost-quorum --data DATA-FOLDER")
+		"belfry serve --data DATA-FOLDER", "belfry recover --lost-quorum --data DATA-FOLDER --to NEW-FOLDER")
 }
 
 // answering says which voters answer.

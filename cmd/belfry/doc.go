@@ -5,6 +5,7 @@
 //	task, queue, lease, dead, cluster  call a cluster; each noun has its verbs, such as `belfry task schedule`
 //	doctor                             explain what is wrong with a cluster, and what to do next
 //	plan, certs, verify                size a cluster, make its certificates, check the folder of a stopped node
+//	restore, recover                   make a new cluster of a backup, or of the disks that are left
 //
 // The command only parses arguments, calls and prints. Package node runs a node, and the packages under deploy run the
 // other commands of the first line. Package client calls a cluster.

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/cluster/recovery"
+	"github.com/belfryhq/belfry/node"
+)
+
+// recoverFlags are the flags of belfry recover.
+type recoverFlags struct {
+	cfg        recovery.Config
+	lostQuorum bool
+	to         string
+	confirm    string
+	json       bool
+}
+
+func newRecover() *cobra.Command {
+	var f recoverFlags
+	cmd := &cobra.Command{
+		Use:   "recover --lost-quorum --data DIR --to NEW",
+		Short: "Make a new cluster of what is left when a majority's disks are gone",
+		Long: `Make a new cluster of one node out of what is left of a cluster that has lost
+the disks of a majority. Acknowledged tasks may be lost. If the disks are only
+away, start their nodes instead.
+
+Give the data folder of each node that is left, with the nodes stopped. For each
+shard the newest replica among them is kept. The command first prints what it
+would keep and what may be lost, and changes nothing until the id of the lost
+cluster confirms it. It writes a new folder, and leaves the given ones alone. It
+may be repeated after an interruption.
+
+The new cluster has another id, so a node of the lost cluster that returns takes
+no part in it. Keep the disks of the lost nodes off all the same: a majority of
+them would serve the lost cluster again.`,
+		Example: `  belfry recover --lost-quorum --data /var/lib/belfry --to /var/lib/belfry-new
+  belfry recover --lost-quorum --data n1 --data n2 --to new \
+    --confirm u5u5tod4nc7i2m53`,
+		Args: usageArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.addFlags(cmd)
+	return cmd
+}
+
+func (f *recoverFlags) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&f.lostQuorum, "lost-quorum", false, "the disks of a majority are gone, and tasks may be lost with them")
+	flags.StringArrayVar(&f.cfg.Dirs, "data", nil, "data `folder` of a stopped node that is left; repeatable")
+	flags.StringVar(&f.to, "to", "", "`folder` of the new cluster's node: empty, or absent")
+	flags.StringVar(&f.confirm, "confirm", "", "`id` of the lost cluster (default: the command asks for it)")
+	flags.StringVar(&f.cfg.Temp, "temp", "", "`folder` for copies of the logs (default: the system's temporary folder)")
+	flags.StringVar(&f.cfg.LogStore, "log-store", node.DefaultConfig().LogStore,
+		"`kind` of store for the log, as of serve: wal or boltdb")
+	flags.BoolVarP(&f.json, "json", "j", false, jsonUsage+": the plan, and then the new cluster")
+	completeWords(cmd, "log-store", "wal", "boltdb")
+}
+
+func (f *recoverFlags) check() error {
+	switch {
+	case !f.lostQuorum:
+		return errors.New("--lost-quorum is needed: it says that the disks of a majority are gone")
+	case len(f.cfg.Dirs) == 0:
+		return errors.New("--data is needed: the folder of each node that is left")
+	case f.to == "":
+		return errors.New("--to is needed: the folder of the new cluster's node")
+	}
+	return nil
+}
+
+func (f *recoverFlags) run(cmd *cobra.Command) (err error) {
+	if err := f.check(); err != nil {
+		return &usageError{err}
+	}
+	r, err := recovery.Open(cmd.Context(), f.cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	plan := r.Plan()
+	if err := show(cmd.OutOrStdout(), f.json, plan, func(t *table) { fillPlanned(t, plan) }); err != nil {
+		return err
+	}
+	if err := f.askConfirmation(cmd, plan.ClusterID); err != nil {
+		return err
+	}
+	made, err := r.Write(cmd.Context(), f.to)
+	if err != nil {
+		return err
+	}
+	return show(cmd.OutOrStdout(), f.json, made, func(t *table) { fillMade(t, made, f.to) })
+}
+
+var errNotConfirmed = errors.New("it was not confirmed with the id of the lost cluster: nothing was changed")
+
+// askConfirmation returns nil if --confirm, or else the next line of the input, is the id of the lost cluster.
+func (f *recoverFlags) askConfirmation(cmd *cobra.Command, cluster string) error {
+	given := f.confirm
+	if given == "" {
+		cmd.PrintErr("\nTo go on, type the id of the lost cluster: ")
+		line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+		if err != nil && line == "" {
+			return errNotConfirmed
+		}
+		given = strings.TrimSpace(line)
+	}
+	if given != cluster {
+		return errNotConfirmed
+	}
+	return nil
+}
+
+// lossText describes the losses in the table of a plan.
+var lossText = map[recovery.Loss]string{
+	recovery.None:     "nothing",
+	recovery.Possible: "perhaps the last moments",
+	recovery.Whole:    "ALL TASKS",
+}
+
+func fillPlanned(t *table, p recovery.Plan) {
+	t.row("lost cluster %s\n\nNODE\tDATA", p.ClusterID)
+	for _, s := range p.Survivors {
+		t.row("%s\t%s", s.NodeID, s.Dir)
+	}
+	t.row("\nSHARD\tNEWEST IN\tVOTERS HERE\tTERM\tLAST ENTRY\tOF\tTASKS\tLOST")
+	for _, g := range p.Groups {
+		name := fmt.Sprint(g.Number)
+		if g.Number == 0 {
+			name = "control"
+		}
+		lost := lossText[g.Loss]
+		if g.Loss == recovery.Certain {
+			lost = fmt.Sprintf("%d ENTRIES AT LEAST: %s had entry %d", g.LeastMissing(), g.SeenBy, g.SeenAt)
+		}
+		t.row("%s\t%s\t%d of %d\t%d\t%d\t%s\t%s\t%s", name, cmp.Or(g.From, "-"), g.Held, g.Voters, g.Term, g.Index,
+			cmp.Or(g.At, "-"), cmp.Or(statesOf(g.Tasks), "-"), lost)
+	}
+	t.row("\nTasks that were scheduled, changed, cancelled or delivered after a shard's last entry are as they were\n" +
+		"before. Some may be delivered again, with the same webhook-id.")
+}
+
+func fillMade(t *table, m recovery.Made, dir string) {
+	t.row("\ncluster %s, with the node %s\n", m.ClusterID, m.NodeID)
+	t.row("start it          belfry serve --data %s", dir)
+	t.row("join other nodes  belfry serve --data EMPTY-FOLDER --join ADDRESS")
+	t.row("then              belfry doctor")
+}
