@@ -200,10 +200,8 @@ func (u *upgraded) refuses(name string) {
 	ctx, cancel := context.WithTimeout(u.Context(), 30*time.Second)
 	defer cancel()
 	err := u.cluster.StartNode(ctx, name)
-	if err == nil {
-		for u.running(name) && faults.Wait(ctx, 20*time.Millisecond) {
-			continue // it may end later
-		}
+	for u.running(name) && faults.Wait(ctx, 20*time.Millisecond) {
+		continue // it may end later, and the cluster notices it later still
 	}
 	log, logErr := os.ReadFile(filepath.Join(u.node(name).Dir, "belfry.log"))
 	if u.running(name) || logErr != nil || !strings.Contains(string(log), "that this build cannot read") {
