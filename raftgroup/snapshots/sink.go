@@ -18,6 +18,20 @@ type sink struct {
 	store *Store
 	index uint64
 	file  *os.File // a second handle of the file that Raft writes, for Sync; nil: not yet opened
+	dirty int      // bytes written since the last Sync
+}
+
+// mostDirty is the number of bytes that a sink writes before it syncs them. Raft syncs a snapshot that another node
+// sends only when it is whole, and the next log entry of every group of the node would wait for hundreds of megabytes.
+const mostDirty = 1 << 20
+
+// Write writes bytes, and syncs them from time to time.
+func (s *sink) Write(b []byte) (int, error) {
+	n, err := s.SnapshotSink.Write(b)
+	if s.dirty += n; err == nil && s.dirty >= mostDirty {
+		err = s.Sync()
+	}
+	return n, err
 }
 
 // Sync syncs the bytes written so far. Raft itself syncs a snapshot once, when it closes it.
@@ -27,6 +41,7 @@ func (s *sink) Sync() (err error) {
 			return err
 		}
 	}
+	s.dirty = 0
 	return s.file.Sync()
 }
 

@@ -91,6 +91,30 @@ func TestSync(t *testing.T) {
 	}
 }
 
+// TestLongSnapshotIsSyncedOnTheWay checks that a snapshot that another node sends is synced in parts.
+func TestLongSnapshotIsSyncedOnTheWay(t *testing.T) {
+	store, err := Open(t.TempDir(), 2, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	created, err := store.Create(raft.SnapshotVersionMax, 3, 1, raft.Configuration{}, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, s := make([]byte, 64<<10), created.(*sink)
+	for i := range 2 * mostDirty / len(part) {
+		if _, err := s.Write(part); err != nil {
+			t.Fatal(err)
+		}
+		if written := (i + 1) * len(part); s.dirty != written%mostDirty || (s.file != nil) != (written >= mostDirty) {
+			t.Fatalf("after %d bytes: %d are not synced", written, s.dirty)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestUnfinishedSnapshotsAreRemoved checks that the next process removes only unfinished snapshots, and that Inspect
 // removes none.
 func TestUnfinishedSnapshotsAreRemoved(t *testing.T) {
