@@ -22,7 +22,8 @@ type applier struct {
 
 	steps      atomic.Uint64 // entries applied and snapshots restored
 	appendedAt atomic.Int64  // when the leader appended the last entry applied, in Unix nanoseconds; 0: unknown
-	logBytes   atomic.Int64  // bytes applied since the last snapshot
+	bytes      atomic.Int64  // bytes of entries applied since the start
+	saved      atomic.Int64  // value of bytes at the last snapshot
 	tail       *tail
 	grown      chan struct{} // capacity 1: a snapshot may be due
 }
@@ -46,7 +47,7 @@ func (a *applier) ApplyBatch(logs []*raft.Log) []any {
 	for i, l := range logs {
 		answers[i] = a.Apply(l)
 	}
-	if a.cfg.Bytes > 0 && a.logBytes.Load() >= a.cfg.Bytes {
+	if a.cfg.Bytes > 0 && a.logBytes() >= a.cfg.Bytes {
 		wake(a.grown)
 	}
 	return answers
@@ -63,7 +64,7 @@ func (a *applier) Apply(l *raft.Log) any {
 		go a.fatal(a.failed) // fatal may wait for this goroutine
 		return failure{a.failed}
 	}
-	a.logBytes.Add(int64(len(l.Data)))
+	a.bytes.Add(int64(len(l.Data)))
 	a.tail.add(len(l.Data))
 	if !l.AppendedAt.IsZero() {
 		a.appendedAt.Store(l.AppendedAt.UnixNano())
@@ -92,10 +93,13 @@ func (a *applier) Restore(source io.ReadCloser) error {
 	if err := a.machine.Restore(source); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
-	a.logBytes.Store(0)
+	a.saved.Store(a.bytes.Load())
 	a.steps.Add(1)
 	return nil
 }
+
+// logBytes returns the bytes applied since the last snapshot.
+func (a *applier) logBytes() int64 { return a.bytes.Load() - a.saved.Load() }
 
 // snapshot is one marked state on its way to a sink.
 type snapshot struct {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/raftgroup/copies"
 )
 
 // Config names a group and the parts that it uses.
@@ -25,6 +27,8 @@ type Config struct {
 	Snapshots SnapshotConfig
 	MaxAppend int   // entries in one request; 0: Raft's default
 	LogCache  int64 // bytes of the newest entries kept in memory; 0: none
+
+	Copies copies.Source // of the snapshots that this replica sends; zero: neither limited nor counted
 
 	// Reluctant reports whether the replica leaves elections to others while they may win one. nil: it never does.
 	Reluctant func() bool

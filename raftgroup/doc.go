@@ -59,6 +59,17 @@
 //   - Capture takes a snapshot and opens its file, for a reader outside the group such as a backup.
 //   - An owner with a small state lets Raft count entries (SnapshotConfig.Entries).
 //
+// # Copies
+//
+// A replica that lacks more entries than the log has gets a snapshot: a copy. All copies of a node leave through one
+// Meter of package copies, which limits those to replicas without a vote. A slow copy needs two things more
+// (copying.go):
+//
+//   - The log behind its snapshot stays until the replica has those entries, as long as the log has not grown by four
+//     times the state. A copy that is overtaken nevertheless is sent again without a limit. So every copy ends.
+//   - It stops when the leadership ends, when the receiver is no member any more, and when either process stops. Raft
+//     would send it, and read it, to the end.
+//
 // # What ends the process
 //
 // The group calls Config.Fatal once and stops itself at the same time. The causes are:

@@ -32,7 +32,8 @@ type Group struct {
 	tuning    *tuning
 	watch     *watch
 	futures   *futures
-	arriving  func() install.Arriving // describes the snapshot that arrives
+	gate      *install.Gate
+	copying   copying
 
 	ctx     context.Context // ends the background workers
 	cancel  context.CancelFunc
@@ -55,7 +56,7 @@ func Open(cfg Config) (*Group, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &Group{
 		cfg: cfg, contacts: newContacts(), metronome: newMetronome(cfg.Timing.Grid), tuning: newTuning(cfg),
-		futures: newFutures(), ctx: ctx, cancel: cancel,
+		futures: newFutures(), copying: copying{holds: make(map[string]*hold)}, ctx: ctx, cancel: cancel,
 	}
 	g.applier = newApplier(ctx, cfg, g.fatal)
 	g.watch = newWatch(g.futures.down, g.Leads)
@@ -80,14 +81,14 @@ func (g *Group) openRaft() error {
 	if g.cfg.LogCache > 0 {
 		log = logcache.New(log, g.cfg.LogCache)
 	}
-	gate := install.New(g.cfg.Transport, log, g.cfg.Logger, func(err error) {
+	g.gate = install.New(g.cfg.Transport, log, g.cfg.Logger, func(err error) {
 		g.fatal(fmt.Errorf("%s on node %s: %w", g.cfg.Name, g.cfg.NodeID, err))
 	})
-	g.arriving = gate.Arriving
-	gate.Remember(g.cfg.Applied)
+	g.gate.Remember(g.cfg.Applied)
 	transport := transport{
 		contacts: g.contacts, metronome: g.metronome, holdBack: g.holdBack, leadsIn: g.goesOnIn, lacks: g.lacks,
-	}.wrap(gate.Transport())
+		copy: g.sendCopy,
+	}.wrap(g.gate.Transport())
 	if err := g.bootstrap(log, transport); err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (g *Group) openRaft() error {
 	if err != nil {
 		return err
 	}
-	gate.Open(g.raft)
+	g.gate.Open(g.raft)
 	return nil
 }
 
@@ -192,6 +193,7 @@ func (g *Group) fatal(err error) {
 // shutDown stops Raft and closes the transport. A second caller also waits until both are done.
 func (g *Group) shutDown() {
 	if g.stopping.CompareAndSwap(false, true) {
+		g.gate.Interrupt()
 		if g.cfg.Quiesce != nil {
 			g.cfg.Quiesce()
 		}

@@ -105,21 +105,11 @@ func (g *Group) Snapshot() error { return g.snapshot(context.Background()) }
 // snapshot is Snapshot until ctx ends. The snapshot goes on after that.
 func (g *Group) snapshot(ctx context.Context) error {
 	g.keepTail()
-	bytes := g.applier.logBytes.Load()
+	bytes := g.applier.bytes.Load()
 	err := g.futures.await(ctx, func() raft.Future { return g.raft.Snapshot() })
 	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return err
 	}
-	g.applier.logBytes.Add(-bytes)
+	g.applier.saved.Store(bytes)
 	return nil
-}
-
-// keepTail sets the number of entries that Raft leaves behind the coming snapshot.
-func (g *Group) keepTail() {
-	if g.cfg.Snapshots.TailBytes == 0 {
-		return
-	}
-	g.reload("raft keeps as much log as before", func(c *raft.ReloadableConfig) {
-		c.TrailingLogs = g.applier.tail.within(g.cfg.Snapshots.TailBytes)
-	})
 }

@@ -62,10 +62,10 @@ func (g *Group) Down() <-chan struct{} { return g.futures.down }
 func (g *Group) Position() (term, taken uint64) { return g.raft.CurrentTerm(), g.raft.AppliedIndex() }
 
 // LogBytes returns the bytes of log applied since the last snapshot.
-func (g *Group) LogBytes() int64 { return g.applier.logBytes.Load() }
+func (g *Group) LogBytes() int64 { return g.applier.logBytes() }
 
 // Arriving tells how much of a leader's snapshot has arrived here.
-func (g *Group) Arriving() install.Arriving { return g.arriving() }
+func (g *Group) Arriving() install.Arriving { return g.gate.Arriving() }
 
 // Peer describes another member in the view of a term's leader.
 type Peer struct {

@@ -6,15 +6,17 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/belfryhq/belfry/raftgroup/copies"
 	"github.com/belfryhq/belfry/raftgroup/heartbeat"
 )
 
-// transport wraps the group's transport for four reasons:
+// transport wraps the group's transport for five reasons:
 //
 //   - it records the latest answer of each voter in a term (contacts),
 //   - it lets heartbeats leave together (metronome),
 //   - it keeps a reluctant replica from asking for votes while others may win an election (holdBack),
-//   - it retries a leader's request to a follower by itself (replicate).
+//   - it retries a leader's request to a follower by itself (replicate),
+//   - it sends snapshots as copies (copying.go).
 type transport struct {
 	raft.Transport
 	contacts  *contacts
@@ -22,6 +24,7 @@ type transport struct {
 	holdBack  func() bool
 	leadsIn   func(term uint64) bool
 	lacks     func(lastLog uint64) uint64 // number of entries that a log ending at lastLog lacks
+	copy      func(node string, req *raft.InstallSnapshotRequest, send func(*copies.Copy) error) error
 }
 
 // preVoteTransport is a transport whose inner one can pre-vote. Raft detects this by a type assertion, so a wrapper

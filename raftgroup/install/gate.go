@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
@@ -20,6 +21,7 @@ type Gate struct {
 	done   chan struct{}
 	once   sync.Once
 	ended  sync.WaitGroup
+	halted atomic.Bool // no snapshot is read any further
 
 	arriving meter
 
@@ -40,6 +42,26 @@ func (g *Gate) Remember(applied uint64) { g.applied = applied }
 
 // Open lets requests through to r, which uses the gate's transport. All requests wait until then.
 func (g *Gate) Open(r *raft.Raft) { g.ended.Go(func() { g.run(r) }) }
+
+// Interrupt ends the installation of a snapshot that is still arriving. Raft would read it to its end before it stops,
+// and a slow copy may take an hour.
+func (g *Gate) Interrupt() { g.halted.Store(true) }
+
+// errHalted ends the installation of a snapshot because the replica stops.
+var errHalted = errors.New("the replica stops before the snapshot is whole")
+
+// interruptible is the content of a snapshot, until the replica stops.
+type interruptible struct {
+	io.Reader
+	halted *atomic.Bool
+}
+
+func (i interruptible) Read(b []byte) (int, error) {
+	if i.halted.Load() {
+		return 0, errHalted
+	}
+	return i.Reader.Read(b)
+}
 
 func (g *Gate) shut() { g.once.Do(func() { close(g.done) }) }
 
@@ -101,7 +123,7 @@ func (g *Gate) judgeSnapshot(r *raft.Raft, rpc raft.RPC, req *raft.InstallSnapsh
 		known, err = g.compare(r, req)
 	}
 	if !known && err == nil {
-		rpc.Reader = g.arriving.watch(rpc.Reader, req.Size)
+		rpc.Reader = interruptible{g.arriving.watch(rpc.Reader, req.Size), &g.halted}
 		g.pass(rpc)
 		return
 	}

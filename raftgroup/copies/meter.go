@@ -1,0 +1,104 @@
+package copies
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/time/rate"
+)
+
+// MinRate is the smallest limit in bytes a second. A smaller one would let a copy take days.
+const MinRate = 64 << 10
+
+// The sizes of the pieces in which a limited copy leaves. The smaller the limit, the smaller the pieces.
+const (
+	minPiece = 4 << 10
+	maxPiece = 64 << 10
+	pieces   = 16 // a second, if the sizes allow it
+)
+
+// Meter limits and counts the copies that a node sends. Its methods are safe for concurrent use.
+type Meter struct {
+	limiter *rate.Limiter // nil: no limit
+	piece   int
+	sent    atomic.Uint64
+
+	mu       sync.Mutex
+	underWay map[*Copy]bool
+}
+
+// NewMeter returns a Meter for limited copies of the given bytes a second together; 0: no limit.
+func NewMeter(perSecond int64) *Meter {
+	m := &Meter{piece: maxPiece, underWay: make(map[*Copy]bool)}
+	if perSecond > 0 {
+		m.piece = int(min(max(perSecond/pieces, minPiece), maxPiece))
+		m.limiter = rate.NewLimiter(rate.Limit(perSecond), m.piece)
+	}
+	return m
+}
+
+// Sent returns the bytes of all copies since the start.
+func (m *Meter) Sent() uint64 { return m.sent.Load() }
+
+// Progress describes a copy under way.
+type Progress struct {
+	Group   uint32 // number of the group
+	Node    string // id of the receiver
+	Size    int64  // bytes of the snapshot
+	Sent    int64  // bytes that have left
+	Limited bool   // the limit applies
+}
+
+// Source begins the copies of one group. The zero Source neither limits nor counts them.
+type Source struct {
+	meter *Meter
+	group uint32
+}
+
+// Of returns the source of a group's copies. A nil Meter returns the zero Source.
+func (m *Meter) Of(group uint32) Source { return Source{m, group} }
+
+// UnderWay returns the copies under way, by group and node.
+func (m *Meter) UnderWay() []Progress {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make([]Progress, 0, len(m.underWay))
+	for c := range m.underWay {
+		all = append(all, c.progress())
+	}
+	slices.SortFunc(all, func(a, b Progress) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Node, b.Node))
+	})
+	return all
+}
+
+// Begin begins a copy of the given size to a node, which is under way until its End. The copy fails as soon as stale,
+// called before each piece, returns an error, and when ctx ends.
+func (s Source) Begin(ctx context.Context, node string, size int64, limited bool, stale func() error) *Copy {
+	c := &Copy{
+		group: s.group, node: node, size: size, limited: limited, meter: s.meter, ctx: ctx, stale: stale,
+	}
+	if m := s.meter; m != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.underWay[c] = true
+	}
+	return c
+}
+
+// wait returns when n bytes of a limited copy may leave.
+func (m *Meter) wait(ctx context.Context, n int) error {
+	if m.limiter == nil || n == 0 {
+		return nil
+	}
+	return m.limiter.WaitN(ctx, n)
+}
+
+func (m *Meter) end(c *Copy) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.underWay, c)
+}
