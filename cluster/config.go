@@ -17,6 +17,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
+	"github.com/belfryhq/belfry/cluster/size"
+	"github.com/belfryhq/belfry/raftgroup/copies"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 	"github.com/belfryhq/belfry/shard"
 )
@@ -43,6 +45,10 @@ type Config struct {
 	// Calm is the time that a node must be up before it gets replicas; 0: 10 s. ReplaceAfter is the time after which
 	// others take the replicas of a node that is away; 0: 10 min. The control group's leader decides by its own times.
 	Calm, ReplaceAfter time.Duration
+
+	// MoveRate is the number of bytes a second that this node sends as copies of replicas to nodes without a vote; 0: no
+	// limit. See CheckMoveRate.
+	MoveRate int64
 
 	// HoldVersion is the newest command version that this node lets the cluster write, so that its nodes can return to
 	// an older build; 0: no limit. A version that is in force already stays so.
@@ -183,7 +189,16 @@ func (c Config) validate() error {
 	case c.Replication < 1 || c.Replication > 5 || c.Replication%2 == 0:
 		return fmt.Errorf("%d replicas: 1, 3 or 5", c.Replication)
 	}
-	return errors.Join(c.validatePlace(), c.validateAddrs())
+	return errors.Join(c.validatePlace(), c.validateAddrs(), CheckMoveRate(c.MoveRate))
+}
+
+// CheckMoveRate returns an error if rate is not a valid Config.MoveRate.
+func CheckMoveRate(rate int64) error {
+	if rate == 0 || rate >= copies.MinRate {
+		return nil
+	}
+	return fmt.Errorf("%s a second: 0 for no limit, or %s at least",
+		size.Format(uint64(max(rate, 0))), size.Format(copies.MinRate))
 }
 
 func (c Config) validatePlace() error {

@@ -53,7 +53,8 @@ func (m moves) Up(node string) bool { return m.health.Alive(node) }
 // Commands asks all nodes for the number of commands that each shard has applied in its life.
 func (m moves) Commands(ctx context.Context) map[uint32]uint64 {
 	most := make(map[uint32]uint64)
-	accounts, _ := m.viewer.askAll(ctx, nodesOf(m.viewer.control.State())) // a node that does not answer has no part in the sum
+	// A node that does not answer has no part in the sum.
+	accounts, _ := m.viewer.askAll(ctx, nodesOf(m.viewer.control.State()))
 	for _, account := range accounts {
 		for shard, r := range account.replicas {
 			most[shard] = max(most[shard], r.Commands)

@@ -34,6 +34,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup/copies"
 	"github.com/belfryhq/belfry/raftgroup/journal"
 )
 
@@ -74,6 +75,7 @@ type Node struct {
 	memory    *memory.Watch
 	router    *router.Router
 	consumers *consume.Consumers
+	copies    *copies.Meter // of the snapshots that this node sends
 	policies  *policies.Policies
 	taker     *cuts.Taker
 	backups   backups
@@ -189,7 +191,7 @@ func (n *Node) openPort() error {
 		NodeID: n.ID(), BindAddr: n.cfg.BindAddr, AdvertiseAddr: n.cfg.AdvertiseAddr,
 		Lookup: n.directory.Lookup, Reached: n.directory.Reached, Member: n.directory.IsMember,
 		Removed: n.isRemoved, TakesPart: n.admission.TakesPart, Seen: n.records.Saw,
-		Keys: n.keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+		LeastRate: leastCopyRate(n.cfg.MoveRate), Keys: n.keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	return err
 }
@@ -197,6 +199,7 @@ func (n *Node) openPort() error {
 // openShards makes the parts around the shards. No shard is open yet.
 func (n *Node) openShards() {
 	n.health = n.newHealth()
+	n.copies = n.newCopies()
 	n.replicas = n.newReplicas()
 	n.router = router.New(router.Config{
 		Self: n.ID(), State: n.control.State, Local: n.replicas,

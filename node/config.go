@@ -39,6 +39,7 @@ type Config struct {
 	BootstrapExpect int             // number of nodes that form a new cluster: 1, 3 or 5; 0: join an existing one
 	Shards          int             // of a new cluster; 0: cluster.DefaultShards
 	MaxClockOffset  time.Duration
+	MoveRate        int64  // bytes a second that the node sends as copies of replicas; 0: no limit
 	HoldVersion     uint32 // newest command version that the node lets the cluster write; 0: no limit
 
 	LogStore    string         // "wal" or "boltdb"
@@ -61,11 +62,15 @@ type Config struct {
 	Fatal func(error)
 }
 
+// DefaultMoveRate is the default of Config.MoveRate.
+const DefaultMoveRate = 32 << 20
+
 // DefaultConfig returns the settings of a node that runs alone, reachable from its own machine only.
 func DefaultConfig() Config {
 	return Config{
 		DataDir: "./belfry-node", Weight: placement.DefaultWeight, HTTPAddr: "127.0.0.1:8400", PeerAddr: "127.0.0.1:8500",
-		MaxClockOffset: 250 * time.Millisecond, LogStore: "wal", Timing: "lan", QueueMetrics: queuemetrics.DefaultBound,
+		MaxClockOffset: 250 * time.Millisecond, MoveRate: DefaultMoveRate, LogStore: "wal", Timing: "lan",
+		QueueMetrics: queuemetrics.DefaultBound,
 	}
 }
 
@@ -90,6 +95,7 @@ func (c *Config) Validate() error {
 		{"peer-cert", c.checkKeys()},
 		{"zone", placement.CheckZone(c.Zone)},
 		{"weight", placement.CheckWeight(c.Weight)},
+		{"move-rate", cluster.CheckMoveRate(c.MoveRate)},
 		{"queue-metrics", within(c.QueueMetrics, 1, queuemetrics.MaxBound)},
 		{"log-store", oneOf(c.LogStore, "wal", "boltdb")},
 		{"timing", oneOf(c.Timing, "fast", "lan", "wan")},
@@ -153,7 +159,8 @@ func (c *Config) clusterConfig() (cluster.Config, error) {
 		DataDir: c.DataDir, Name: c.Name, Zone: c.Zone, Weight: c.Weight, BindAddr: c.PeerAddr,
 		AdvertiseAddr: c.AdvertisePeer, Keys: c.PeerKeys, Reload: c.Reload, Join: c.Join,
 		BootstrapExpect: c.BootstrapExpect, Shards: c.Shards, MaxClockOffset: c.MaxClockOffset,
-		HoldVersion: c.HoldVersion, Timing: timing, MinFreeDisk: c.MinFreeDisk, QueueMetrics: c.QueueMetrics,
+		MoveRate: c.MoveRate, HoldVersion: c.HoldVersion, Timing: timing, MinFreeDisk: c.MinFreeDisk,
+		QueueMetrics: c.QueueMetrics,
 	}
 	if cfg.Shards == 0 {
 		cfg.Shards = cluster.DefaultShards(cfg.BootstrapExpect)

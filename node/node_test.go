@@ -227,16 +227,17 @@ func TestFailedStartStops(t *testing.T) {
 
 func TestValidate(t *testing.T) {
 	for want, change := range map[string]func(*Config){
-		"data: is missing":                          func(c *Config) { c.DataDir = "" },
-		`zone: "a b" is not 1 to 63 letters`:        func(c *Config) { c.Zone = "a b" },
-		"weight: 101 is not within 1 to 100":        func(c *Config) { c.Weight = 101 },
-		"queue-metrics: 0 is not within 1 to 10000": func(c *Config) { c.QueueMetrics = 0 },
-		`log-store: "memory" is not wal or boltdb`:  func(c *Config) { c.LogStore = "memory" },
-		`timing: "" is not fast, lan or wan`:        func(c *Config) { c.Timing = "" },
-		"allow-host: ":                              func(c *Config) { c.AllowHosts = []string{"a:80"} },
-		"allow-origin: ":                            func(c *Config) { c.AllowOrigins = []string{"*"} },
-		"advertise-http: ":                          func(c *Config) { c.AdvertiseHTTP = "a b:8400" },
-		"http: ":                                    func(c *Config) { c.HTTPAddr = "a b:8400" },
+		"data: is missing":                                            func(c *Config) { c.DataDir = "" },
+		`zone: "a b" is not 1 to 63 letters`:                          func(c *Config) { c.Zone = "a b" },
+		"weight: 101 is not within 1 to 100":                          func(c *Config) { c.Weight = 101 },
+		"move-rate: 100B a second: 0 for no limit, or 64KiB at least": func(c *Config) { c.MoveRate = 100 },
+		"queue-metrics: 0 is not within 1 to 10000":                   func(c *Config) { c.QueueMetrics = 0 },
+		`log-store: "memory" is not wal or boltdb`:                    func(c *Config) { c.LogStore = "memory" },
+		`timing: "" is not fast, lan or wan`:                          func(c *Config) { c.Timing = "" },
+		"allow-host: ":                                                func(c *Config) { c.AllowHosts = []string{"a:80"} },
+		"allow-origin: ":                                              func(c *Config) { c.AllowOrigins = []string{"*"} },
+		"advertise-http: ":                                            func(c *Config) { c.AdvertiseHTTP = "a b:8400" },
+		"http: ":                                                      func(c *Config) { c.HTTPAddr = "a b:8400" },
 	} {
 		cfg := DefaultConfig()
 		if err := cfg.Validate(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
+	"github.com/belfryhq/belfry/raftgroup/copies"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
@@ -72,6 +73,9 @@ type Config struct {
 	// SnapshotTailBytes limits the bytes of those entries: large entries make the tail shorter. Default 16 MiB.
 	SnapshotTailBytes int64
 	SnapshotGate      *semaphore.Weighted // shared by a node's shards, so that one at a time snapshots; nil: no limit
+
+	// Copies limits and counts the snapshots that this replica sends; zero: no limit.
+	Copies copies.Source
 
 	// SnapshotRoom reports whether the disk has room for a snapshot of that size; nil: it always has.
 	SnapshotRoom func(bytes int64) bool

@@ -35,6 +35,7 @@ func (s *Shard) openGroup() (err error) {
 		Machine: s.applier, Storage: cfg.Storage, Transport: cfg.Transport,
 		Voters: voters, Existing: cfg.Existing, Applied: cfg.Applied, Preferred: cfg.Preferred,
 		Timing: cfg.Timing.Timing, MaxAppend: appendEntries, LogCache: logCache,
+		Copies: cfg.Copies,
 		Snapshots: raftgroup.SnapshotConfig{
 			Bytes: cfg.SnapshotLog, Tail: cfg.SnapshotTail, TailBytes: cfg.SnapshotTailBytes, Urgency: s.snapshotUrgency,
 		},

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster/logs"
@@ -54,6 +55,7 @@ type Config struct {
 
 	HeaderTimeout time.Duration // time in which a connection must tell its purpose, TLS included; 0: 5 s
 	DialTimeout   time.Duration // also the timeout of one Raft exchange; 0: 5 s
+	LeastRate     int64         // bytes a second at which a snapshot must arrive at least; 0: raft's default
 	Silence       time.Duration // time without acknowledgement of sent bytes after which a connection is dead; 0: 2 s
 	MaxSilent     int           // connections that have not yet told their purpose; 0: 1024
 	MaxConns      int           // connections of one kind (gRPC, gossip, each Raft group); 0: 512
@@ -98,6 +100,15 @@ func (c Config) withDefaults() Config {
 		c.Reached = func(string, string) {}
 	}
 	return c
+}
+
+// snapshotScale returns the number of bytes of a snapshot that have one timeout of an exchange to arrive. Any snapshot
+// has one timeout at least.
+func (c Config) snapshotScale() int {
+	if c.LeastRate == 0 {
+		return raft.DefaultTimeoutScale
+	}
+	return int(min(max(c.LeastRate*int64(c.DialTimeout)/int64(time.Second), 1), raft.DefaultTimeoutScale))
 }
 
 func (c Config) validate() error {

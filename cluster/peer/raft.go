@@ -91,6 +91,7 @@ func (e *Endpoint) Raft(number uint32, clusterID string, logger hclog.Logger) (*
 		Timeout: e.cfg.DialTimeout,
 		Logger:  logger,
 	})}
+	t.TimeoutScale = e.cfg.snapshotScale()
 	go t.forward()
 	return t, nil
 }

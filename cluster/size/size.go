@@ -47,6 +47,15 @@ func Parse(text string) (Amount, error) {
 	return Amount{}, wrong
 }
 
+// ParseBytes reads a number of bytes ("256MiB", "1.5GB", "4096").
+func ParseBytes(text string) (int64, error) {
+	a, err := Parse(text)
+	if err != nil || strings.HasSuffix(text, "%") {
+		return 0, fmt.Errorf("%q is no number of bytes (256MiB)", text)
+	}
+	return int64(a.bytes), nil
+}
+
 // Of returns the amount in bytes; a percentage is a part of total.
 func (a Amount) Of(total uint64) uint64 {
 	if a.percent > 0 {

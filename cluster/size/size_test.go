@@ -27,6 +27,14 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %d, %q, %v; want %d, %q", tt.text, a.Of(10*gib), a, err, tt.of10G, tt.says)
 		}
 	}
+	if n, err := ParseBytes("1.5MiB"); n != 3<<19 || err != nil {
+		t.Errorf("1.5MiB: %d, %v", n, err)
+	}
+	for _, text := range []string{"", "much", "5%", "0%"} {
+		if n, err := ParseBytes(text); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%q: %d bytes, %v", text, n, err)
+		}
+	}
 	for _, text := range []string{"", "much", "-1", "100%", "-5%", "5 %", "NaN", "NaN%", "1e30", "MiB", "%", "1XiB", "Inf"} {
 		if a, err := Parse(text); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%q: %v, %v", text, a, err)

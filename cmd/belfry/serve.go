@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
+	amounts "github.com/belfryhq/belfry/cluster/size"
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/node"
@@ -26,7 +27,7 @@ type serveFlags struct {
 	brokerCIDRs              []string
 	brokers                  string
 	minFreeDisk, memoryLimit string
-	backupRate               string
+	backupRate, moveRate     string
 	logLevel, logFormat      string
 }
 
@@ -106,6 +107,8 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.minFreeDisk, "min-free-disk", "", "`space`; with less for its data, the node leads only shards "+
 		"that no other node can lead, and takes no new tasks: 256MiB, 5%, or 0 for no such bound (default: 1GiB, or "+
 		"5% if that is less)")
+	flags.StringVar(&f.moveRate, "move-rate", amounts.Format(node.DefaultMoveRate), "`bytes` a second that this node "+
+		"sends as copies of replicas to nodes that are to hold them, or 0 for no limit; 64KiB at least")
 	flags.StringVar(&f.memoryLimit, "memory-limit", "", "`memory` that the node may use: 2GiB, 50% of the machine's, or "+
 		"0 for no limit; from three quarters of it on, no more tasks are taken (default: GOMEMLIMIT, or 75% of the "+
 		"machine's)")
@@ -161,6 +164,9 @@ func (f *serveFlags) config(logTo io.Writer) (cfg node.Config, err error) {
 	}
 	if cfg.Backups.Rate, err = rateOf("--backup-rate", f.backupRate); err != nil {
 		return cfg, err
+	}
+	if cfg.MoveRate, err = amounts.ParseBytes(f.moveRate); err != nil {
+		return cfg, fmt.Errorf("--move-rate: %w", err)
 	}
 	if cfg.WebhookNets, err = prefixes("--allow-webhook-cidr", f.webhookCIDRs); err != nil {
 		return cfg, err

@@ -119,6 +119,8 @@ func TestServeRefuses(t *testing.T) {
 		code int
 		says string
 	}{
+		{"--move-rate 5%", exitUsage, `--move-rate: "5%" is no number of bytes (256MiB)`},
+		{"--move-rate 1KiB", exitUsage, "--move-rate: 1KiB a second: 0 for no limit, or 64KiB at least"},
 		{"--queue-metrics 0", exitUsage, "--queue-metrics: 0 is not within 1 to 10000"},
 		{"--zone rack/7", exitUsage, `--zone: "rack/7" is not 1 to 63 letters, digits`},
 		{"--weight 0", exitUsage, "--weight: 0 is not within 1 to 100"},

@@ -1,0 +1,33 @@
+package cluster
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/raftgroup/copies"
+)
+
+// newCopies returns the meter of the snapshots that this node sends.
+func (n *Node) newCopies() *copies.Meter {
+	m := copies.NewMeter(n.cfg.MoveRate)
+	if n.cfg.Registerer != nil {
+		n.cfg.Registerer.MustRegister(
+			prometheus.NewCounterFunc(prometheus.CounterOpts{
+				Name: "belfry_copy_sent_bytes_total", Help: "Bytes of snapshots that this node has sent to other replicas.",
+			}, func() float64 { return float64(m.Sent()) }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "belfry_copies_under_way", Help: "Snapshots that this node is sending to other replicas.",
+			}, func() float64 { return float64(len(m.UnderWay())) }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+				Name: "belfry_copy_limit_bytes_per_second",
+				Help: "Limit on the snapshots that this node sends to replicas without a vote; 0: no limit.",
+			}, func() float64 { return float64(n.cfg.MoveRate) }),
+		)
+	}
+	return m
+}
+
+// copySharers is the number of copies that may share a node's limit, at least: see movesAll of package control.
+const copySharers = 8
+
+// leastCopyRate returns the pace below which a copy has failed, for a limit; 0: the usual one.
+func leastCopyRate(limit int64) int64 { return limit / copySharers }
