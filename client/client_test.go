@@ -493,6 +493,51 @@ func TestClusterView(t *testing.T) {
 	}
 }
 
+// TestOperationCalls checks the request of each operation, and reads its answer.
+func TestOperationCalls(t *testing.T) {
+	running := answer(202, `{"id":"op-1","kind":"drain","node":"n1","state":"running","total":4,"done":1,"percent":25,
+		"waits":["slowly"],"began_at":"2026-11-21T10:00:00.000Z","ended_at":null}`)
+	for _, test := range []struct {
+		call func(*Client) (*Operation, error)
+		want string
+	}{
+		{func(c *Client) (*Operation, error) { return c.DrainNode(t.Context(), "n 1") }, "POST /v1/nodes/n%201/drain {}"},
+		{func(c *Client) (*Operation, error) { return c.RestNode(t.Context(), "n1") },
+			`POST /v1/nodes/n1/drain {"leaders":true}`},
+		{func(c *Client) (*Operation, error) { return c.ResumeNode(t.Context(), "n1") }, "POST /v1/nodes/n1/resume {}"},
+		{func(c *Client) (*Operation, error) { return c.RemoveNode(t.Context(), "n1") }, "POST /v1/nodes/n1/remove {}"},
+		{func(c *Client) (*Operation, error) { return c.ReplaceNode(t.Context(), "n1") }, "POST /v1/nodes/n1/replace {}"},
+		{func(c *Client) (*Operation, error) { return c.SetReplication(t.Context(), 5) },
+			`PUT /v1/cluster {"replication":5}`},
+		{func(c *Client) (*Operation, error) { return c.StopOperation(t.Context(), "op-1") },
+			"DELETE /v1/operations/op-1 "},
+		{func(c *Client) (*Operation, error) { return c.Operation(t.Context(), "op-1") }, "GET /v1/operations/op-1 "},
+	} {
+		c, s := start(t, Config{}, running)
+		s.view = true
+		op, err := test.call(c)
+		if err != nil || op.ID != "op-1" || op.State != OperationRunning || op.Done != 1 || op.Waits[0] != "slowly" {
+			t.Errorf("%s: %+v, %v", test.want, op, err)
+		}
+		got := s.got[0]
+		if sent := got.method + " " + got.uri + " " + got.body; sent != test.want {
+			t.Errorf("sent %q, want %q", sent, test.want)
+		}
+		if keyed := got.key != ""; keyed != (got.method != "GET") {
+			t.Errorf("%s: keyed %v", test.want, keyed)
+		}
+	}
+	c, _ := start(t, Config{}, answer(409, `{"type":"urn:belfry:problem:impossible","detail":"too few nodes"}`))
+	if _, err := c.DrainNode(t.Context(), "n1"); !errors.Is(err, ErrImpossible) {
+		t.Error(err)
+	}
+	c, _ = start(t, Config{}, answer(200, `{"kind":"drain","total":4,"bytes":7,"steps":[{"shard":1,"action":"add"}]}`))
+	plan, err := c.Preview(t.Context(), OperationRequest{Kind: Drain, Node: "n1"})
+	if err != nil || plan.Bytes != 7 || plan.Steps[0].Action != "add" {
+		t.Errorf("%+v, %v", plan, err)
+	}
+}
+
 func TestNewRefuses(t *testing.T) {
 	for _, cfg := range []Config{
 		{}, {Addrs: []string{"ftp://x"}}, {Addrs: []string{"http://"}}, {Addrs: []string{"x"}, Timeout: -1},

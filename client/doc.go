@@ -6,7 +6,8 @@
 //	Consume; Lease, Settle                    handle the tasks of a queue that is pulled
 //	PutQueue, PatchQueue, PauseQueue, …       set and read the policies of queues
 //	Replay, DropDead                          handle dead letters
-//	Cluster, Ready                            read the state of the cluster and of a node
+//	Cluster, Nodes, Ready                     read the state of the cluster and of a node
+//	DrainNode, …, SetReplication, Operation   change the shape of the cluster
 //
 // The package needs only the standard library and this module's contract package, so that it adds no further
 // dependencies to a program.

@@ -25,6 +25,7 @@ var (
 	ErrKeyReused    = errors.New("the idempotency key was used with another call")
 	ErrOverloaded   = errors.New("too many calls")
 	ErrNoRoom       = errors.New("the service's disks are nearly full")
+	ErrImpossible   = errors.New("the operation cannot be carried out as things are")
 	// ErrUnknown means that the call may or may not have happened. A repeat with the same key finds out.
 	ErrUnknown = errors.New("it is unknown whether the call happened")
 )
@@ -74,10 +75,13 @@ func (e *Error) Is(target error) bool {
 // named returns the package's error for a type of problem, or nil if there is none.
 func named(slug string) error {
 	switch slug {
-	case contract.TaskNotFound, contract.QueueNotFound, contract.LeaseNotFound:
+	case contract.TaskNotFound, contract.QueueNotFound, contract.LeaseNotFound, contract.NodeNotFound,
+		contract.OperationNotFound:
 		return ErrNotFound
 	case contract.WrongState, contract.LeaseEnded, contract.QueueNotEmpty, contract.QueuesFull, contract.KeyForgotten:
 		return ErrConflict
+	case contract.Impossible:
+		return ErrImpossible
 	case contract.ConditionFailed:
 		return ErrPrecondition
 	case contract.KeyReused:

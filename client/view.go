@@ -18,6 +18,16 @@ type Cluster struct {
 	CommandVersion uint32 `json:"command_version"`
 
 	Backups *Backups `json:"backups,omitempty"` // made on a schedule; nil: no node has begun one
+
+	Replication ReplicaCounts `json:"replication"`
+	Waits       string        `json:"waits"`      // why it has not the shape that it should have; empty: it has
+	Operations  []Operation   `json:"operations"` // those under way, and the last that have ended
+}
+
+// ReplicaCounts is the number of replicas of the shards.
+type ReplicaCounts struct {
+	Wanted int `json:"wanted"`
+	Fewest int `json:"fewest"` // of the shard that has the fewest
 }
 
 // Backups describes the backups that the nodes make on a schedule.
@@ -50,6 +60,15 @@ type Node struct {
 	MemoryFull    bool    `json:"memory_full"` // shards with a replica on it take no more tasks
 
 	CommandVersion uint32 `json:"command_version"` // newest one that its build reads, or the one that it holds
+
+	PeerAddr  string     `json:"peer_addr"`
+	AwaySince *time.Time `json:"away_since"` // nil: it is up, or the control group has no leader
+	Order     string     `json:"order"`      // work, drain, rest, remove or replace
+	Replicas  int        `json:"replicas"`
+	Leads     int        `json:"leads"`      // shards that it leads
+	Build     string     `json:"build"`      // version of its binary; empty if it does not answer
+	DiskFree  uint64     `json:"disk_free"`  // bytes; 0 if not known
+	DiskTotal uint64     `json:"disk_total"` // bytes; 0 if not known
 }
 
 // Shard is one Raft group with the tasks whose ids hash to it.
@@ -60,6 +79,10 @@ type Shard struct {
 	Replicas []Replica `json:"replicas"`
 	Tasks    int64     `json:"tasks"`
 	Slots    []Slots   `json:"slots"`
+
+	Target []string `json:"target"` // IDs of the nodes that should hold its replicas; empty: they do
+	Waits  string   `json:"waits"`  // why its move does not go on; empty: it does, or there is none
+	Bytes  uint64   `json:"bytes"`  // memory of its tasks, about the size of a copy
 }
 
 // Slots is the range of slots from First to End-1. A task's slot is the slot of its id.
@@ -80,6 +103,9 @@ type Replica struct {
 	Hash     string `json:"hash"`
 	// Diverged means that the copy's state differs from another copy's, and is not known to be the majority's.
 	Diverged bool `json:"diverged"`
+
+	Voter    bool     `json:"voter"`
+	Received *float64 `json:"received,omitempty"` // part of the leader's snapshot that has arrived; nil: none arrives
 }
 
 // Node returns the node with this ID, or nil if there is none.

@@ -57,6 +57,11 @@ type Backend interface {
 	// Cluster returns this node's view of the cluster's nodes and shards.
 	Cluster(ctx context.Context) (ClusterView, error)
 
+	// Begin begins an operation and returns it, or returns the plan of a preview. It returns an operation that has the
+	// request's id, or an equal one that is under way, instead. The error may also be an *ImpossibleError or a
+	// *NoNodeError.
+	Begin(ctx context.Context, r OperationRequest) (*OperationView, *PlanView, error)
+
 	// Doctor returns the troubles of the cluster, the gravest first. It also works without a quorum.
 	Doctor(ctx context.Context) []Finding
 
@@ -81,6 +86,10 @@ type ClusterView struct {
 
 	CommandVersion uint32       `json:"command_version"`   // newest one that the cluster may write
 	Backups        *BackupsView `json:"backups,omitempty"` // made on a schedule; nil: no node has begun one
+
+	Replication Replication     `json:"replication"`
+	Waits       string          `json:"waits"`      // why the cluster has not the shape that it should have; empty: it has
+	Operations  []OperationView `json:"operations"` // those under way and those that ended last
 }
 
 // NodeView is one node as the answering node knows it.
@@ -96,6 +105,15 @@ type NodeView struct {
 	MemoryFull    bool    `json:"memory_full"`     // shards with a replica on it take no more tasks
 
 	CommandVersion uint32 `json:"command_version"` // newest one that it reads, or the one that it holds
+
+	PeerAddr  string   `json:"peer_addr"`
+	AwaySince *Instant `json:"away_since"` // nil: it answers the control group's leader, or that one is not known
+	Order     string   `json:"order"`      // work, drain, rest, remove or replace
+	Replicas  int      `json:"replicas"`
+	Leads     int      `json:"leads"` // shards that it leads
+	Build     string   `json:"build"` // version of its binary; empty if it does not answer
+	DiskFree  uint64   `json:"disk_free"`
+	DiskTotal uint64   `json:"disk_total"` // bytes; 0 if not known
 }
 
 // ShardView is one shard as the answering node knows it.
@@ -106,6 +124,10 @@ type ShardView struct {
 	Replicas []ReplicaView `json:"replicas"`
 	Tasks    uint64        `json:"tasks"`
 	Slots    []SlotRange   `json:"slots"` // the shard's slots
+
+	Target []string `json:"target"` // ids of the nodes that should hold its replicas; empty: they do
+	Waits  string   `json:"waits"`  // why its move does not go on; empty: it does, or there is none
+	Bytes  uint64   `json:"bytes"`  // memory of its tasks, about the size of a copy
 }
 
 // SlotRange is the range of slots from First to End-1.
@@ -128,6 +150,10 @@ type ReplicaView struct {
 	// Diverged means that the replica's state differs from another replica's at the same index, and is not known to be the
 	// majority's. All nodes compare all the time.
 	Diverged bool `json:"diverged"`
+
+	Voter bool `json:"voter"`
+	// Received is the part of the leader's snapshot, from 0 to 1, that has arrived at the replica; nil: none arrives.
+	Received *float64 `json:"received,omitempty"`
 }
 
 // Finding is one trouble of the cluster, with the commands that help.
@@ -146,10 +172,17 @@ func (v *ClusterView) normalise() {
 	if v.Shards == nil {
 		v.Shards = []ShardView{}
 	}
+	if v.Operations == nil {
+		v.Operations = []OperationView{}
+	}
+	for i := range v.Operations {
+		v.Operations[i].Waits = append([]string{}, v.Operations[i].Waits...)
+	}
 	for i := range v.Shards {
 		if v.Shards[i].Replicas == nil {
 			v.Shards[i].Replicas = []ReplicaView{}
 		}
+		v.Shards[i].Target = append([]string{}, v.Shards[i].Target...)
 		if v.Shards[i].Slots == nil {
 			v.Shards[i].Slots = []SlotRange{}
 		}

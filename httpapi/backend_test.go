@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"sort"
@@ -35,6 +36,38 @@ type fakeBackend struct {
 	grantAtTheEnd bool // a lease returns its tasks only when its context ends
 	leaseMost     int  // most tasks of one lease; 0: as requested
 	findings      []Finding
+	operations    []OperationView // begun, the last one at the end
+}
+
+// Begin begins an operation on the node n1 of the name one, and refuses to remove it. There are the nodes a, b and c,
+// too. A factor above 5 is impossible.
+func (f *fakeBackend) Begin(_ context.Context, r OperationRequest) (*OperationView, *PlanView, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.readErr != nil:
+		return nil, nil, f.readErr
+	case !slices.Contains([]string{"", "n1", "one", "a", "b", "c"}, r.Node):
+		return nil, nil, &NoNodeError{Reason: "no such node"}
+	case r.Kind == "remove" && r.Node == "n1" || r.Replication > 5:
+		return nil, nil, &ImpossibleError{Reason: "no other node"}
+	case r.Preview:
+		return nil, &PlanView{Kind: r.Kind, Total: 1, Steps: []PlanStep{{Shard: 1, Action: "add", Node: "n2", Bytes: 7}}}, nil
+	}
+	for i := range f.operations {
+		if f.operations[i].ID == r.ID {
+			return &f.operations[i], nil, nil
+		}
+	}
+	op := OperationView{
+		ID: orElse(r.ID, fmt.Sprintf("op-%d", len(f.operations))), Kind: r.Kind, State: "running", Replication: r.Replication,
+		BeganAt: Instant(testNow.UnixMilli()), Total: 1,
+	}
+	if op.Node = r.Node; r.Node == "n1" || r.Node == "one" {
+		op.Node, op.NodeName = "n1", "one"
+	}
+	f.operations = append(f.operations, op)
+	return &op, nil, nil
 }
 
 func (f *fakeBackend) Doctor(context.Context) []Finding { return f.findings }
@@ -238,7 +271,9 @@ func (f *fakeBackend) Cluster(context.Context) (ClusterView, error) {
 	}
 	return ClusterView{
 		ClusterID: "c1", Map: f.MapVersion(), CommandVersion: 1,
-		Nodes:  []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", Alive: true, ClockOffsetMs: -0.25}},
+		Nodes: []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", Alive: true, ClockOffsetMs: -0.25,
+			Order: "work"}},
+		Operations: f.operations, Replication: Replication{Wanted: 3, Fewest: 3},
 		Shards: []ShardView{{ID: 1, Leader: "n1", Term: 3, Slots: []SlotRange{{First: 0, End: task.Slots}}}, {ID: 2}},
 		Backups: &BackupsView{
 			Running:    &BackupTry{Node: "n1", BegunAt: 2000, SeenAt: 2500},

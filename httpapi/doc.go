@@ -7,6 +7,7 @@
 //	server.go, routes.go                              the HTTP server, the calls and their middleware
 //	middleware.go, admission.go, body.go              the shared part of calls
 //	tasks, queues, list, dead, lease, settle, node    handlers of single calls
+//	operations                                        handlers of operators' calls
 //	batch, consume                                    handlers of lines
 //	parse*, order, key, condition, secret             requests → commands
 //	answer, problem, refuse                           results → answers

@@ -20,19 +20,11 @@ func (s *Server) openAPI(c echo.Context) error {
 }
 
 func (s *Server) cluster(c echo.Context) error {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
-	defer cancel()
-	v, err := s.cfg.Backend.Cluster(ctx)
-	if err != nil {
-		return s.readFailed(err)
-	}
-	v.normalise()
-	body, err := json.Marshal(v)
+	v, err := s.clusterView(c)
 	if err != nil {
 		return err
 	}
-	writeJSON(c.Response(), http.StatusOK, append(body, '\n'))
-	return nil
+	return writeValue(c, http.StatusOK, v)
 }
 
 // maxDoctors is the number of calls of /v1/doctor in progress. They have places of their own, because a node should

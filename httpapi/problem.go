@@ -22,32 +22,35 @@ type kind struct {
 
 // The kinds of problems. openapi.yaml lists their types.
 var (
-	malformedJSON    = kind{"malformed-json", "The body is not the JSON that this call takes.", 400}
-	invalidField     = kind{"invalid-field", "A field, parameter or header is wrong.", 400}
-	noDelay          = kind{"no-delay", "There is no delay to start again.", 400}
-	foreignOrigin    = kind{"foreign-origin", "The call's web page or host name is not allowed.", 403}
-	unknownRoute     = kind{"unknown-route", "There is no such route.", 404}
-	taskNotFound     = kind{contract.TaskNotFound, "There is no such task.", 404}
-	queueNotFound    = kind{contract.QueueNotFound, "There is no such queue.", 404}
-	leaseNotFound    = kind{contract.LeaseNotFound, "The queue has no such lease.", 404}
-	methodNotAllowed = kind{"method-not-allowed", "The route does not take this method.", 405}
-	bodyTimeout      = kind{"body-timeout", "The body did not arrive in time.", 408}
-	wrongState       = kind{contract.WrongState, "The task's state does not allow the call.", 409}
-	queueNotEmpty    = kind{contract.QueueNotEmpty, "The queue has tasks.", 409}
-	queuesFull       = kind{contract.QueuesFull, "As many queues have a policy as may.", 409}
-	leaseEnded       = kind{contract.LeaseEnded, "The receipt's lease has ended.", 409}
-	keyForgotten     = kind{contract.KeyForgotten, "What the key's call was answered is no longer remembered.", 409}
-	conditionFailed  = kind{contract.ConditionFailed, "The condition does not hold.", 412}
-	tooLarge         = kind{contract.TooLarge, "The body or its payload is over the limit.", 413}
-	unsupportedMedia = kind{"unsupported-media-type", "The body is not of the type that this call takes.", 415}
-	keyReused        = kind{contract.KeyReused, "The idempotency key was used with another call.", 422}
-	overloaded       = kind{contract.Overloaded, "Too many calls are waiting.", 429}
-	memoryFull       = kind{contract.MemoryFull, "The memory for tasks is used up.", 429}
-	internalError    = kind{"internal", "Something went wrong inside.", 500}
-	notCommitted     = kind{"not-committed", "The call was not carried out and will not be.", 503}
-	notReady         = kind{"not-ready", "The node is not ready.", 503}
-	noRoom           = kind{contract.NoRoom, "The disks are nearly full.", 507}
-	outcomeUnknown   = kind{"outcome-unknown", "It is not known whether the call was carried out.", 504}
+	malformedJSON     = kind{"malformed-json", "The body is not the JSON that this call takes.", 400}
+	invalidField      = kind{"invalid-field", "A field, parameter or header is wrong.", 400}
+	noDelay           = kind{"no-delay", "There is no delay to start again.", 400}
+	foreignOrigin     = kind{"foreign-origin", "The call's web page or host name is not allowed.", 403}
+	unknownRoute      = kind{"unknown-route", "There is no such route.", 404}
+	taskNotFound      = kind{contract.TaskNotFound, "There is no such task.", 404}
+	queueNotFound     = kind{contract.QueueNotFound, "There is no such queue.", 404}
+	nodeNotFound      = kind{contract.NodeNotFound, "The cluster has no such node.", 404}
+	operationNotFound = kind{contract.OperationNotFound, "There is no such operation.", 404}
+	impossible        = kind{contract.Impossible, "The operation cannot be carried out as things are.", 409}
+	leaseNotFound     = kind{contract.LeaseNotFound, "The queue has no such lease.", 404}
+	methodNotAllowed  = kind{"method-not-allowed", "The route does not take this method.", 405}
+	bodyTimeout       = kind{"body-timeout", "The body did not arrive in time.", 408}
+	wrongState        = kind{contract.WrongState, "The task's state does not allow the call.", 409}
+	queueNotEmpty     = kind{contract.QueueNotEmpty, "The queue has tasks.", 409}
+	queuesFull        = kind{contract.QueuesFull, "As many queues have a policy as may.", 409}
+	leaseEnded        = kind{contract.LeaseEnded, "The receipt's lease has ended.", 409}
+	keyForgotten      = kind{contract.KeyForgotten, "What the key's call was answered is no longer remembered.", 409}
+	conditionFailed   = kind{contract.ConditionFailed, "The condition does not hold.", 412}
+	tooLarge          = kind{contract.TooLarge, "The body or its payload is over the limit.", 413}
+	unsupportedMedia  = kind{"unsupported-media-type", "The body is not of the type that this call takes.", 415}
+	keyReused         = kind{contract.KeyReused, "The idempotency key was used with another call.", 422}
+	overloaded        = kind{contract.Overloaded, "Too many calls are waiting.", 429}
+	memoryFull        = kind{contract.MemoryFull, "The memory for tasks is used up.", 429}
+	internalError     = kind{"internal", "Something went wrong inside.", 500}
+	notCommitted      = kind{"not-committed", "The call was not carried out and will not be.", 503}
+	notReady          = kind{"not-ready", "The node is not ready.", 503}
+	noRoom            = kind{contract.NoRoom, "The disks are nearly full.", 507}
+	outcomeUnknown    = kind{"outcome-unknown", "It is not known whether the call was carried out.", 504}
 )
 
 // problem is an answer of RFC 9457. It is an error, so that any function can refuse with one.
@@ -102,6 +105,8 @@ func problemOf(err error) *problem {
 	var syntax *contract.SyntaxError
 	var memory *task.MemoryError
 	var full *task.QueuesFullError
+	var cannot *ImpossibleError
+	var stranger *NoNodeError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -111,6 +116,10 @@ func problemOf(err error) *problem {
 		return fieldProblem(member.Name, member.Detail, member.Limit)
 	case errors.As(err, &syntax):
 		return &problem{kind: malformedJSON, detail: syntax.Error()}
+	case errors.As(err, &cannot):
+		return &problem{kind: impossible, detail: cannot.Reason}
+	case errors.As(err, &stranger):
+		return &problem{kind: nodeNotFound, detail: stranger.Reason}
 	case errors.Is(err, task.ErrOverloaded):
 		return &problem{kind: overloaded, detail: "try again later", retryAfter: 1}
 	case errors.As(err, &memory):

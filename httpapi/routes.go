@@ -18,6 +18,8 @@ func (s *Server) route() {
 	v1.POST("/batch", with(s.batch, params(), lines, s.batches.admit))
 	v1.GET("/backup", with(s.backup, s.backups.admit, params("rate")))
 	v1.GET("/cluster", with(s.cluster, s.single, params()))
+	v1.PUT("/cluster", with(s.putCluster, s.single, params(), soundKey))
+	s.routeOperations(v1)
 	v1.GET("/doctor", with(s.doctor, s.doctors.admit, params()))
 
 	s.echo.GET("/healthz", s.healthz)
@@ -53,6 +55,17 @@ func (s *Server) routeQueues(queues *echo.Group) {
 	queues.POST("/:queue/settle", with(s.settle, s.single, params(), soundKey, queue))
 	queues.POST("/:queue/lease", with(s.lease, s.polls.admit, params(), soundKey, queue))
 	queues.POST("/:queue/stream", with(s.stream, s.streams.admit, params("credit", "lease"), soundKey, queue))
+}
+
+func (s *Server) routeOperations(v1 *echo.Group) {
+	id := named("id")
+	v1.GET("/nodes", with(s.listNodes, s.single, params()))
+	for _, kind := range []string{drainNode, resumeNode, "remove", "replace"} {
+		v1.POST("/nodes/:id/"+kind, with(s.operateNode(kind), s.single, params(), soundKey, id))
+	}
+	v1.GET("/operations", with(s.listOperations, s.single, params()))
+	v1.GET("/operations/:id", with(s.getOperation, s.single, params(), id))
+	v1.DELETE("/operations/:id", with(s.stopOperation, s.single, params(), soundKey, id))
 }
 
 // with puts middleware around a handler, the first one outermost. It does so once, while echo would do so for every

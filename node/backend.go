@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -36,13 +35,14 @@ func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 	v := b.View(ctx)
 	view := httpapi.ClusterView{
 		ClusterID: v.ClusterID, Map: v.Map, CommandVersion: v.CommandVersion, Backups: backupsView(b.Backups()),
+		Replication: httpapi.Replication{Wanted: v.Replication, Fewest: v.Fewest}, Waits: v.Waits,
 	}
+	now, _ := b.Now()
 	for _, n := range v.Nodes {
-		view.Nodes = append(view.Nodes, httpapi.NodeView{
-			ID: n.ID, Name: n.Name, HTTPAddr: n.HTTPAddr, Zone: n.Zone, Weight: n.Weight, Alive: n.Alive,
-			DiskLow: n.DiskLow, MemoryFull: n.MemoryFull, CommandVersion: n.CommandVersion,
-			ClockOffsetMs: float64(n.ClockOffset.Round(time.Microsecond)) / float64(time.Millisecond),
-		})
+		view.Nodes = append(view.Nodes, nodeView(n, now))
+	}
+	for _, op := range v.Operations {
+		view.Operations = append(view.Operations, operationView(op))
 	}
 	for _, s := range v.Shards {
 		view.Shards = append(view.Shards, shardView(s))
@@ -70,13 +70,21 @@ func backupTry(t *clusterpb.BackupTry) *httpapi.BackupTry {
 }
 
 func shardView(s cluster.ShardView) httpapi.ShardView {
-	view := httpapi.ShardView{ID: s.ID, Leader: s.Leader, Term: s.Term, Tasks: s.Tasks}
+	view := httpapi.ShardView{ID: s.ID, Leader: s.Leader, Term: s.Term, Tasks: s.Tasks,
+		Target: s.Target, Waits: s.Waits, Bytes: s.Bytes(),
+	}
 	if s.EndSlot > s.FirstSlot {
 		view.Slots = []httpapi.SlotRange{{First: s.FirstSlot, End: s.EndSlot}}
 	}
 	for _, r := range s.Replicas {
 		replica := httpapi.ReplicaView{
-			Node: r.Node, State: r.State, Applied: r.Applied, Commands: r.Commands, Diverged: r.Diverged}
+			Node: r.Node, State: r.State, Applied: r.Applied, Commands: r.Commands, Diverged: r.Diverged,
+			Voter: r.Voter,
+		}
+		if r.Arriving.Size > 0 {
+			part := float64(r.Arriving.Received) / float64(r.Arriving.Size)
+			replica.Received = &part
+		}
 		if r.Applied > 0 {
 			replica.Hash = fmt.Sprintf("%016x", r.Hash)
 		}

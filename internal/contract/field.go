@@ -5,7 +5,7 @@ import "math/bits"
 // Field is a member of the API's JSON objects. Members with the same name are the same Field in every object.
 type Field uint8
 
-// The members that a request may name come first, up to Credit, so that a Set has a bit for each.
+// The members that a request may name come first, up to Replication, so that a Set has a bit for each.
 const (
 	Op Field = iota
 	ID
@@ -75,6 +75,11 @@ const (
 	Reason
 	Credit
 
+	// Members of an operation.
+	Preview
+	Leaders
+	Replication
+
 	// Members of answers only: a line of a batch, a result of a settle, an ended attempt, a problem, a count.
 	Status
 	Problem
@@ -132,6 +137,8 @@ var names = [...]string{
 	Max: "max", Wait: "wait", Lease: "lease", Ack: "ack", Nack: "nack", Extend: "extend", Release: "release",
 	Reason: "reason", Credit: "credit",
 
+	Preview: "preview", Leaders: "leaders", Replication: "replication",
+
 	Status: "status", Problem: "problem", Results: "results", StartedAt: "started_at", EndedAt: "ended_at",
 	Node: "node", Error: "error", Type: "type", Title: "title", Detail: "detail", FieldName: "field", Limit: "limit",
 	Committed: "committed", RetryAfter: "retry_after", Task: "task", Tasks: "tasks", Queues: "queues",
@@ -182,7 +189,7 @@ func slot[T string | []byte](name T) uint {
 	return (uint(len(name))*31 + uint(name[0])*7 + uint(name[len(name)-1])*67 + uint(name[len(name)/2])*11) % 256
 }
 
-// Set is a set of the fields from Op to Credit, with one bit for each.
+// Set is a set of the fields from Op to Replication, with one bit for each.
 type Set uint64
 
 // Has reports whether f is in the set.

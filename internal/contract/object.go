@@ -32,20 +32,23 @@ const (
 
 // The objects of requests.
 var (
-	PutObject       = ofTask(PutFields)
-	PostObject      = ofTask(TaskFields)
-	TouchObject     = ofTask(TouchFields)
-	EmptyObject     = ofTask(0) // for a call whose body has no members
-	LineObject      = ofTask(LineFields)
-	PatchObject     = ofPatch(PatchFields)
-	PatchLineObject = ofPatch(HeadFields | PatchFields)
-	TargetObject    = Object{Prefix: "target.", Takes: 1<<URL | 1<<Headers | 1<<Timeout}
-	RetryObject     = Object{Prefix: "retry.", Takes: RetryFields}
-	PolicyObject    = Object{Takes: policyFields, Answered: 1<<Counts | 1<<Version}
-	SigningObject   = Object{Prefix: "signing.", Takes: 1 << Secrets}
-	LeaseObject     = Object{Takes: 1<<Max | 1<<Wait | 1<<Lease}
-	SettleObject    = Object{Takes: settleFields}
-	StreamObject    = Object{Takes: settleFields | 1<<Credit}
+	PutObject         = ofTask(PutFields)
+	PostObject        = ofTask(TaskFields)
+	TouchObject       = ofTask(TouchFields)
+	EmptyObject       = ofTask(0) // for a call whose body has no members
+	LineObject        = ofTask(LineFields)
+	PatchObject       = ofPatch(PatchFields)
+	PatchLineObject   = ofPatch(HeadFields | PatchFields)
+	TargetObject      = Object{Prefix: "target.", Takes: 1<<URL | 1<<Headers | 1<<Timeout}
+	RetryObject       = Object{Prefix: "retry.", Takes: RetryFields}
+	PolicyObject      = Object{Takes: policyFields, Answered: 1<<Counts | 1<<Version}
+	SigningObject     = Object{Prefix: "signing.", Takes: 1 << Secrets}
+	LeaseObject       = Object{Takes: 1<<Max | 1<<Wait | 1<<Lease}
+	SettleObject      = Object{Takes: settleFields}
+	StreamObject      = Object{Takes: settleFields | 1<<Credit}
+	OperationObject   = Object{Takes: 1 << Preview}
+	DrainObject       = Object{Takes: 1<<Preview | 1<<Leaders}
+	ReplicationObject = Object{Takes: 1<<Preview | 1<<Replication}
 )
 
 func ofTask(takes Set) Object {

@@ -1,0 +1,203 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
+)
+
+// The kinds of operations.
+const (
+	drainNode      = "drain"
+	restNode       = "rest" // drain with leaders: the node keeps its replicas
+	resumeNode     = "resume"
+	setReplication = "replication"
+	isRunning      = "running" // state of an operation under way
+)
+
+// listNodes answers the nodes with their orders, replicas and disks.
+func (s *Server) listNodes(c echo.Context) error {
+	v, err := s.clusterView(c)
+	if err != nil {
+		return err
+	}
+	return writeValue(c, http.StatusOK, map[string]any{"nodes": v.Nodes})
+}
+
+func (s *Server) listOperations(c echo.Context) error {
+	v, err := s.clusterView(c)
+	if err != nil {
+		return err
+	}
+	return writeValue(c, http.StatusOK, map[string]any{"operations": v.Operations})
+}
+
+func (s *Server) getOperation(c echo.Context) error {
+	op, err := s.findOperation(c)
+	if err != nil {
+		return err
+	}
+	return writeValue(c, http.StatusOK, op)
+}
+
+func (s *Server) findOperation(c echo.Context) (*OperationView, error) {
+	v, err := s.clusterView(c)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(v.Operations, func(op OperationView) bool { return op.ID == c.Param("id") })
+	if at < 0 {
+		return nil, &problem{kind: operationNotFound,
+			detail: "no operation has this id; the cluster remembers those under way and some that have ended"}
+	}
+	return &v.Operations[at], nil
+}
+
+// stopOperation ends an operation on a node that is under way: the node is resumed. A change of the replication factor
+// is taken back by another one.
+func (s *Server) stopOperation(c echo.Context) error {
+	if err := s.emptyBody(c); err != nil {
+		return err
+	}
+	op, err := s.findOperation(c)
+	switch {
+	case err != nil:
+		return err
+	case op.State != isRunning:
+		return &problem{kind: impossible, detail: fmt.Sprintf("the operation is %s; begin another one", op.State)}
+	case op.Kind == setReplication:
+		return &problem{kind: impossible, detail: "set the replication factor that you want instead: PUT /v1/cluster, or " +
+			"`belfry cluster replication`"}
+	}
+	return s.begin(c, OperationRequest{Kind: resumeNode, Node: op.Node})
+}
+
+// operateNode returns the handler that begins a kind of operation on a node.
+func (s *Server) operateNode(kind string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := OperationRequest{Kind: kind, Node: c.Param("id")}
+		object := &contract.OperationObject
+		if kind == drainNode {
+			object = &contract.DrainObject
+		}
+		if err := s.readOperation(c, object, &r); err != nil {
+			return err
+		}
+		return s.begin(c, r)
+	}
+}
+
+// putCluster sets the replication factor.
+func (s *Server) putCluster(c echo.Context) error {
+	r := OperationRequest{Kind: setReplication}
+	if err := s.readOperation(c, &contract.ReplicationObject, &r); err != nil {
+		return err
+	}
+	if r.Replication == 0 {
+		return &task.FieldError{Field: "replication", Detail: "is absent", Limit: factors}
+	}
+	return s.begin(c, r)
+}
+
+const factors = "1, 3, 5 or 7"
+
+// readOperation reads the body of a call that begins an operation. An empty body has no members.
+func (s *Server) readOperation(c echo.Context, object *contract.Object, into *OperationRequest) error {
+	body, err := bind(c, s.cfg.BodyBytes, jsonType)
+	defer body.release()
+	if err != nil || len(body.data) == 0 {
+		return err
+	}
+	r, seen := contract.NewReader(body.data), contract.Set(0)
+	return r.Root(object, &seen, func(f contract.Field) (err error) {
+		switch f {
+		case contract.Preview:
+			into.Preview, err = r.Bool("preview")
+		case contract.Leaders:
+			var leaders bool
+			if leaders, err = r.Bool("leaders"); leaders {
+				into.Kind = restNode
+			}
+		case contract.Replication:
+			into.Replication, err = factor(r)
+		}
+		return err
+	})
+}
+
+// factor reads a replication factor.
+func factor(r *contract.Reader) (uint32, error) {
+	n, err := r.Whole("replication", 1, 7)
+	if err == nil && n%2 == 0 {
+		err = &task.FieldError{Field: "replication", Detail: fmt.Sprintf("is %d, and no odd number", n), Limit: factors}
+	}
+	return uint32(n), err
+}
+
+// begin begins an operation, or answers its plan.
+func (s *Server) begin(c echo.Context, r OperationRequest) error {
+	r.ID = operationID(c.Request().Header.Get(keyHeader))
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	op, plan, err := s.cfg.Backend.Begin(ctx, r)
+	switch {
+	case err != nil && r.Preview:
+		return s.readFailed(err)
+	case err != nil:
+		return err
+	case plan != nil:
+		plan.Steps = append([]PlanStep{}, plan.Steps...)
+		return writeValue(c, http.StatusOK, plan)
+	case !op.answers(r):
+		return &problem{kind: keyReused, field: keyHeader, detail: "was used before with another operation"}
+	}
+	op.Waits = append([]string{}, op.Waits...)
+	c.Response().Header().Set("Location", "/v1/operations/"+op.ID)
+	return writeValue(c, http.StatusAccepted, op)
+}
+
+// answers reports whether an operation is the one that was asked for.
+func (o *OperationView) answers(r OperationRequest) bool {
+	onNode := o.Node == r.Node || strings.EqualFold(o.NodeName, r.Node)
+	return o.Kind == r.Kind && onNode && o.Replication == r.Replication
+}
+
+// operationID returns the id of an operation that was asked for with an idempotency key: a repeat finds the same one.
+func operationID(key string) string {
+	if key == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "op-" + hex.EncodeToString(sum[:8])
+}
+
+func (s *Server) clusterView(c echo.Context) (ClusterView, error) {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	v, err := s.cfg.Backend.Cluster(ctx)
+	if err != nil {
+		return v, s.readFailed(err)
+	}
+	v.normalise()
+	return v, nil
+}
+
+// writeValue answers with a value as JSON.
+func writeValue(c echo.Context, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	writeJSON(c.Response(), status, append(body, '\n'))
+	return nil
+}
