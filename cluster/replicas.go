@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"golang.org/x/sync/semaphore"
@@ -27,7 +26,8 @@ func (n *Node) newReplicas() *replicas.Set {
 		IsOver: func(shard uint32, joined uint64) bool {
 			return n.identity.IsOver(shard, joined) || n.member.IsOver(shard, joined)
 		},
-		Left: n.leaveShard,
+		Left:  n.leaveShard,
+		Moves: func() replicas.Moves { return n.router },
 	})
 }
 
@@ -48,16 +48,12 @@ func (n *Node) openReplica(
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(state.Slots, func(r *clusterpb.SlotRange) bool { return r.Shard == id })
-	if at < 0 {
-		return nil, fmt.Errorf("shard %d owns no slots", id)
-	}
 	transport, err := n.endpoint.Raft(id, state.ClusterId, raftlog.New(n.cfg.Logger.With("shard", id)))
 	if err != nil {
 		return nil, err
 	}
 	opened, err := shard.Open(shard.Config{
-		ID: id, NodeID: n.ID(), FirstSlot: state.Slots[at].First, EndSlot: state.Slots[at].End,
+		ID: id, NodeID: n.ID(), Forward: n.router.Do,
 		Storage: disk, Existing: n.identity.Opened(id), Applied: n.records.Kept(id).Index,
 		Replicas: founders(placed), Preferred: placed.Preferred, Transport: transport, Deliver: n.cfg.Deliver,
 		Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees, Arrived: n.consumers.Arrived, MayLead: n.health.MayLead,

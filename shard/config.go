@@ -20,9 +20,8 @@ import (
 
 // Config names a shard and the parts that it uses.
 type Config struct {
-	ID                 uint32
-	NodeID             string // this replica's Raft server id and address; the transport resolves it when it dials
-	FirstSlot, EndSlot uint32 // the shard's slots [FirstSlot, EndSlot); default all
+	ID     uint32
+	NodeID string // this replica's Raft server id and address; the transport resolves it when it dials
 
 	Storage  raftgroup.Storage // the group's storage; Close closes it. See OpenDisk
 	Existing bool              // the node's own record shows that the group was opened here before
@@ -177,9 +176,6 @@ const (
 )
 
 func (c Config) withDefaults() (Config, error) {
-	if c.EndSlot == 0 {
-		c.EndSlot = task.Slots
-	}
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
@@ -252,8 +248,6 @@ func (c Config) validate() error {
 		return errors.New("shard: Fatal is not set")
 	case c.Storage == nil:
 		return errors.New("shard: no storage")
-	case c.FirstSlot >= c.EndSlot || c.EndSlot > task.Slots:
-		return fmt.Errorf("shard: slots [%d, %d) are no range", c.FirstSlot, c.EndSlot)
 	case c.Policy.Window > c.Policy.MaxWindow:
 		return fmt.Errorf("shard: window %d is over the greatest, %d", c.Policy.Window, c.Policy.MaxWindow)
 	case c.Policy.MinBackoff > c.Policy.MaxBackoff:

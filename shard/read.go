@@ -1,10 +1,9 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"iter"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -23,14 +22,7 @@ func (s *Shard) Get(ctx context.Context, namespace, id string, stale bool) (*fsm
 // List returns one page of this shard's tasks, from the query's slot on up to its end. Each page is linearizable by
 // itself, or stale, as in Get. The error is a *task.MovedError if one of the slots is not open.
 func (s *Shard) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
-	end := q.End
-	if end == 0 {
-		end = s.cfg.EndSlot
-	}
-	if q.End == 0 && q.Slot < s.cfg.FirstSlot {
-		q = proto.CloneOf(q) // other shards may get the same query at the same time
-		q.Slot, q.AfterId = s.cfg.FirstSlot, ""
-	}
+	end := min(cmp.Or(q.End, task.Slots), task.Slots)
 	return readAs(ctx, s, stale, func() (*fsmpb.ListPage, error) {
 		page, slot := s.machine.ListOpen(q, end)
 		return page, s.shut(slot, stale)

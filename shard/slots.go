@@ -123,8 +123,9 @@ func (s *Shard) shut(slot fsm.SlotState, stale bool) error {
 	return nil
 }
 
-// doOpen is Do without the commands on tasks whose slots are not open, which would only fill the log. A replica that
-// does not lead may be behind, and leaves the answer to the leader.
+// doOpen is Do without the commands on tasks whose slots are not open, which would only fill the log. All commands on
+// one slot are refused or none, so that none overtakes another. A replica that does not lead may be behind, and leaves
+// the answer to the leader.
 func (s *Shard) doOpen(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	l, err := s.leadership(ctx)
 	if err == nil {
@@ -136,9 +137,14 @@ func (s *Shard) doOpen(ctx context.Context, cmds []*fsmpb.Command) []task.Reply 
 	replies := make([]task.Reply, len(cmds))
 	var open []*fsmpb.Command
 	var at []int
+	seen := make(map[uint32]error) // by slot
 	for i, c := range cmds {
+		slot := task.Slot(c.Namespace, c.Id)
+		if _, ok := seen[slot]; !ok && c.Id != "" {
+			seen[slot] = s.shut(s.machine.SlotOf(c.Namespace, c.Id), false)
+		}
 		if c.Id != "" {
-			replies[i].Err = s.shut(s.machine.SlotOf(c.Namespace, c.Id), false)
+			replies[i].Err = seen[slot]
 		}
 		if replies[i].Err == nil {
 			open, at = append(open, c), append(at, i)

@@ -313,7 +313,7 @@ func TestConfig(t *testing.T) {
 		Policy: Policy{Window: 3},
 	}
 	full, err := good.withDefaults()
-	if err != nil || full.EndSlot != task.Slots || full.Policy.Window != 3 ||
+	if err != nil || full.Policy.Window != 3 ||
 		full.Policy.MaxAttempts != task.DefaultMaxAttempts {
 		t.Errorf("%+v, %v", full, err)
 	}
@@ -323,7 +323,6 @@ func TestConfig(t *testing.T) {
 		"no receiver":  func(c *Config) { c.Deliver = nil },
 		"no fatal":     func(c *Config) { c.Fatal = nil },
 		"no storage":   func(c *Config) { c.Storage = nil },
-		"slots":        func(c *Config) { c.FirstSlot, c.EndSlot = 9, 3 },
 		"lease":        func(c *Config) { c.Timing = LAN(); c.Timing.Lease = time.Minute },
 		"no stuck":     func(c *Config) { c.Timing = LAN(); c.Timing.Stuck = 0 },
 	} {

@@ -109,12 +109,11 @@ func (p *process) open(placed *clusterpb.Shard) {
 	w, n := p.world, p.node
 	d := n.disks[placed.Id]
 	stores := d.Open(p.host, diskPatience, p.fatal)
-	slots := w.state.Slots[placed.Id-1]
 	cfg := shard.Config{
-		ID: placed.Id, NodeID: n.name, FirstSlot: slots.First, EndSlot: slots.End, Existing: !d.Empty(),
+		ID: placed.Id, NodeID: n.name, Existing: !d.Empty(),
 		Preferred: placed.Preferred, Transport: p.host.Transport(placed.Id, w.cfg.pace.rpcTimeout()),
-		Storage: stores, Deliver: deliverer{p}, Policies: p.policies, Limits: p.router, Clock: n.clock.now,
-		ClockAgrees: p.clocks.Agrees, Arrived: p.consumers.Arrived,
+		Storage: stores, Deliver: deliverer{p}, Policies: p.policies, Limits: p.router, Forward: p.router.Do,
+		Clock: n.clock.now, ClockAgrees: p.clocks.Agrees, Arrived: p.consumers.Arrived,
 		OnLeader: p.onLeader, Fatal: p.fatal, Timing: w.cfg.pace.timing(), Policy: policy(),
 		SnapshotLog: w.cfg.SnapshotLog, SnapshotPart: w.cfg.SnapshotPart, SnapshotTail: w.cfg.SnapshotTail,
 	}

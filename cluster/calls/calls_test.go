@@ -61,6 +61,16 @@ func (l local) Members(_ context.Context, id uint32, ask *clusterpb.MembersCall)
 	}, nil
 }
 
+// ReadSlots returns a batch of the arguments.
+func (l local) ReadSlots(_ context.Context, id uint32, ask *clusterpb.ReadSlotsCall) (*clusterpb.SlotsBatch, error) {
+	return &clusterpb.SlotsBatch{Session: ask.Move + ask.Session + ask.Batch, Left: id}, l.err
+}
+
+// PullSlots returns a progress of the arguments.
+func (l local) PullSlots(_ context.Context, id uint32, ask *clusterpb.PullSlotsCall) (*clusterpb.SlotsProgress, error) {
+	return &clusterpb.SlotsProgress{Tasks: ask.Move + uint64(ask.From), Left: id}, l.err
+}
+
 func (l local) Begin(_ context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error) {
 	return &clusterpb.Began{Operation: call.Operation, Impossible: fmt.Sprint(call.Preview)}, l.err
 }
@@ -127,6 +137,14 @@ func TestCallsArriveWhole(t *testing.T) {
 		loan != want {
 		t.Errorf("Lend: %v, %v, want %v", loan, err, want)
 	}
+	batch, err := r.ReadSlots(ctx, 3, &clusterpb.ReadSlotsCall{Move: 1, Session: 2, Batch: 4})
+	if err != nil || batch.Session != 7 || batch.Left != 3 {
+		t.Errorf("ReadSlots: %v, %v", batch, err)
+	}
+	progress, err := r.PullSlots(ctx, 3, &clusterpb.PullSlotsCall{Move: 1, From: 2})
+	if err != nil || progress.Tasks != 3 || progress.Left != 3 {
+		t.Errorf("PullSlots: %v, %v", progress, err)
+	}
 	members, err := r.Members(ctx, 3, &clusterpb.MembersCall{
 		Seen: &clusterpb.Membership{Term: 5}, Change: &clusterpb.MembersCall_AddVoter{AddVoter: "d"},
 	})
@@ -150,11 +168,13 @@ func each(ctx context.Context, n Node) map[string]error {
 	_, queues := n.Queues(ctx, 3, &clusterpb.QueuesCall{})
 	_, lend := n.Lend(ctx, 3, shard.Borrow{})
 	_, members := n.Members(ctx, 3, &clusterpb.MembersCall{})
+	_, batch := n.ReadSlots(ctx, 3, &clusterpb.ReadSlotsCall{})
+	_, progress := n.PullSlots(ctx, 3, &clusterpb.PullSlotsCall{})
 	_, begin := n.Begin(ctx, &clusterpb.BeginCall{})
 	_, change := n.ChangeQueue(ctx, deletion("x"))
 	return map[string]error{
 		"Do": n.Do(ctx, 3, []*fsmpb.Command{{Id: "x"}})[0].Err, "Get": get, "List": list, "Queues": queues, "Lend": lend,
-		"Members": members, "Begin": begin, "ChangeQueue": change,
+		"ReadSlots": batch, "PullSlots": progress, "Members": members, "Begin": begin, "ChangeQueue": change,
 	}
 }
 
@@ -167,6 +187,9 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 		"no room":      {task.ErrNoRoom, task.ErrNoRoom},
 		"no memory":    {fmt.Errorf("x: %w", &task.MemoryError{Node: "n1", Limit: "1GiB"}), task.ErrNoMemory},
 		"deadline":     {context.DeadlineExceeded, task.ErrUnknown},
+		"move lost":    {fmt.Errorf("x: %w", shard.ErrMoveLost), shard.ErrMoveLost},
+		"move refused": {fmt.Errorf("x: %w", shard.ErrMoveRefused), shard.ErrMoveRefused},
+		"moved":        {&task.MovedError{Shard: 3}, task.ErrNotProposed},
 		"not leader":   {&task.NotLeaderError{Shard: 3, Leader: "c"}, task.ErrNotProposed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -237,5 +260,16 @@ func TestUnknownCallsAreNotProposed(t *testing.T) {
 	reply := Answer(t.Context(), local{}, &clusterpb.Call{Number: 7})
 	if err := DecodeError(reply.Error, 3, "b"); !errors.Is(err, task.ErrNotProposed) || reply.Number != 7 {
 		t.Errorf("call %d: %v", reply.Number, err)
+	}
+}
+
+func TestMovedErrorsTravel(t *testing.T) {
+	for _, made := range []task.MovedError{{Shard: 7, Epoch: 9}, {Shard: 8, Epoch: 2, Moving: true}} {
+		for call, err := range each(t.Context(), remote(t, local{fmt.Errorf("refused: %w", &made)}, nil)) {
+			var got *task.MovedError
+			if !errors.As(err, &got) || *got != made {
+				t.Errorf("%s: %v became %v", call, made, err)
+			}
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
+	"github.com/belfryhq/belfry/shard"
 )
 
 // EncodeError encodes an error for another node. An error that the encoding cannot name becomes unknown, the safest
@@ -20,7 +21,15 @@ func EncodeError(err error) *clusterpb.CallError {
 	var field *task.FieldError
 	var memory *task.MemoryError
 	var full *task.QueuesFullError
+	var moved *task.MovedError
 	switch {
+	case errors.As(err, &moved):
+		e.Kind = clusterpb.ErrorKind_ERROR_KIND_MOVED
+		e.Shard, e.Epoch, e.Moving = moved.Shard, moved.Epoch, moved.Moving
+	case errors.Is(err, shard.ErrMoveLost):
+		e.Kind = clusterpb.ErrorKind_ERROR_KIND_MOVE_LOST
+	case errors.Is(err, shard.ErrMoveRefused):
+		e.Kind = clusterpb.ErrorKind_ERROR_KIND_MOVE_REFUSED
 	case errors.As(err, &notLeader):
 		e.Kind, e.Leader = clusterpb.ErrorKind_ERROR_KIND_NOT_LEADER, notLeader.Leader
 	case errors.Is(err, task.ErrOverloaded):
@@ -42,14 +51,20 @@ func EncodeError(err error) *clusterpb.CallError {
 }
 
 // DecodeError returns the error that another node encoded in its answer to a call about a shard; nil: none.
-func DecodeError(e *clusterpb.CallError, shard uint32, node string) error {
+func DecodeError(e *clusterpb.CallError, id uint32, node string) error {
 	if e == nil {
 		return nil
 	}
 	kind := task.ErrUnknown
 	switch e.Kind {
 	case clusterpb.ErrorKind_ERROR_KIND_NOT_LEADER:
-		return &task.NotLeaderError{Shard: shard, Leader: e.Leader}
+		return &task.NotLeaderError{Shard: id, Leader: e.Leader}
+	case clusterpb.ErrorKind_ERROR_KIND_MOVED:
+		return &task.MovedError{Shard: e.Shard, Epoch: e.Epoch, Moving: e.Moving}
+	case clusterpb.ErrorKind_ERROR_KIND_MOVE_LOST:
+		kind = shard.ErrMoveLost
+	case clusterpb.ErrorKind_ERROR_KIND_MOVE_REFUSED:
+		kind = shard.ErrMoveRefused
 	case clusterpb.ErrorKind_ERROR_KIND_INVALID:
 		return &task.FieldError{Field: e.Field, Detail: e.Detail, Limit: e.Limit}
 	case clusterpb.ErrorKind_ERROR_KIND_NO_MEMORY:

@@ -29,6 +29,10 @@ type Shards interface {
 	// Members makes a change of the shard's membership, if one is set, and returns the membership after it. The error
 	// wraps raftgroup.ErrUnfit if the change does not fit.
 	Members(ctx context.Context, shard uint32, ask *clusterpb.MembersCall) (*clusterpb.Membership, error)
+	// ReadSlots returns a batch of tasks in slots that move away from the shard.
+	ReadSlots(ctx context.Context, shard uint32, ask *clusterpb.ReadSlotsCall) (*clusterpb.SlotsBatch, error)
+	// PullSlots has the shard go on with the copy of slots that it expects.
+	PullSlots(ctx context.Context, shard uint32, ask *clusterpb.PullSlotsCall) (*clusterpb.SlotsProgress, error)
 }
 
 // Node answers the calls of another node.
@@ -113,6 +117,22 @@ func (r Remote) Members(ctx context.Context, id uint32, ask *clusterpb.MembersCa
 	return reply.GetMembers(), err
 }
 
+// ReadSlots returns a batch of tasks in slots that move away from a shard.
+func (r Remote) ReadSlots(
+	ctx context.Context, id uint32, ask *clusterpb.ReadSlotsCall,
+) (*clusterpb.SlotsBatch, error) {
+	reply, err := r.ask(ctx, &clusterpb.Call{Shard: id, Op: &clusterpb.Call_ReadSlots{ReadSlots: ask}}, true)
+	return reply.GetBatch(), err
+}
+
+// PullSlots has a shard go on with the copy of slots that it expects.
+func (r Remote) PullSlots(
+	ctx context.Context, id uint32, ask *clusterpb.PullSlotsCall,
+) (*clusterpb.SlotsProgress, error) {
+	reply, err := r.ask(ctx, &clusterpb.Call{Shard: id, Op: &clusterpb.Call_PullSlots{PullSlots: ask}}, true)
+	return reply.GetProgress(), err
+}
+
 // Begin makes the control group begin an operation. The call may be repeated: the operation has an id.
 func (r Remote) Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error) {
 	reply, err := r.ask(ctx, &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_Begin{Begin: call}}, true)
@@ -164,6 +184,10 @@ func Answer(ctx context.Context, n Node, call *clusterpb.Call) *clusterpb.CallRe
 		reply.Loan, err = answerLend(ctx, n, call.Shard, op.Lend)
 	case *clusterpb.Call_Members:
 		reply.Members, err = n.Members(ctx, call.Shard, op.Members)
+	case *clusterpb.Call_ReadSlots:
+		reply.Batch, err = n.ReadSlots(ctx, call.Shard, op.ReadSlots)
+	case *clusterpb.Call_PullSlots:
+		reply.Progress, err = n.PullSlots(ctx, call.Shard, op.PullSlots)
 	case *clusterpb.Call_Begin:
 		reply.Began, err = n.Begin(ctx, op.Begin)
 	case *clusterpb.Call_ChangeQueue:

@@ -37,22 +37,28 @@ const (
 	ErrorKind_ERROR_KIND_NO_ROOM      ErrorKind = 6
 	ErrorKind_ERROR_KIND_NO_MEMORY    ErrorKind = 7
 	ErrorKind_ERROR_KIND_QUEUES_FULL  ErrorKind = 8
-	ErrorKind_ERROR_KIND_UNFIT        ErrorKind = 9 // the change of membership does not fit; nothing has changed
+	ErrorKind_ERROR_KIND_UNFIT        ErrorKind = 9  // the change of membership does not fit; nothing has changed
+	ErrorKind_ERROR_KIND_MOVED        ErrorKind = 16 // the task's slot is not open; nothing was proposed
+	ErrorKind_ERROR_KIND_MOVE_LOST    ErrorKind = 17 // a leader of a move of slots has changed
+	ErrorKind_ERROR_KIND_MOVE_REFUSED ErrorKind = 18 // the state of a shard does not allow a step of a move of slots
 )
 
 // Enum value maps for ErrorKind.
 var (
 	ErrorKind_name = map[int32]string{
-		0: "ERROR_KIND_UNSPECIFIED",
-		1: "ERROR_KIND_NOT_PROPOSED",
-		2: "ERROR_KIND_NOT_LEADER",
-		3: "ERROR_KIND_UNKNOWN",
-		4: "ERROR_KIND_OVERLOADED",
-		5: "ERROR_KIND_INVALID",
-		6: "ERROR_KIND_NO_ROOM",
-		7: "ERROR_KIND_NO_MEMORY",
-		8: "ERROR_KIND_QUEUES_FULL",
-		9: "ERROR_KIND_UNFIT",
+		0:  "ERROR_KIND_UNSPECIFIED",
+		1:  "ERROR_KIND_NOT_PROPOSED",
+		2:  "ERROR_KIND_NOT_LEADER",
+		3:  "ERROR_KIND_UNKNOWN",
+		4:  "ERROR_KIND_OVERLOADED",
+		5:  "ERROR_KIND_INVALID",
+		6:  "ERROR_KIND_NO_ROOM",
+		7:  "ERROR_KIND_NO_MEMORY",
+		8:  "ERROR_KIND_QUEUES_FULL",
+		9:  "ERROR_KIND_UNFIT",
+		16: "ERROR_KIND_MOVED",
+		17: "ERROR_KIND_MOVE_LOST",
+		18: "ERROR_KIND_MOVE_REFUSED",
 	}
 	ErrorKind_value = map[string]int32{
 		"ERROR_KIND_UNSPECIFIED":  0,
@@ -65,6 +71,9 @@ var (
 		"ERROR_KIND_NO_MEMORY":    7,
 		"ERROR_KIND_QUEUES_FULL":  8,
 		"ERROR_KIND_UNFIT":        9,
+		"ERROR_KIND_MOVED":        16,
+		"ERROR_KIND_MOVE_LOST":    17,
+		"ERROR_KIND_MOVE_REFUSED": 18,
 	}
 )
 
@@ -2219,6 +2228,8 @@ type Call struct {
 	//	*Call_Lend
 	//	*Call_Members
 	//	*Call_Begin
+	//	*Call_ReadSlots
+	//	*Call_PullSlots
 	Op            isCall_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2354,6 +2365,24 @@ func (x *Call) GetBegin() *BeginCall {
 	return nil
 }
 
+func (x *Call) GetReadSlots() *ReadSlotsCall {
+	if x != nil {
+		if x, ok := x.Op.(*Call_ReadSlots); ok {
+			return x.ReadSlots
+		}
+	}
+	return nil
+}
+
+func (x *Call) GetPullSlots() *PullSlotsCall {
+	if x != nil {
+		if x, ok := x.Op.(*Call_PullSlots); ok {
+			return x.PullSlots
+		}
+	}
+	return nil
+}
+
 type isCall_Op interface {
 	isCall_Op()
 }
@@ -2390,6 +2419,14 @@ type Call_Begin struct {
 	Begin *BeginCall `protobuf:"bytes,11,opt,name=begin,proto3,oneof"` // for the leader of the control group, shard 0
 }
 
+type Call_ReadSlots struct {
+	ReadSlots *ReadSlotsCall `protobuf:"bytes,16,opt,name=read_slots,json=readSlots,proto3,oneof"`
+}
+
+type Call_PullSlots struct {
+	PullSlots *PullSlotsCall `protobuf:"bytes,17,opt,name=pull_slots,json=pullSlots,proto3,oneof"`
+}
+
 func (*Call_Commands) isCall_Op() {}
 
 func (*Call_Get) isCall_Op() {}
@@ -2405,6 +2442,10 @@ func (*Call_Lend) isCall_Op() {}
 func (*Call_Members) isCall_Op() {}
 
 func (*Call_Begin) isCall_Op() {}
+
+func (*Call_ReadSlots) isCall_Op() {}
+
+func (*Call_PullSlots) isCall_Op() {}
 
 type Commands struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3300,6 +3341,8 @@ type CallReply struct {
 	Loan          *Loan                  `protobuf:"bytes,8,opt,name=loan,proto3" json:"loan,omitempty"`
 	Members       *Membership            `protobuf:"bytes,9,opt,name=members,proto3" json:"members,omitempty"`
 	Began         *Began                 `protobuf:"bytes,10,opt,name=began,proto3" json:"began,omitempty"`
+	Batch         *SlotsBatch            `protobuf:"bytes,16,opt,name=batch,proto3" json:"batch,omitempty"`
+	Progress      *SlotsProgress         `protobuf:"bytes,17,opt,name=progress,proto3" json:"progress,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3400,6 +3443,20 @@ func (x *CallReply) GetMembers() *Membership {
 func (x *CallReply) GetBegan() *Began {
 	if x != nil {
 		return x.Began
+	}
+	return nil
+}
+
+func (x *CallReply) GetBatch() *SlotsBatch {
+	if x != nil {
+		return x.Batch
+	}
+	return nil
+}
+
+func (x *CallReply) GetProgress() *SlotsProgress {
+	if x != nil {
+		return x.Progress
 	}
 	return nil
 }
@@ -3581,9 +3638,12 @@ type CallError struct {
 	Kind          ErrorKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=belfry.cluster.v1.ErrorKind" json:"kind,omitempty"`
 	Leader        string                 `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"` // with NOT_LEADER: node id of the leader; empty: not known
 	Detail        string                 `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
-	Field         string                 `protobuf:"bytes,4,opt,name=field,proto3" json:"field,omitempty"` // with INVALID: the field that breaks a limit
-	Limit         string                 `protobuf:"bytes,5,opt,name=limit,proto3" json:"limit,omitempty"` // with INVALID, NO_MEMORY and QUEUES_FULL: the limit
-	Node          string                 `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`   // with NO_MEMORY: the node whose memory is full
+	Field         string                 `protobuf:"bytes,4,opt,name=field,proto3" json:"field,omitempty"`    // with INVALID: the field that breaks a limit
+	Limit         string                 `protobuf:"bytes,5,opt,name=limit,proto3" json:"limit,omitempty"`    // with INVALID, NO_MEMORY and QUEUES_FULL: the limit
+	Node          string                 `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`      // with NO_MEMORY: the node whose memory is full
+	Shard         uint32                 `protobuf:"varint,7,opt,name=shard,proto3" json:"shard,omitempty"`   // with MOVED: the shard that owns the slot from epoch on
+	Epoch         uint64                 `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`   // with MOVED
+	Moving        bool                   `protobuf:"varint,9,opt,name=moving,proto3" json:"moving,omitempty"` // with MOVED: that shard does not take calls yet
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3660,6 +3720,343 @@ func (x *CallError) GetNode() string {
 	return ""
 }
 
+func (x *CallError) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *CallError) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *CallError) GetMoving() bool {
+	if x != nil {
+		return x.Moving
+	}
+	return false
+}
+
+// ReadSlotsCall asks the leader of a move's source for a batch of tasks. It may be repeated.
+type ReadSlotsCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
+	Ranges        []*fsmpb.SlotRange     `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	Session       uint64                 `protobuf:"varint,3,opt,name=session,proto3" json:"session,omitempty"` // of the last batch; 0: begin
+	Batch         uint64                 `protobuf:"varint,4,opt,name=batch,proto3" json:"batch,omitempty"`     // number of the batch, from 1 on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadSlotsCall) Reset() {
+	*x = ReadSlotsCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadSlotsCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadSlotsCall) ProtoMessage() {}
+
+func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadSlotsCall.ProtoReflect.Descriptor instead.
+func (*ReadSlotsCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *ReadSlotsCall) GetMove() uint64 {
+	if x != nil {
+		return x.Move
+	}
+	return 0
+}
+
+func (x *ReadSlotsCall) GetRanges() []*fsmpb.SlotRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *ReadSlotsCall) GetSession() uint64 {
+	if x != nil {
+		return x.Session
+	}
+	return 0
+}
+
+func (x *ReadSlotsCall) GetBatch() uint64 {
+	if x != nil {
+		return x.Batch
+	}
+	return 0
+}
+
+// SlotsBatch is a part of the tasks in slots that move, or of their changes.
+type SlotsBatch struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
+	Tasks         [][]byte               `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"` // as ImportTasks has them
+	Gone          []*fsmpb.TaskName      `protobuf:"bytes,3,rep,name=gone,proto3" json:"gone,omitempty"`
+	Copied        bool                   `protobuf:"varint,4,opt,name=copied,proto3" json:"copied,omitempty"` // all tasks were read; tasks are changes
+	Left          uint32                 `protobuf:"varint,5,opt,name=left,proto3" json:"left,omitempty"`     // number of further changes
+	Ready         *fsmpb.ReadySlots      `protobuf:"bytes,6,opt,name=ready,proto3" json:"ready,omitempty"`    // after the last change of sealed slots
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SlotsBatch) Reset() {
+	*x = SlotsBatch{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SlotsBatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SlotsBatch) ProtoMessage() {}
+
+func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SlotsBatch.ProtoReflect.Descriptor instead.
+func (*SlotsBatch) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *SlotsBatch) GetSession() uint64 {
+	if x != nil {
+		return x.Session
+	}
+	return 0
+}
+
+func (x *SlotsBatch) GetTasks() [][]byte {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *SlotsBatch) GetGone() []*fsmpb.TaskName {
+	if x != nil {
+		return x.Gone
+	}
+	return nil
+}
+
+func (x *SlotsBatch) GetCopied() bool {
+	if x != nil {
+		return x.Copied
+	}
+	return false
+}
+
+func (x *SlotsBatch) GetLeft() uint32 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *SlotsBatch) GetReady() *fsmpb.ReadySlots {
+	if x != nil {
+		return x.Ready
+	}
+	return nil
+}
+
+// PullSlotsCall has the leader of a move's target go on with the copy for a while. It may be repeated.
+type PullSlotsCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
+	Ranges        []*fsmpb.SlotRange     `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	From          uint32                 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`              // epoch of the target's ownership
+	ForMs         int64                  `protobuf:"varint,5,opt,name=for_ms,json=forMs,proto3" json:"for_ms,omitempty"` // longest time; the copy goes on at the next call
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PullSlotsCall) Reset() {
+	*x = PullSlotsCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PullSlotsCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PullSlotsCall) ProtoMessage() {}
+
+func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PullSlotsCall.ProtoReflect.Descriptor instead.
+func (*PullSlotsCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *PullSlotsCall) GetMove() uint64 {
+	if x != nil {
+		return x.Move
+	}
+	return 0
+}
+
+func (x *PullSlotsCall) GetRanges() []*fsmpb.SlotRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *PullSlotsCall) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *PullSlotsCall) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *PullSlotsCall) GetForMs() int64 {
+	if x != nil {
+		return x.ForMs
+	}
+	return 0
+}
+
+// SlotsProgress is the progress of a move in its target.
+type SlotsProgress struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tasks         uint64                 `protobuf:"varint,1,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	Bytes         uint64                 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	Copied        bool                   `protobuf:"varint,3,opt,name=copied,proto3" json:"copied,omitempty"`
+	Left          uint32                 `protobuf:"varint,4,opt,name=left,proto3" json:"left,omitempty"` // changes that the source had left at the last batch
+	Sealed        bool                   `protobuf:"varint,5,opt,name=sealed,proto3" json:"sealed,omitempty"`
+	Ready         bool                   `protobuf:"varint,6,opt,name=ready,proto3" json:"ready,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SlotsProgress) Reset() {
+	*x = SlotsProgress{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SlotsProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SlotsProgress) ProtoMessage() {}
+
+func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SlotsProgress.ProtoReflect.Descriptor instead.
+func (*SlotsProgress) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *SlotsProgress) GetTasks() uint64 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
+}
+
+func (x *SlotsProgress) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *SlotsProgress) GetCopied() bool {
+	if x != nil {
+		return x.Copied
+	}
+	return false
+}
+
+func (x *SlotsProgress) GetLeft() uint32 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *SlotsProgress) GetSealed() bool {
+	if x != nil {
+		return x.Sealed
+	}
+	return false
+}
+
+func (x *SlotsProgress) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
 type BackupRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
@@ -3669,7 +4066,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3681,7 +4078,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3694,7 +4091,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -3715,7 +4112,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3727,7 +4124,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3740,7 +4137,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -3773,7 +4170,7 @@ type SetBackupsRequest struct {
 
 func (x *SetBackupsRequest) Reset() {
 	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3785,7 +4182,7 @@ func (x *SetBackupsRequest) String() string {
 func (*SetBackupsRequest) ProtoMessage() {}
 
 func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3798,7 +4195,7 @@ func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
 func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SetBackupsRequest) GetBackups() *Backups {
@@ -3818,7 +4215,7 @@ type SetBackupsReply struct {
 
 func (x *SetBackupsReply) Reset() {
 	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3830,7 +4227,7 @@ func (x *SetBackupsReply) String() string {
 func (*SetBackupsReply) ProtoMessage() {}
 
 func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3843,7 +4240,7 @@ func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
 func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *SetBackupsReply) GetError() *CallError {
@@ -4027,7 +4424,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\boutvoted\x18\x03 \x03(\tR\boutvoted\x12\x1a\n" +
 	"\bdiverged\x18\x04 \x01(\bR\bdiverged\"?\n" +
 	"\x0eForwardRequest\x12-\n" +
-	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\x9a\x04\n" +
+	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xa0\x05\n" +
 	"\x04Call\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
@@ -4041,7 +4438,11 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x04lend\x18\t \x01(\v2\x1b.belfry.cluster.v1.LendCallH\x00R\x04lend\x12:\n" +
 	"\amembers\x18\n" +
 	" \x01(\v2\x1e.belfry.cluster.v1.MembersCallH\x00R\amembers\x124\n" +
-	"\x05begin\x18\v \x01(\v2\x1c.belfry.cluster.v1.BeginCallH\x00R\x05beginB\x04\n" +
+	"\x05begin\x18\v \x01(\v2\x1c.belfry.cluster.v1.BeginCallH\x00R\x05begin\x12A\n" +
+	"\n" +
+	"read_slots\x18\x10 \x01(\v2 .belfry.cluster.v1.ReadSlotsCallH\x00R\treadSlots\x12A\n" +
+	"\n" +
+	"pull_slots\x18\x11 \x01(\v2 .belfry.cluster.v1.PullSlotsCallH\x00R\tpullSlotsB\x04\n" +
 	"\x02op\">\n" +
 	"\bCommands\x122\n" +
 	"\bcommands\x18\x01 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"M\n" +
@@ -4103,7 +4504,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"silence_ms\x18\x03 \x01(\x03R\tsilenceMs\x12\x10\n" +
 	"\x03lag\x18\x04 \x01(\x04R\x03lag\"F\n" +
 	"\fForwardReply\x126\n" +
-	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xeb\x03\n" +
+	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xde\x04\n" +
 	"\tCallReply\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x122\n" +
 	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12;\n" +
@@ -4115,7 +4516,9 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x04loan\x18\b \x01(\v2\x17.belfry.cluster.v1.LoanR\x04loan\x127\n" +
 	"\amembers\x18\t \x01(\v2\x1d.belfry.cluster.v1.MembershipR\amembers\x12.\n" +
 	"\x05began\x18\n" +
-	" \x01(\v2\x18.belfry.cluster.v1.BeganR\x05began\"^\n" +
+	" \x01(\v2\x18.belfry.cluster.v1.BeganR\x05began\x123\n" +
+	"\x05batch\x18\x10 \x01(\v2\x1d.belfry.cluster.v1.SlotsBatchR\x05batch\x12<\n" +
+	"\bprogress\x18\x11 \x01(\v2 .belfry.cluster.v1.SlotsProgressR\bprogress\"^\n" +
 	"\fQueueChanged\x12\x18\n" +
 	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
@@ -4126,14 +4529,43 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x0eretry_after_us\x18\x03 \x01(\x03R\fretryAfterUs\"q\n" +
 	"\fCommandReply\x12-\n" +
 	"\x06result\x18\x01 \x01(\v2\x15.belfry.fsm.v1.ResultR\x06result\x122\n" +
-	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\"\xad\x01\n" +
+	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\"\xf1\x01\n" +
 	"\tCallError\x120\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1c.belfry.cluster.v1.ErrorKindR\x04kind\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x16\n" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x14\n" +
 	"\x05field\x18\x04 \x01(\tR\x05field\x12\x14\n" +
 	"\x05limit\x18\x05 \x01(\tR\x05limit\x12\x12\n" +
-	"\x04node\x18\x06 \x01(\tR\x04node\"%\n" +
+	"\x04node\x18\x06 \x01(\tR\x04node\x12\x14\n" +
+	"\x05shard\x18\a \x01(\rR\x05shard\x12\x14\n" +
+	"\x05epoch\x18\b \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06moving\x18\t \x01(\bR\x06moving\"\x85\x01\n" +
+	"\rReadSlotsCall\x12\x12\n" +
+	"\x04move\x18\x01 \x01(\x04R\x04move\x120\n" +
+	"\x06ranges\x18\x02 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x18\n" +
+	"\asession\x18\x03 \x01(\x04R\asession\x12\x14\n" +
+	"\x05batch\x18\x04 \x01(\x04R\x05batch\"\xc6\x01\n" +
+	"\n" +
+	"SlotsBatch\x12\x18\n" +
+	"\asession\x18\x01 \x01(\x04R\asession\x12\x14\n" +
+	"\x05tasks\x18\x02 \x03(\fR\x05tasks\x12+\n" +
+	"\x04gone\x18\x03 \x03(\v2\x17.belfry.fsm.v1.TaskNameR\x04gone\x12\x16\n" +
+	"\x06copied\x18\x04 \x01(\bR\x06copied\x12\x12\n" +
+	"\x04left\x18\x05 \x01(\rR\x04left\x12/\n" +
+	"\x05ready\x18\x06 \x01(\v2\x19.belfry.fsm.v1.ReadySlotsR\x05ready\"\x96\x01\n" +
+	"\rPullSlotsCall\x12\x12\n" +
+	"\x04move\x18\x01 \x01(\x04R\x04move\x120\n" +
+	"\x06ranges\x18\x02 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\rR\x04from\x12\x14\n" +
+	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x15\n" +
+	"\x06for_ms\x18\x05 \x01(\x03R\x05forMs\"\x95\x01\n" +
+	"\rSlotsProgress\x12\x14\n" +
+	"\x05tasks\x18\x01 \x01(\x04R\x05tasks\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x16\n" +
+	"\x06copied\x18\x03 \x01(\bR\x06copied\x12\x12\n" +
+	"\x04left\x18\x04 \x01(\rR\x04left\x12\x16\n" +
+	"\x06sealed\x18\x05 \x01(\bR\x06sealed\x12\x14\n" +
+	"\x05ready\x18\x06 \x01(\bR\x05ready\"%\n" +
 	"\rBackupRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\"\x87\x01\n" +
 	"\vBackupReply\x120\n" +
@@ -4144,7 +4576,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\abackups\x18\x01 \x01(\v2\x1a.belfry.cluster.v1.BackupsR\abackups\"_\n" +
 	"\x0fSetBackupsReply\x122\n" +
 	"\x05error\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12\x18\n" +
-	"\achanged\x18\x02 \x01(\bR\achanged*\x8e\x02\n" +
+	"\achanged\x18\x02 \x01(\bR\achanged*\xdb\x02\n" +
 	"\tErrorKind\x12\x1a\n" +
 	"\x16ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ERROR_KIND_NOT_PROPOSED\x10\x01\x12\x19\n" +
@@ -4155,7 +4587,10 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x12ERROR_KIND_NO_ROOM\x10\x06\x12\x18\n" +
 	"\x14ERROR_KIND_NO_MEMORY\x10\a\x12\x1a\n" +
 	"\x16ERROR_KIND_QUEUES_FULL\x10\b\x12\x14\n" +
-	"\x10ERROR_KIND_UNFIT\x10\t2\xc4\a\n" +
+	"\x10ERROR_KIND_UNFIT\x10\t\x12\x14\n" +
+	"\x10ERROR_KIND_MOVED\x10\x10\x12\x18\n" +
+	"\x14ERROR_KIND_MOVE_LOST\x10\x11\x12\x1b\n" +
+	"\x17ERROR_KIND_MOVE_REFUSED\x10\x122\xc4\a\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +
@@ -4184,7 +4619,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
@@ -4240,25 +4675,32 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*Loan)(nil),               // 51: belfry.cluster.v1.Loan
 	(*CommandReply)(nil),       // 52: belfry.cluster.v1.CommandReply
 	(*CallError)(nil),          // 53: belfry.cluster.v1.CallError
-	(*BackupRequest)(nil),      // 54: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 55: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 56: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 57: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 58: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 59: belfry.cluster.v1.Shape.AwayMsEntry
-	(*Shard)(nil),              // 60: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 61: belfry.cluster.v1.Node
-	(*fsmpb.Task)(nil),         // 62: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 63: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 64: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 65: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 66: belfry.cluster.v1.DeleteQueue
-	(*Operation)(nil),          // 67: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 68: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 69: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 70: belfry.fsm.v1.Result
-	(*BackupShard)(nil),        // 71: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 72: belfry.cluster.v1.Backups
+	(*ReadSlotsCall)(nil),      // 54: belfry.cluster.v1.ReadSlotsCall
+	(*SlotsBatch)(nil),         // 55: belfry.cluster.v1.SlotsBatch
+	(*PullSlotsCall)(nil),      // 56: belfry.cluster.v1.PullSlotsCall
+	(*SlotsProgress)(nil),      // 57: belfry.cluster.v1.SlotsProgress
+	(*BackupRequest)(nil),      // 58: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 59: belfry.cluster.v1.BackupReply
+	(*SetBackupsRequest)(nil),  // 60: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 61: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 62: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 63: belfry.cluster.v1.Shape.AwayMsEntry
+	(*Shard)(nil),              // 64: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 65: belfry.cluster.v1.Node
+	(*fsmpb.Task)(nil),         // 66: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 67: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 68: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 69: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 70: belfry.cluster.v1.DeleteQueue
+	(*Operation)(nil),          // 71: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 72: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 73: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 74: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 75: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 76: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 77: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 78: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 79: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -4268,19 +4710,19 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	7,  // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	60, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	61, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	64, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	65, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	17, // 9: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	19, // 10: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	62, // 11: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	66, // 11: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
 	53, // 12: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	28, // 13: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	27, // 14: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	24, // 15: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
 	26, // 16: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
 	25, // 17: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	58, // 18: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	59, // 19: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	62, // 18: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	63, // 19: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
 	31, // 20: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
 	33, // 21: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
 	27, // 22: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
@@ -4294,61 +4736,69 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	41, // 30: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
 	42, // 31: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
 	43, // 32: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	63, // 33: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	64, // 34: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	65, // 35: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	66, // 36: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	46, // 37: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	67, // 38: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	67, // 39: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	45, // 40: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	47, // 41: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	49, // 42: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	53, // 43: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	52, // 44: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	62, // 45: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	68, // 46: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	50, // 47: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	69, // 48: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	51, // 49: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	46, // 50: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	44, // 51: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	70, // 52: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	53, // 53: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 54: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	71, // 55: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	53, // 56: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	72, // 57: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	53, // 58: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	8,  // 59: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	10, // 60: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	34, // 61: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	12, // 62: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	22, // 63: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	30, // 64: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	14, // 65: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	16, // 66: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	20, // 67: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 68: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	54, // 69: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	56, // 70: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	9,  // 71: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	11, // 72: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	48, // 73: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	13, // 74: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	23, // 75: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	32, // 76: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	15, // 77: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	18, // 78: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	21, // 79: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 80: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	55, // 81: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	57, // 82: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	71, // [71:83] is the sub-list for method output_type
-	59, // [59:71] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	54, // 33: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	56, // 34: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	67, // 35: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	68, // 36: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	69, // 37: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	70, // 38: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	46, // 39: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	71, // 40: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	71, // 41: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	45, // 42: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	47, // 43: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	49, // 44: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	53, // 45: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	52, // 46: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	66, // 47: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	72, // 48: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	50, // 49: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	73, // 50: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	51, // 51: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	46, // 52: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	44, // 53: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	55, // 54: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	57, // 55: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	74, // 56: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	53, // 57: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 58: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	75, // 59: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	76, // 60: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	77, // 61: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	75, // 62: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	78, // 63: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	53, // 64: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	79, // 65: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	53, // 66: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	8,  // 67: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	10, // 68: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	34, // 69: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	12, // 70: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	22, // 71: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	30, // 72: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	14, // 73: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	16, // 74: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	20, // 75: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 76: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	58, // 77: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	60, // 78: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	9,  // 79: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	11, // 80: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	48, // 81: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	13, // 82: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	23, // 83: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	32, // 84: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	15, // 85: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	18, // 86: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	21, // 87: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 88: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	59, // 89: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	61, // 90: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	79, // [79:91] is the sub-list for method output_type
+	67, // [67:79] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -4367,6 +4817,8 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_Lend)(nil),
 		(*Call_Members)(nil),
 		(*Call_Begin)(nil),
+		(*Call_ReadSlots)(nil),
+		(*Call_PullSlots)(nil),
 	}
 	file_cluster_clusterpb_peer_proto_msgTypes[38].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
@@ -4384,7 +4836,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   59,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

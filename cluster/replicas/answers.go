@@ -23,6 +23,8 @@ const MaxUnnamed = control.MaxQueues
 type Answers struct {
 	// Find returns the replica of a shard. The error is a *task.NotLeaderError if this node has none.
 	Find func(shard uint32) (*shard.Shard, error)
+	// Moves gives access to the other shard of a move. Only PullSlots needs it.
+	Moves func() Moves
 	// Policies returns the policies of a namespace's queues, sorted by queue.
 	Policies func(namespace string) []*fsmpb.QueuePolicy
 }

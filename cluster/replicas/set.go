@@ -40,6 +40,8 @@ type Config struct {
 	Left func(shard uint32) error
 	// Changed is called after a replica was opened or has failed to open.
 	Changed func()
+	// Moves gives access to the other shard of a move.
+	Moves func() Moves
 	// Leader returns the believed leader of a shard, or "" if none.
 	Leader func(shard uint32) string
 	Logger *slog.Logger
@@ -65,7 +67,7 @@ func New(cfg Config) *Set {
 	s := &Set{
 		cfg: cfg, shards: make(map[uint32]*shard.Shard), joined: make(map[uint32]uint64), failed: make(map[uint32]error),
 	}
-	s.Answers = Answers{Find: s.find, Policies: s.policies}
+	s.Answers = Answers{Find: s.find, Policies: s.policies, Moves: cfg.Moves}
 	return s
 }
 

@@ -33,10 +33,17 @@ func (r *Router) Get(ctx context.Context, namespace, id string, stale bool) (*fs
 	if l == nil {
 		return nil, errNoMap
 	}
-	shard := l.slots[task.Slot(namespace, id)].Shard
-	return read(ctx, r, shard, stale, func(ctx context.Context, s calls.Shards) (*fsmpb.Task, error) {
-		return s.Get(ctx, shard, namespace, id, stale)
-	})
+	slot := task.Slot(namespace, id)
+	shard := l.slots[slot].Shard
+	for way := (chase{}); ; {
+		found, err := read(ctx, r, shard, stale, func(ctx context.Context, s calls.Shards) (*fsmpb.Task, error) {
+			return s.Get(ctx, shard, namespace, id, stale)
+		})
+		if moved := movedIn(err); moved == nil || !way.wait(ctx, moved.Moving) {
+			return found, err
+		}
+		shard = r.ownerOf(slot, err)
+	}
 }
 
 // List returns one page, from the query's slot on, over all shards. Each shard's part is linearizable by itself, or
@@ -57,6 +64,7 @@ func (r *Router) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsm
 	if q.IncludePayload {
 		limit = min(limit, payloadTasksPage)
 	}
+	way := chase{}
 	for range shardsAPage {
 		if page.Slot >= task.Slots {
 			page.More, page.Slot, page.AfterId = false, 0, ""
@@ -65,7 +73,12 @@ func (r *Router) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsm
 		if len(page.Tasks) >= limit {
 			return page, nil
 		}
-		if err := r.listShard(ctx, l.slots[page.Slot], q, limit, stale, page); err != nil {
+		err := r.listShard(ctx, l.slots[page.Slot], q, limit, stale, page)
+		if moved := movedIn(err); moved != nil && way.wait(ctx, true) {
+			l = r.layout()
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -77,6 +90,7 @@ func (r *Router) listShard(ctx context.Context, slots *clusterpb.SlotRange, q *f
 	page *fsmpb.ListPage) error {
 	ask := proto.CloneOf(q)
 	ask.Slot, ask.AfterId, ask.Limit = page.Slot, page.AfterId, uint32(limit-len(page.Tasks))
+	ask.End = slots.End
 	got, err := read(ctx, r, slots.Shard, stale, func(ctx context.Context, s calls.Shards) (*fsmpb.ListPage, error) {
 		return s.List(ctx, slots.Shard, ask, stale)
 	})
@@ -100,7 +114,7 @@ func read[T any](ctx context.Context, r *Router, shard uint32, stale bool,
 		if err == nil && !stale {
 			t.Found()
 		}
-		if err == nil || !leaders.Repeatable(err) {
+		if err == nil || !leaders.Repeatable(err) || movedIn(err) != nil {
 			return answer, err
 		}
 		if err := t.again(ctx, err); err != nil {

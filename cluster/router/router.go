@@ -153,7 +153,7 @@ func (r *Router) doShard(ctx context.Context, p *part, replies []task.Reply) {
 			bytes += p.cmds[n].SizeVT()
 			n++
 		}
-		r.doPiece(ctx, &part{shard: p.shard, cmds: p.cmds[:n], at: p.at[:n]}, replies)
+		r.doPiece(ctx, &part{shard: p.shard, cmds: p.cmds[:n], at: p.at[:n]}, replies, chase{})
 		// The pieces after a refusal for lack of room are refused, too: they must not overtake the refused commands if
 		// there is room meanwhile.
 		if last := replies[p.at[n-1]].Err; errors.Is(last, task.ErrOverloaded) {
@@ -167,7 +167,7 @@ func (r *Router) doShard(ctx context.Context, p *part, replies []task.Reply) {
 }
 
 // doPiece tries until every command has a final answer.
-func (r *Router) doPiece(ctx context.Context, p *part, replies []task.Reply) {
+func (r *Router) doPiece(ctx context.Context, p *part, replies []task.Reply, way chase) {
 	t := r.newTry(p.shard)
 	for {
 		answers := t.do(ctx, p.cmds)
@@ -179,6 +179,11 @@ func (r *Router) doPiece(ctx context.Context, p *part, replies []task.Reply) {
 			if slices.ContainsFunc(answers, func(a task.Reply) bool { return a.Err == nil }) {
 				t.Found()
 			}
+			return
+		}
+		if slices.ContainsFunc(p.at, func(at int) bool { return movedIn(replies[at].Err) != nil }) {
+			t.Found()
+			r.doMoved(ctx, p, replies, way)
 			return
 		}
 		if err := t.again(ctx, why); err != nil {

@@ -27,7 +27,8 @@ type world struct {
 	down   map[string]bool // nodes that do not answer: certainly not proposed
 	log    []string        // "node shard id" of each command that was carried out
 	fail   func(node string, cmd *fsmpb.Command) error
-	tasks  []*fsmpb.Task // sorted by slot and id
+	moved  func(shard, slot uint32) error // refuses calls on slots that are not open; nil: all are
+	tasks  []*fsmpb.Task                  // sorted by slot and id
 }
 
 // node answers for one node's shards.
@@ -57,6 +58,9 @@ func (n node) Do(_ context.Context, shard uint32, cmds []*fsmpb.Command) []task.
 		if err == nil && n.w.fail != nil {
 			err = n.w.fail(n.name, c)
 		}
+		if err == nil && n.w.moved != nil {
+			err = n.w.moved(shard, task.Slot(c.Namespace, c.Id))
+		}
 		if replies[i].Err = err; err == nil {
 			n.w.log = append(n.w.log, c.Id)
 			replies[i].Result = &fsmpb.Result{Detail: fmt.Sprintf("%s %d %s", n.name, shard, c.Id)}
@@ -68,6 +72,9 @@ func (n node) Do(_ context.Context, shard uint32, cmds []*fsmpb.Command) []task.
 func (n node) Get(ctx context.Context, shard uint32, _, id string, stale bool) (*fsmpb.Task, error) {
 	n.w.mu.Lock()
 	err := n.check(shard, stale)
+	if err == nil && n.w.moved != nil {
+		err = n.w.moved(shard, task.Slot("", id))
+	}
 	n.w.mu.Unlock()
 	if err == nil && n.w.fail != nil {
 		if err := n.w.fail(n.name, nil); err != nil {
@@ -84,10 +91,15 @@ func (n node) List(_ context.Context, shard uint32, q *fsmpb.ListQuery, stale bo
 	if err := n.check(shard, stale); err != nil {
 		return nil, err
 	}
+	if n.w.moved != nil {
+		if err := n.w.moved(shard, q.Slot); err != nil {
+			return nil, err
+		}
+	}
 	page := &fsmpb.ListPage{}
 	for _, found := range n.w.tasks {
 		slot := task.Slot("", found.Id)
-		if shardOf(slot) != shard || slot < q.Slot || slot == q.Slot && found.Id <= q.AfterId {
+		if slot >= q.End || n.w.moved == nil && shardOf(slot) != shard || slot < q.Slot || slot == q.Slot && found.Id <= q.AfterId {
 			continue
 		}
 		if len(page.Tasks) == int(q.Limit) {
@@ -118,6 +130,15 @@ func (n node) Queues(_ context.Context, shard uint32, ask *clusterpb.QueuesCall)
 
 // Members fails, as no test of this package changes members.
 func (node) Members(context.Context, uint32, *clusterpb.MembersCall) (*clusterpb.Membership, error) {
+	return nil, task.ErrNotProposed
+}
+
+// ReadSlots and PullSlots fail, as no test of this package copies slots.
+func (node) ReadSlots(context.Context, uint32, *clusterpb.ReadSlotsCall) (*clusterpb.SlotsBatch, error) {
+	return nil, task.ErrNotProposed
+}
+
+func (node) PullSlots(context.Context, uint32, *clusterpb.PullSlotsCall) (*clusterpb.SlotsProgress, error) {
 	return nil, task.ErrNotProposed
 }
 

@@ -4230,7 +4230,7 @@ type ListQuery struct {
 	IncludePayload bool                   `protobuf:"varint,8,opt,name=include_payload,json=includePayload,proto3" json:"include_payload,omitempty"`
 	Slot           uint32                 `protobuf:"varint,9,opt,name=slot,proto3" json:"slot,omitempty"`                      // the page begins in this slot
 	AfterId        string                 `protobuf:"bytes,10,opt,name=after_id,json=afterId,proto3" json:"after_id,omitempty"` // and after this id there
-	End            uint32                 `protobuf:"varint,11,opt,name=end,proto3" json:"end,omitempty"`                       // the page ends before this slot; 0: with the last slot of the shard
+	End            uint32                 `protobuf:"varint,11,opt,name=end,proto3" json:"end,omitempty"`                       // the page ends before this slot; 0: with the last one
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }

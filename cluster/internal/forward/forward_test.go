@@ -117,6 +117,18 @@ func (l local) Lend(ctx context.Context, id uint32, ask shard.Borrow) (shard.Loa
 	return shard.Loan{Permits: ask.Want + int(id)}, r.Err
 }
 
+func (l local) ReadSlots(
+	ctx context.Context, id uint32, _ *clusterpb.ReadSlotsCall,
+) (*clusterpb.SlotsBatch, error) {
+	return &clusterpb.SlotsBatch{}, l.do(ctx, id, "").Err
+}
+
+func (l local) PullSlots(
+	ctx context.Context, id uint32, _ *clusterpb.PullSlotsCall,
+) (*clusterpb.SlotsProgress, error) {
+	return &clusterpb.SlotsProgress{}, l.do(ctx, id, "").Err
+}
+
 func (l local) Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error) {
 	r := l.do(ctx, 0, call.GetOperation().GetId())
 	return &clusterpb.Began{Operation: call.GetOperation()}, r.Err
