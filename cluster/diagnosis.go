@@ -70,9 +70,28 @@ func (n *Node) snapshot(ctx context.Context) *doctor.Snapshot {
 	for _, shard := range state.Shards {
 		s.Groups = append(s.Groups, n.shardGroup(shard, accounts))
 	}
+	n.addShape(s, state, shapeOf(accounts))
 	s.Backup = newestBackup(state.Backups, accounts, n.cfg.Clock())
 	s.Queues = <-queues
 	return s
+}
+
+// addShape adds the moves, and what the leader of the control group says of nodes that are away.
+func (n *Node) addShape(s *doctor.Snapshot, state *clusterpb.ControlState, shape *clusterpb.Shape) {
+	s.ReplaceAfter = time.Duration(shape.GetReplaceAfterMs()) * time.Millisecond
+	for i := range s.Nodes {
+		one := &s.Nodes[i]
+		one.Missed = time.Duration(shape.GetAwayMs()[one.ID]) * time.Millisecond
+		one.Leaves = state.Orders[one.ID] != clusterpb.NodeOrder_NODE_ORDER_WORK
+	}
+	for _, shard := range state.Shards {
+		if stuck := shape.GetStuckMs()[shard.Id]; stuck > 0 {
+			s.Moves = append(s.Moves, doctor.Move{
+				Shard: shard.Id, From: shard.Replicas, To: shard.Target, Blocked: shape.Shards[shard.Id],
+				For: time.Duration(stuck) * time.Millisecond,
+			})
+		}
+	}
 }
 
 // describe returns a node's own description, as far as it answers, and this node's knowledge of it.

@@ -1627,12 +1627,14 @@ func (x *BackupOutcome) GetError() string {
 
 // Shape tells what keeps the cluster from the shape that it should have.
 type Shape struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Waits         string                 `protobuf:"bytes,1,opt,name=waits,proto3" json:"waits,omitempty"`                                                                                            // for people; empty: nothing
-	Shards        map[uint32]string      `protobuf:"bytes,2,rep,name=shards,proto3" json:"shards,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`               // reasons why shards on their way wait, by shard; for people
-	AwayMs        map[string]int64       `protobuf:"bytes,3,rep,name=away_ms,json=awayMs,proto3" json:"away_ms,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // for how long each node has been away that is away, by node
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Waits          string                 `protobuf:"bytes,1,opt,name=waits,proto3" json:"waits,omitempty"`                                                                                                // for people; empty: nothing
+	Shards         map[uint32]string      `protobuf:"bytes,2,rep,name=shards,proto3" json:"shards,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                   // reasons why shards on their way wait, by shard; for people
+	AwayMs         map[string]int64       `protobuf:"bytes,3,rep,name=away_ms,json=awayMs,proto3" json:"away_ms,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`     // for how long each node has been away that is away, by node
+	StuckMs        map[uint32]int64       `protobuf:"bytes,4,rep,name=stuck_ms,json=stuckMs,proto3" json:"stuck_ms,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // how long these shards have waited, except for their turn
+	ReplaceAfterMs int64                  `protobuf:"varint,5,opt,name=replace_after_ms,json=replaceAfterMs,proto3" json:"replace_after_ms,omitempty"`                                                     // how long a node may be away before others take its replicas
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Shape) Reset() {
@@ -1684,6 +1686,20 @@ func (x *Shape) GetAwayMs() map[string]int64 {
 		return x.AwayMs
 	}
 	return nil
+}
+
+func (x *Shape) GetStuckMs() map[uint32]int64 {
+	if x != nil {
+		return x.StuckMs
+	}
+	return nil
+}
+
+func (x *Shape) GetReplaceAfterMs() int64 {
+	if x != nil {
+		return x.ReplaceAfterMs
+	}
+	return 0
 }
 
 // NodeHealth decides whether a node gets leaderships and new tasks.
@@ -4373,16 +4389,21 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\rBackupOutcome\x12\x19\n" +
 	"\bwhole_ms\x18\x01 \x01(\x03R\awholeMs\x12\x1b\n" +
 	"\tfailed_ms\x18\x02 \x01(\x03R\bfailedMs\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error\"\x90\x02\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\xb8\x03\n" +
 	"\x05Shape\x12\x14\n" +
 	"\x05waits\x18\x01 \x01(\tR\x05waits\x12<\n" +
 	"\x06shards\x18\x02 \x03(\v2$.belfry.cluster.v1.Shape.ShardsEntryR\x06shards\x12=\n" +
-	"\aaway_ms\x18\x03 \x03(\v2$.belfry.cluster.v1.Shape.AwayMsEntryR\x06awayMs\x1a9\n" +
+	"\aaway_ms\x18\x03 \x03(\v2$.belfry.cluster.v1.Shape.AwayMsEntryR\x06awayMs\x12@\n" +
+	"\bstuck_ms\x18\x04 \x03(\v2%.belfry.cluster.v1.Shape.StuckMsEntryR\astuckMs\x12(\n" +
+	"\x10replace_after_ms\x18\x05 \x01(\x03R\x0ereplaceAfterMs\x1a9\n" +
 	"\vShardsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
 	"\vAwayMsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a:\n" +
+	"\fStuckMsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"f\n" +
 	"\n" +
 	"NodeHealth\x12\x19\n" +
@@ -4619,7 +4640,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
@@ -4685,22 +4706,23 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*SetBackupsReply)(nil),    // 61: belfry.cluster.v1.SetBackupsReply
 	nil,                        // 62: belfry.cluster.v1.Shape.ShardsEntry
 	nil,                        // 63: belfry.cluster.v1.Shape.AwayMsEntry
-	(*Shard)(nil),              // 64: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 65: belfry.cluster.v1.Node
-	(*fsmpb.Task)(nil),         // 66: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 67: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 68: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 69: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 70: belfry.cluster.v1.DeleteQueue
-	(*Operation)(nil),          // 71: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 72: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 73: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 74: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 75: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 76: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 77: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 78: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 79: belfry.cluster.v1.Backups
+	nil,                        // 64: belfry.cluster.v1.Shape.StuckMsEntry
+	(*Shard)(nil),              // 65: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 66: belfry.cluster.v1.Node
+	(*fsmpb.Task)(nil),         // 67: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 68: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 69: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 70: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 71: belfry.cluster.v1.DeleteQueue
+	(*Operation)(nil),          // 72: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 73: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 74: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 75: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 76: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 77: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 78: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 79: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 80: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -4710,11 +4732,11 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	7,  // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	64, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	65, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	65, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	66, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	17, // 9: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	19, // 10: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	66, // 11: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	67, // 11: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
 	53, // 12: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	28, // 13: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	27, // 14: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
@@ -4723,82 +4745,83 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	25, // 17: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
 	62, // 18: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
 	63, // 19: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	31, // 20: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	33, // 21: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	27, // 22: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	29, // 23: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	35, // 24: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	36, // 25: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	37, // 26: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	38, // 27: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	39, // 28: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	40, // 29: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	41, // 30: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	42, // 31: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	43, // 32: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	54, // 33: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	56, // 34: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	67, // 35: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	68, // 36: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	69, // 37: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	70, // 38: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	46, // 39: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	71, // 40: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	71, // 41: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	45, // 42: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	47, // 43: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	49, // 44: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	53, // 45: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	52, // 46: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	66, // 47: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	72, // 48: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	50, // 49: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	73, // 50: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	51, // 51: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	46, // 52: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	44, // 53: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	55, // 54: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	57, // 55: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	74, // 56: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	53, // 57: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 58: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	75, // 59: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	76, // 60: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	77, // 61: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	75, // 62: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	78, // 63: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	53, // 64: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	79, // 65: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	53, // 66: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	8,  // 67: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	10, // 68: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	34, // 69: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	12, // 70: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	22, // 71: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	30, // 72: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	14, // 73: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	16, // 74: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	20, // 75: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 76: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	58, // 77: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	60, // 78: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	9,  // 79: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	11, // 80: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	48, // 81: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	13, // 82: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	23, // 83: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	32, // 84: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	15, // 85: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	18, // 86: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	21, // 87: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 88: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	59, // 89: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	61, // 90: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	79, // [79:91] is the sub-list for method output_type
-	67, // [67:79] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	64, // 20: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	31, // 21: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	33, // 22: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	27, // 23: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	29, // 24: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	35, // 25: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	36, // 26: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	37, // 27: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	38, // 28: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	39, // 29: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	40, // 30: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	41, // 31: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	42, // 32: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	43, // 33: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	54, // 34: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	56, // 35: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	68, // 36: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	69, // 37: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	70, // 38: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	71, // 39: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	46, // 40: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	72, // 41: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	72, // 42: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	45, // 43: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	47, // 44: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	49, // 45: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	53, // 46: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	52, // 47: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	67, // 48: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	73, // 49: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	50, // 50: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	74, // 51: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	51, // 52: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	46, // 53: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	44, // 54: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	55, // 55: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	57, // 56: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	75, // 57: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	53, // 58: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 59: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	76, // 60: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	77, // 61: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	78, // 62: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	76, // 63: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	79, // 64: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	53, // 65: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	80, // 66: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	53, // 67: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	8,  // 68: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	10, // 69: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	34, // 70: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	12, // 71: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	22, // 72: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	30, // 73: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	14, // 74: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	16, // 75: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	20, // 76: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 77: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	58, // 78: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	60, // 79: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	9,  // 80: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	11, // 81: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	48, // 82: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	13, // 83: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	23, // 84: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	32, // 85: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	15, // 86: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	18, // 87: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	21, // 88: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 89: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	59, // 90: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	61, // 91: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	80, // [80:92] is the sub-list for method output_type
+	68, // [68:80] is the sub-list for method input_type
+	68, // [68:68] is the sub-list for extension type_name
+	68, // [68:68] is the sub-list for extension extendee
+	0,  // [0:68] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -4836,7 +4859,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   63,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -49,8 +49,15 @@ type mover struct {
 	stepped chan struct{} // gets a value after a step
 
 	mu    sync.Mutex
-	busy  map[uint32]bool   // shards with a step under way
-	waits map[uint32]string // reasons why shards wait
+	busy  map[uint32]bool // shards with a step under way
+	waits map[uint32]wait // of shards that wait
+}
+
+// wait is the reason why a shard waits, and since when.
+type wait struct {
+	reason string // empty: it does not wait
+	turn   bool   // it waits for other shards, and goes on without help
+	since  time.Time
 }
 
 // copied names a copy of a shard on its way to a node.
@@ -62,7 +69,7 @@ type copied struct {
 func newMover(g *Group) *mover {
 	return &mover{
 		group: g, shards: g.cfg.Shards, copies: make(map[copied]uint64), groups: make(map[uint32]*clusterpb.Membership),
-		stepped: make(chan struct{}, 1), busy: make(map[uint32]bool), waits: make(map[uint32]string),
+		stepped: make(chan struct{}, 1), busy: make(map[uint32]bool), waits: make(map[uint32]wait),
 	}
 }
 
@@ -98,13 +105,18 @@ func (m *mover) round(ctx context.Context, moving []*clusterpb.Shard) {
 	maps.DeleteFunc(m.copies, func(at copied, _ uint64) bool { return !under.all[at] })
 	for _, record := range free {
 		group := m.groups[record.Id]
+		turn := false
 		step, waits := reshape.Next(reshape.Shard{
 			Record: record, Group: group,
 			CaughtUp: func(node string) bool { return m.caughtUp(ctx, record.Id, node, group) },
 			Well:     func(node string) bool { return m.shards.Fit(record.Id, node) },
-			MayAdd:   func(node string) string { return under.mayAdd(record.Id, node) },
+			MayAdd: func(node string) string {
+				why := under.mayAdd(record.Id, node)
+				turn = why != ""
+				return why
+			},
 		})
-		m.note(record.Id, waits, step != reshape.Step{})
+		m.note(record.Id, wait{reason: waits, turn: turn}, step != reshape.Step{})
 		if step != (reshape.Step{}) {
 			m.taking.Go(func() { m.take(ctx, record.Id, step) })
 		}
@@ -118,7 +130,7 @@ func (m *mover) free(moving []*clusterpb.Shard) []*clusterpb.Shard {
 	moves := func(id uint32) bool {
 		return slices.ContainsFunc(moving, func(s *clusterpb.Shard) bool { return s.Id == id })
 	}
-	maps.DeleteFunc(m.waits, func(id uint32, _ string) bool { return !moves(id) })
+	maps.DeleteFunc(m.waits, func(id uint32, _ wait) bool { return !moves(id) })
 	maps.DeleteFunc(m.groups, func(id uint32, _ *clusterpb.Membership) bool { return !moves(id) })
 	return slices.DeleteFunc(slices.Clone(moving), func(s *clusterpb.Shard) bool { return m.busy[s.Id] })
 }
@@ -179,7 +191,7 @@ func (m *mover) take(ctx context.Context, shard uint32, step reshape.Step) {
 		case <-ctx.Done():
 		}
 	}
-	m.note(shard, waits, false)
+	m.note(shard, wait{reason: waits}, false)
 	select {
 	case m.stepped <- struct{}{}:
 	default: // a look is due already
@@ -202,20 +214,32 @@ func (m *mover) make(ctx context.Context, shard uint32, step reshape.Step) error
 }
 
 // note records whether a shard takes a step, and why it waits.
-func (m *mover) note(shard uint32, waits string, busy bool) {
+func (m *mover) note(shard uint32, w wait, busy bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.busy[shard] = busy
-	if m.waits[shard] = waits; waits == "" {
+	switch {
+	case w.reason == "":
 		delete(m.waits, shard)
+	case m.waits[shard].reason != w.reason:
+		w.since = time.Now()
+		m.waits[shard] = w
 	}
 }
 
-// waiting returns the reasons why shards wait, by shard.
-func (m *mover) waiting() map[uint32]string {
+// waiting returns the reasons why shards wait, by shard, and for how many milliseconds they have, unless they wait for
+// their turn.
+func (m *mover) waiting() (reasons map[uint32]string, stuckMs map[uint32]int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return maps.Clone(m.waits)
+	reasons, stuckMs = make(map[uint32]string), make(map[uint32]int64)
+	for shard, w := range m.waits {
+		reasons[shard] = w.reason
+		if !w.turn {
+			stuckMs[shard] = time.Since(w.since).Milliseconds()
+		}
+	}
+	return reasons, stuckMs
 }
 
 // load counts the copies under way.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -151,5 +154,29 @@ func TestShardsMoveToTheirTargets(t *testing.T) {
 func settled(s *clusterpb.ControlState, nodes []string) bool {
 	return !slices.ContainsFunc(s.Shards, func(one *clusterpb.Shard) bool {
 		return len(one.Target) > 0 || !slices.Equal(one.Replicas, nodes)
+	})
+}
+
+// A shard is stuck for as long as it has waited for one reason. A wait for its turn does not count, and neither does
+// one whose reason changes.
+func TestStuckShards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMover(&Group{})
+		for second := range 10 {
+			m.note(1, wait{reason: "node b is away"}, false)
+			m.note(2, wait{reason: "4 copies are under way", turn: true}, false)
+			m.note(3, wait{reason: fmt.Sprintf("it lacks %d entries", 90-second)}, false)
+			m.note(4, wait{}, true)
+			time.Sleep(time.Second)
+		}
+		reasons, stuckMs := m.waiting()
+		want := map[uint32]int64{1: 10_000, 3: 1_000}
+		if len(reasons) != 3 || reasons[2] == "" || !maps.Equal(stuckMs, want) {
+			t.Errorf("waiting %v, stuck for %v, want %v", reasons, stuckMs, want)
+		}
+		m.note(1, wait{}, true)
+		if reasons, _ = m.waiting(); reasons[1] != "" {
+			t.Errorf("it goes on, and waits: %s", reasons[1])
+		}
 	})
 }

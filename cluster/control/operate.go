@@ -203,5 +203,9 @@ func (g *Group) Shape() *clusterpb.Shape {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return &clusterpb.Shape{Waits: r.waits, Shards: r.mover.waiting(), AwayMs: r.seen.away(time.Now())}
+	reasons, stuckMs := r.mover.waiting()
+	return &clusterpb.Shape{
+		Waits: r.waits, Shards: reasons, StuckMs: stuckMs, AwayMs: r.seen.away(time.Now()),
+		ReplaceAfterMs: r.group.cfg.Limits.ReplaceAfter.Milliseconds(),
+	}
 }

@@ -62,8 +62,8 @@ func (g *Group) replica(node string) *Replica {
 
 // away is the finding about a node after lose.
 func away(name string) string {
-	return "warning node-away: Node " + name + " has not answered for 5m. Shards that keep a majority go on without it, " +
-		"and Belfry does not replace it. When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]"
+	return "warning node-away: Node " + name + " has not answered for 5m. Shards that keep a majority go on without it. No " +
+		"node takes its replicas while the control group has no leader. When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]"
 }
 
 const status = " [belfry cluster status]"
@@ -178,18 +178,37 @@ var situations = map[string]struct {
 	"a node that will be replaced": {func(s *Snapshot) {
 		spare(s)
 		s.lose("d")
-		s.ReplaceAfter = 10 * time.Minute
+		s.ReplaceAfter, s.Nodes[3].Missed = 10*time.Minute, 4*time.Minute
 	}, []string{
-		"warning node-away: Node node-d has not answered for 5m. In 5m its replicas move to other nodes that have room. When it " +
-			"is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]",
+		"warning node-away: Node node-d has not answered for 5m. In 6m its replicas move to other nodes, if there are enough. " +
+			"When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]",
 	}},
 	"a node that is being replaced, unheard of": {func(s *Snapshot) {
 		spare(s)
 		s.lose("d")
-		s.Nodes[3].Silent, s.Nodes[3].Unheard, s.ReplaceAfter = 26*time.Hour, true, 10*time.Minute
+		s.Nodes[3].Silent, s.Nodes[3].Unheard = 26*time.Hour, true
+		s.Nodes[3].Missed, s.ReplaceAfter = 11*time.Minute, 10*time.Minute
 	}, []string{
-		"warning node-away: Node node-d has not answered since node-a started 26h ago. Its replicas move to other nodes that have " +
-			"room. When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]",
+		"warning node-away: Node node-d has not answered since node-a started 26h ago. Its replicas move to other nodes, as far " +
+			"as there are enough. When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]",
+	}},
+	"a node that is to be removed": {func(s *Snapshot) {
+		spare(s)
+		s.lose("d")
+		s.ReplaceAfter, s.Nodes[3].Missed, s.Nodes[3].Leaves = 10*time.Minute, time.Second, true
+	}, []string{
+		"warning node-away: Node node-d has not answered for 5m. Its replicas move to other nodes, as far as there are enough. " +
+			"When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]",
+	}},
+	"a node without replicas": {func(s *Snapshot) {
+		spare(s)
+		s.lose("d")
+		for i := range s.Groups {
+			s.Groups[i].Replicas = s.Groups[i].Replicas[:3]
+		}
+	}, []string{
+		"warning node-away: Node node-d has not answered for 5m. It holds no replica. " +
+			"[belfry serve --data DATA-FOLDER | belfry cluster status]",
 	}},
 	"a broken connection": {func(s *Snapshot) {
 		spare(s)

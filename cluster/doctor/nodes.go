@@ -71,13 +71,24 @@ func (e *examination) away(n *Node) {
 // prospect says what Belfry does about a node that is away.
 func (e *examination) prospect(n *Node) string {
 	const catchesUp = "When it is back, it catches up by itself."
-	switch left := e.ReplaceAfter - n.Silent; {
+	switch left := e.ReplaceAfter - n.Missed; {
+	case !e.holds(n.ID):
+		return "It holds no replica."
 	case e.ReplaceAfter == 0:
-		return "Shards that keep a majority go on without it, and Belfry does not replace it. " + catchesUp
-	case left > 0:
-		return fmt.Sprintf("In %s its replicas move to other nodes that have room. %s", span(left), catchesUp)
+		return "Shards that keep a majority go on without it. No node takes its replicas while the control group has no " +
+			"leader. " + catchesUp
+	case n.Leaves || left <= 0:
+		return "Its replicas move to other nodes, as far as there are enough. " + catchesUp
+	default:
+		return fmt.Sprintf("In %s its replicas move to other nodes, if there are enough. %s", span(left), catchesUp)
 	}
-	return "Its replicas move to other nodes that have room. " + catchesUp
+}
+
+// holds reports whether a node should have a replica.
+func (e *examination) holds(node string) bool {
+	return slices.ContainsFunc(e.Groups, func(g Group) bool {
+		return g.Shard != 0 && slices.ContainsFunc(g.Replicas, func(r Replica) bool { return r.Node == node })
+	})
 }
 
 // clocks finds nodes whose clock is further than the bound from the median.

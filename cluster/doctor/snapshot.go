@@ -14,7 +14,7 @@ type Snapshot struct {
 	Backup    Backup
 
 	MaxClockOffset time.Duration
-	ReplaceAfter   time.Duration // a node that is away for so long is replaced; 0: no node is
+	ReplaceAfter   time.Duration // a node that is missed for so long is replaced; 0: the control group has no leader
 	CommandVersion uint32        // in use by the shards
 }
 
@@ -27,6 +27,8 @@ type Node struct {
 	Refused  string        // reason for which it refuses all calls of other nodes
 	Silent   time.Duration // since its last answer, or, with Unheard, since the start of the asking node
 	Unheard  bool          // it has not answered since the start of the asking node
+	Missed   time.Duration // for which the leader of the control group has missed it; 0: not known
+	Leaves   bool          // an operator has ordered that other nodes take its replicas
 
 	Waits          string   // reason why it takes no part
 	Hears          []string // nodes that answer it

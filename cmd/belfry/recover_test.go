@@ -260,6 +260,7 @@ func TestRecoverLostQuorum(t *testing.T) {
 		t.Errorf("cluster %s of %d nodes, made of %s", view.ID, len(view.Nodes), plan.ClusterID)
 	}
 	l.checkStaysOut(cluster)
+	l.checkGrows(c, cluster.URLs())
 	awaitNil(t, func() error {
 		if n := l.received.count(); n != l.dues+1 {
 			return fmt.Errorf("%d of %d tasks were delivered", n, l.dues+1)
@@ -307,6 +308,24 @@ func (l *lost) checkServed(c *client.Client, plan recovery.Plan) *client.Cluster
 		l.t.Fatal(err)
 	}
 	return view
+}
+
+// checkGrows waits until each shard has a replica on each of the three nodes, and doctor finds nothing wrong.
+func (l *lost) checkGrows(c *client.Client, urls []string) {
+	l.t.Helper()
+	awaitNil(l.t, func() error {
+		view, err := c.Cluster(l.t.Context())
+		if err != nil {
+			return err
+		}
+		for _, s := range view.Shards {
+			if len(s.Replicas) != 3 {
+				return fmt.Errorf("shard %d: %+v", s.ID, s.Replicas)
+			}
+		}
+		return nil
+	})
+	awaitFindings(l.t, urls, 0)
 }
 
 // settle acknowledges the leases from before the loss.

@@ -14,7 +14,7 @@ import (
 // restoringName is the file that marks a folder into which a backup is being restored.
 const restoringName = "RESTORING"
 
-var errRestoring = errors.New("a restore or a recovery into this folder was not finished: run it again, with the same folder")
+var errRestoring = errors.New("a restore or a recovery into this folder was not finished: run it again")
 
 // BeginRestore opens a folder into which a backup is restored, as a new node. Until Restored, no node opens the folder,
 // and only another restore may begin there. The folder must be empty or absent, or left by a restore that was not
