@@ -22,7 +22,9 @@ import (
 // nor answers stale reads. With the byte restored, the replica agrees after one more start.
 func TestDamagedReplicaIsFound(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.LogStore, cfg.Shards = logstore.BoltDB, 2 })
+	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) {
+		cfg.LogStore, cfg.Shards, cfg.Calm = logstore.BoltDB, 2, time.Hour // the replica is not mended
+	})
 	c.Damaged = true
 	cmd := schedule("a", time.Hour)
 	cmd.GetSchedule().Spec.Payload = []byte(`"the payload as it was sent"`)

@@ -50,6 +50,23 @@ func (m moves) Fit(shard uint32, node string) bool { return m.health.MayLead(sha
 // Up reports whether a node has answered within the last seconds.
 func (m moves) Up(node string) bool { return m.health.Alive(node) }
 
+// Faults asks all nodes for replicas that are outvoted or cannot be opened.
+func (m moves) Faults(ctx context.Context) []control.Fault {
+	var faults []control.Fault
+	accounts, _ := m.viewer.askAll(ctx, nodesOf(m.viewer.control.State())) // a node that does not answer reports none
+	for node, account := range accounts {
+		for shard, r := range account.replicas {
+			if r.Outvoted {
+				faults = append(faults, control.Fault{Shard: shard, Node: node, Reason: "its state differs from the others'"})
+			}
+		}
+		for shard, reason := range account.broken {
+			faults = append(faults, control.Fault{Shard: shard, Node: node, Reason: reason})
+		}
+	}
+	return faults
+}
+
 // Commands asks all nodes for the number of commands that each shard has applied in its life.
 func (m moves) Commands(ctx context.Context) map[uint32]uint64 {
 	most := make(map[uint32]uint64)

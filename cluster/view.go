@@ -59,11 +59,13 @@ type ShardView struct {
 	EndSlot   uint32 // exclusive
 	Leader    string // node id; empty: no leader is known
 	Preferred string
-	Target    []string // nodes that should hold the replicas; empty: where they are
-	Waits     string   // reason why the shard's move waits; empty: it does not, or the control group's leader is not known
-	Term      uint64
-	Tasks     uint64 // tombstones included
-	Replicas  []ReplicaView
+	Target    []string          // nodes that should hold the replicas; empty: where they are
+	Joined    map[string]uint64 // revision of the shard's record at which a node got its replica; absent: the first one
+	// Waits is the reason why the shard's move waits; empty: it does not, or the control group's leader is not known.
+	Waits    string
+	Term     uint64
+	Tasks    uint64 // tombstones included
+	Replicas []ReplicaView
 }
 
 // ReplicaView describes one replica, as its own node reports it.
@@ -129,6 +131,7 @@ func (w *viewer) view(ctx context.Context) View {
 	shape := shapeOf(accounts)
 	for _, s := range state.Shards {
 		shard := w.viewShard(s, slots[s.Id], accounts)
+		shard.Joined = s.Joined
 		shard.Target, shard.Waits = s.Target, shape.GetShards()[s.Id]
 		v.Shards = append(v.Shards, shard)
 	}
@@ -153,12 +156,14 @@ type account struct {
 	diskLow    bool
 	memoryFull string           // the limit that is reached; empty: there is memory
 	shape      *clusterpb.Shape // nil: the node does not lead the control group
+	broken     map[uint32]string
 }
 
 func newAccount(reply *clusterpb.StatusReply) *account {
 	a := &account{
 		replicas: make(map[uint32]*clusterpb.ReplicaStatus), diskLow: reply.GetHealth().GetDiskLow(),
 		memoryFull: reply.GetHealth().GetMemoryFull(), vitals: reply.GetVitals(), shape: reply.Shape,
+		broken: reply.Broken,
 	}
 	for _, r := range reply.Replicas {
 		a.replicas[r.Shard] = r
@@ -206,7 +211,7 @@ func (w *viewer) askStatus(ctx context.Context, node string) (*clusterpb.StatusR
 
 // status returns the state of the replicas here, the control group's first.
 func (w *viewer) status() *clusterpb.StatusReply {
-	reply := &clusterpb.StatusReply{Health: w.health.Report(), Vitals: w.vitals()}
+	reply := &clusterpb.StatusReply{Health: w.health.Report(), Vitals: w.vitals(), Broken: w.replicas.Broken()}
 	if g := w.control.Group(); g != nil {
 		st := g.Stats()
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
@@ -218,7 +223,8 @@ func (w *viewer) status() *clusterpb.StatusReply {
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,
 			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash,
-			Diverged: w.comparer.Diverged(st.ID, w.self), Voters: s.Voters(), Bytes: uint64(max(st.Counts.Bytes, 0)),
+			Diverged: w.comparer.Diverged(st.ID, w.self), Outvoted: w.comparer.Outvoted(st.ID, w.self),
+			Voters: s.Voters(), Bytes: uint64(max(st.Counts.Bytes, 0)),
 			SnapshotBytes: uint64(st.Arriving.Size), ReceivedBytes: uint64(st.Arriving.Received),
 			ReceivedRate: uint64(st.Arriving.Rate),
 		})

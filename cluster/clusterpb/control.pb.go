@@ -781,6 +781,8 @@ type Shard struct {
 	// Revision of the Assign that gave a node its replica; absent: Place did. A folder of another revision is of an
 	// earlier replica, which was removed.
 	Joined        map[string]uint64 `protobuf:"bytes,6,rep,name=joined,proto3" json:"joined,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Mending       string            `protobuf:"bytes,10,opt,name=mending,proto3" json:"mending,omitempty"`                                // node whose faulty replica is deleted and copied anew; empty: none
+	MendingSince  uint64            `protobuf:"varint,11,opt,name=mending_since,json=mendingSince,proto3" json:"mending_since,omitempty"` // revision at which this began: a replica that joined later is the copy
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -857,6 +859,20 @@ func (x *Shard) GetJoined() map[string]uint64 {
 	return nil
 }
 
+func (x *Shard) GetMending() string {
+	if x != nil {
+		return x.Mending
+	}
+	return ""
+}
+
+func (x *Shard) GetMendingSince() uint64 {
+	if x != nil {
+		return x.MendingSince
+	}
+	return 0
+}
+
 // ControlEntry is the data of one log entry of the control group.
 type ControlEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -875,6 +891,7 @@ type ControlEntry struct {
 	//	*ControlEntry_End
 	//	*ControlEntry_SetReplication
 	//	*ControlEntry_SetBackups
+	//	*ControlEntry_Mend
 	//	*ControlEntry_Raise
 	Op            isControlEntry_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
@@ -1024,6 +1041,15 @@ func (x *ControlEntry) GetSetBackups() *SetBackups {
 	return nil
 }
 
+func (x *ControlEntry) GetMend() *Mend {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_Mend); ok {
+			return x.Mend
+		}
+	}
+	return nil
+}
+
 func (x *ControlEntry) GetRaise() *Raise {
 	if x != nil {
 		if x, ok := x.Op.(*ControlEntry_Raise); ok {
@@ -1081,6 +1107,10 @@ type ControlEntry_SetBackups struct {
 	SetBackups *SetBackups `protobuf:"bytes,20,opt,name=set_backups,json=setBackups,proto3,oneof"`
 }
 
+type ControlEntry_Mend struct {
+	Mend *Mend `protobuf:"bytes,24,opt,name=mend,proto3,oneof"`
+}
+
 type ControlEntry_Raise struct {
 	Raise *Raise `protobuf:"bytes,30,opt,name=raise,proto3,oneof"`
 }
@@ -1106,6 +1136,8 @@ func (*ControlEntry_End) isControlEntry_Op() {}
 func (*ControlEntry_SetReplication) isControlEntry_Op() {}
 
 func (*ControlEntry_SetBackups) isControlEntry_Op() {}
+
+func (*ControlEntry_Mend) isControlEntry_Op() {}
 
 func (*ControlEntry_Raise) isControlEntry_Op() {}
 
@@ -1359,6 +1391,68 @@ func (x *Assign) GetReplicas() []string {
 	return nil
 }
 
+// Mend begins to replace a faulty replica by a copy on the same node. It is refused if the shard has another revision by
+// now, if fewer than two others hold a replica, or while another replica of the cluster is being mended.
+type Mend struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Revision      uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"` // revision that the change is based on
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Mend) Reset() {
+	*x = Mend{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Mend) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Mend) ProtoMessage() {}
+
+func (x *Mend) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Mend.ProtoReflect.Descriptor instead.
+func (*Mend) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Mend) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *Mend) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *Mend) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
 // Begin begins an operation: it records the operation, the order for its node and the replication factor, and stops the
 // operation under way on the same node or of the same kind. It changes nothing if an equal operation is under way.
 type Begin struct {
@@ -1370,7 +1464,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1476,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1489,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Begin) GetOperation() *Operation {
@@ -1416,7 +1510,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1522,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1535,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *End) GetId() string {
@@ -1468,7 +1562,7 @@ type SetReplication struct {
 
 func (x *SetReplication) Reset() {
 	*x = SetReplication{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1574,7 @@ func (x *SetReplication) String() string {
 func (*SetReplication) ProtoMessage() {}
 
 func (x *SetReplication) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1587,7 @@ func (x *SetReplication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReplication.ProtoReflect.Descriptor instead.
 func (*SetReplication) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SetReplication) GetReplication() uint32 {
@@ -1516,7 +1610,7 @@ type SetQueue struct {
 
 func (x *SetQueue) Reset() {
 	*x = SetQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1622,7 @@ func (x *SetQueue) String() string {
 func (*SetQueue) ProtoMessage() {}
 
 func (x *SetQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1635,7 @@ func (x *SetQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQueue.ProtoReflect.Descriptor instead.
 func (*SetQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SetQueue) GetPolicy() *fsmpb.QueuePolicy {
@@ -1569,7 +1663,7 @@ type SetBackups struct {
 
 func (x *SetBackups) Reset() {
 	*x = SetBackups{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1581,7 +1675,7 @@ func (x *SetBackups) String() string {
 func (*SetBackups) ProtoMessage() {}
 
 func (x *SetBackups) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1594,7 +1688,7 @@ func (x *SetBackups) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackups.ProtoReflect.Descriptor instead.
 func (*SetBackups) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SetBackups) GetBackups() *Backups {
@@ -1615,7 +1709,7 @@ type DeleteQueue struct {
 
 func (x *DeleteQueue) Reset() {
 	*x = DeleteQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1627,7 +1721,7 @@ func (x *DeleteQueue) String() string {
 func (*DeleteQueue) ProtoMessage() {}
 
 func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1640,7 +1734,7 @@ func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueue.ProtoReflect.Descriptor instead.
 func (*DeleteQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeleteQueue) GetNamespace() string {
@@ -1668,7 +1762,7 @@ type Raise struct {
 
 func (x *Raise) Reset() {
 	*x = Raise{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1774,7 @@ func (x *Raise) String() string {
 func (*Raise) ProtoMessage() {}
 
 func (x *Raise) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1787,7 @@ func (x *Raise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Raise.ProtoReflect.Descriptor instead.
 func (*Raise) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Raise) GetVersion() uint32 {
@@ -1721,7 +1815,7 @@ type GossipMeta struct {
 
 func (x *GossipMeta) Reset() {
 	*x = GossipMeta{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1733,7 +1827,7 @@ func (x *GossipMeta) String() string {
 func (*GossipMeta) ProtoMessage() {}
 
 func (x *GossipMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1746,7 +1840,7 @@ func (x *GossipMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipMeta.ProtoReflect.Descriptor instead.
 func (*GossipMeta) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GossipMeta) GetId() string {
@@ -1823,7 +1917,7 @@ type LeaderHints struct {
 
 func (x *LeaderHints) Reset() {
 	*x = LeaderHints{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1835,7 +1929,7 @@ func (x *LeaderHints) String() string {
 func (*LeaderHints) ProtoMessage() {}
 
 func (x *LeaderHints) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1848,7 +1942,7 @@ func (x *LeaderHints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHints.ProtoReflect.Descriptor instead.
 func (*LeaderHints) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LeaderHints) GetClusterId() string {
@@ -1877,7 +1971,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1889,7 +1983,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1902,7 +1996,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LeaderHint) GetShard() uint32 {
@@ -1989,17 +2083,20 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\tSlotRange\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\rR\x05first\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\rR\x03end\x12\x14\n" +
-	"\x05shard\x18\x03 \x01(\rR\x05shard\"\xfe\x01\n" +
+	"\x05shard\x18\x03 \x01(\rR\x05shard\"\xbd\x02\n" +
 	"\x05Shard\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x1a\n" +
 	"\breplicas\x18\x02 \x03(\tR\breplicas\x12\x1c\n" +
 	"\tpreferred\x18\x03 \x01(\tR\tpreferred\x12\x16\n" +
 	"\x06target\x18\x04 \x03(\tR\x06target\x12\x1a\n" +
 	"\brevision\x18\x05 \x01(\x04R\brevision\x12<\n" +
-	"\x06joined\x18\x06 \x03(\v2$.belfry.cluster.v1.Shard.JoinedEntryR\x06joined\x1a9\n" +
+	"\x06joined\x18\x06 \x03(\v2$.belfry.cluster.v1.Shard.JoinedEntryR\x06joined\x12\x18\n" +
+	"\amending\x18\n" +
+	" \x01(\tR\amending\x12#\n" +
+	"\rmending_since\x18\v \x01(\x04R\fmendingSince\x1a9\n" +
 	"\vJoinedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xdb\x05\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\x8a\x06\n" +
 	"\fControlEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
 	"\x04init\x18\b \x01(\v2\x17.belfry.cluster.v1.InitH\x00R\x04init\x129\n" +
@@ -2014,7 +2111,8 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x03end\x18\x10 \x01(\v2\x16.belfry.cluster.v1.EndH\x00R\x03end\x12L\n" +
 	"\x0fset_replication\x18\x11 \x01(\v2!.belfry.cluster.v1.SetReplicationH\x00R\x0esetReplication\x12@\n" +
 	"\vset_backups\x18\x14 \x01(\v2\x1d.belfry.cluster.v1.SetBackupsH\x00R\n" +
-	"setBackups\x120\n" +
+	"setBackups\x12-\n" +
+	"\x04mend\x18\x18 \x01(\v2\x17.belfry.cluster.v1.MendH\x00R\x04mend\x120\n" +
 	"\x05raise\x18\x1e \x01(\v2\x18.belfry.cluster.v1.RaiseH\x00R\x05raiseB\x04\n" +
 	"\x02op\"Y\n" +
 	"\x04Init\x12\x1d\n" +
@@ -2030,7 +2128,11 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x06Assign\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x1a\n" +
-	"\breplicas\x18\x03 \x03(\tR\breplicas\"C\n" +
+	"\breplicas\x18\x03 \x03(\tR\breplicas\"L\n" +
+	"\x04Mend\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\"C\n" +
 	"\x05Begin\x12:\n" +
 	"\toperation\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\"0\n" +
 	"\x03End\x12\x0e\n" +
@@ -2104,7 +2206,7 @@ func file_cluster_clusterpb_control_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(NodeOrder)(0),            // 0: belfry.cluster.v1.NodeOrder
 	(OperationKind)(0),        // 1: belfry.cluster.v1.OperationKind
@@ -2122,26 +2224,27 @@ var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(*Place)(nil),             // 13: belfry.cluster.v1.Place
 	(*Retarget)(nil),          // 14: belfry.cluster.v1.Retarget
 	(*Assign)(nil),            // 15: belfry.cluster.v1.Assign
-	(*Begin)(nil),             // 16: belfry.cluster.v1.Begin
-	(*End)(nil),               // 17: belfry.cluster.v1.End
-	(*SetReplication)(nil),    // 18: belfry.cluster.v1.SetReplication
-	(*SetQueue)(nil),          // 19: belfry.cluster.v1.SetQueue
-	(*SetBackups)(nil),        // 20: belfry.cluster.v1.SetBackups
-	(*DeleteQueue)(nil),       // 21: belfry.cluster.v1.DeleteQueue
-	(*Raise)(nil),             // 22: belfry.cluster.v1.Raise
-	(*GossipMeta)(nil),        // 23: belfry.cluster.v1.GossipMeta
-	(*LeaderHints)(nil),       // 24: belfry.cluster.v1.LeaderHints
-	(*LeaderHint)(nil),        // 25: belfry.cluster.v1.LeaderHint
-	nil,                       // 26: belfry.cluster.v1.ControlState.OrdersEntry
-	nil,                       // 27: belfry.cluster.v1.Shard.JoinedEntry
-	(*fsmpb.QueuePolicy)(nil), // 28: belfry.fsm.v1.QueuePolicy
+	(*Mend)(nil),              // 16: belfry.cluster.v1.Mend
+	(*Begin)(nil),             // 17: belfry.cluster.v1.Begin
+	(*End)(nil),               // 18: belfry.cluster.v1.End
+	(*SetReplication)(nil),    // 19: belfry.cluster.v1.SetReplication
+	(*SetQueue)(nil),          // 20: belfry.cluster.v1.SetQueue
+	(*SetBackups)(nil),        // 21: belfry.cluster.v1.SetBackups
+	(*DeleteQueue)(nil),       // 22: belfry.cluster.v1.DeleteQueue
+	(*Raise)(nil),             // 23: belfry.cluster.v1.Raise
+	(*GossipMeta)(nil),        // 24: belfry.cluster.v1.GossipMeta
+	(*LeaderHints)(nil),       // 25: belfry.cluster.v1.LeaderHints
+	(*LeaderHint)(nil),        // 26: belfry.cluster.v1.LeaderHint
+	nil,                       // 27: belfry.cluster.v1.ControlState.OrdersEntry
+	nil,                       // 28: belfry.cluster.v1.Shard.JoinedEntry
+	(*fsmpb.QueuePolicy)(nil), // 29: belfry.fsm.v1.QueuePolicy
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	7,  // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
 	8,  // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
 	9,  // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
-	28, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
-	26, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
+	29, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
+	27, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
 	6,  // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
 	4,  // 6: belfry.cluster.v1.ControlState.backups:type_name -> belfry.cluster.v1.Backups
 	5,  // 7: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
@@ -2149,33 +2252,34 @@ var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	5,  // 9: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
 	1,  // 10: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
 	2,  // 11: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
-	27, // 12: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	28, // 12: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
 	11, // 13: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
 	12, // 14: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
 	13, // 15: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	19, // 16: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
-	21, // 17: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	20, // 16: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	22, // 17: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
 	14, // 18: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
 	15, // 19: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
-	16, // 20: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
-	17, // 21: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
-	18, // 22: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
-	20, // 23: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
-	22, // 24: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
-	8,  // 25: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	7,  // 26: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	9,  // 27: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	9,  // 28: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
-	6,  // 29: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
-	28, // 30: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	4,  // 31: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
-	25, // 32: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	0,  // 33: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	17, // 20: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
+	18, // 21: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
+	19, // 22: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
+	21, // 23: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
+	16, // 24: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
+	23, // 25: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
+	8,  // 26: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	7,  // 27: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	9,  // 28: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	9,  // 29: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	6,  // 30: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
+	29, // 31: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	4,  // 32: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
+	26, // 33: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	0,  // 34: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }
@@ -2195,16 +2299,17 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_End)(nil),
 		(*ControlEntry_SetReplication)(nil),
 		(*ControlEntry_SetBackups)(nil),
+		(*ControlEntry_Mend)(nil),
 		(*ControlEntry_Raise)(nil),
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[16].OneofWrappers = []any{}
+	file_cluster_clusterpb_control_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_control_proto_rawDesc), len(file_cluster_clusterpb_control_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1376,7 +1376,8 @@ type StatusReply struct {
 	Replicas      []*ReplicaStatus       `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"`
 	Health        *NodeHealth            `protobuf:"bytes,2,opt,name=health,proto3" json:"health,omitempty"`
 	Vitals        *Vitals                `protobuf:"bytes,3,opt,name=vitals,proto3" json:"vitals,omitempty"`
-	Shape         *Shape                 `protobuf:"bytes,4,opt,name=shape,proto3" json:"shape,omitempty"` // from the leader of the control group only
+	Shape         *Shape                 `protobuf:"bytes,4,opt,name=shape,proto3" json:"shape,omitempty"`                                                                              // from the leader of the control group only
+	Broken        map[uint32]string      `protobuf:"bytes,5,rep,name=broken,proto3" json:"broken,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // reasons why replicas on the node cannot be opened, by shard
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1435,6 +1436,13 @@ func (x *StatusReply) GetVitals() *Vitals {
 func (x *StatusReply) GetShape() *Shape {
 	if x != nil {
 		return x.Shape
+	}
+	return nil
+}
+
+func (x *StatusReply) GetBroken() map[uint32]string {
+	if x != nil {
+		return x.Broken
 	}
 	return nil
 }
@@ -1771,11 +1779,12 @@ type ReplicaStatus struct {
 	Applied  uint64                 `protobuf:"varint,4,opt,name=applied,proto3" json:"applied,omitempty"` // Raft index
 	State    string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`      // leader, follower, candidate, stopped
 	Tasks    uint64                 `protobuf:"varint,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
-	Commands uint64                 `protobuf:"varint,7,opt,name=commands,proto3" json:"commands,omitempty"` // commands applied in the shard's life
-	Hash     uint64                 `protobuf:"varint,8,opt,name=hash,proto3" json:"hash,omitempty"`         // state hash after these commands
-	Diverged bool                   `protobuf:"varint,9,opt,name=diverged,proto3" json:"diverged,omitempty"` // see ReplicaReport
-	Voters   []string               `protobuf:"bytes,10,rep,name=voters,proto3" json:"voters,omitempty"`     // of the group, in the newest configuration that the replica knows
-	Bytes    uint64                 `protobuf:"varint,11,opt,name=bytes,proto3" json:"bytes,omitempty"`      // memory that the tasks take, about the size of a snapshot
+	Commands uint64                 `protobuf:"varint,7,opt,name=commands,proto3" json:"commands,omitempty"`  // commands applied in the shard's life
+	Hash     uint64                 `protobuf:"varint,8,opt,name=hash,proto3" json:"hash,omitempty"`          // state hash after these commands
+	Diverged bool                   `protobuf:"varint,9,opt,name=diverged,proto3" json:"diverged,omitempty"`  // see ReplicaReport
+	Outvoted bool                   `protobuf:"varint,16,opt,name=outvoted,proto3" json:"outvoted,omitempty"` // a majority of the shard's replicas agree in another state
+	Voters   []string               `protobuf:"bytes,10,rep,name=voters,proto3" json:"voters,omitempty"`      // of the group, in the newest configuration that the replica knows
+	Bytes    uint64                 `protobuf:"varint,11,opt,name=bytes,proto3" json:"bytes,omitempty"`       // memory that the tasks take, about the size of a snapshot
 	// The next three describe the snapshot that arrives from the leader; all are 0 if none does.
 	SnapshotBytes uint64 `protobuf:"varint,12,opt,name=snapshot_bytes,json=snapshotBytes,proto3" json:"snapshot_bytes,omitempty"`
 	ReceivedBytes uint64 `protobuf:"varint,13,opt,name=received_bytes,json=receivedBytes,proto3" json:"received_bytes,omitempty"`
@@ -1873,6 +1882,13 @@ func (x *ReplicaStatus) GetHash() uint64 {
 func (x *ReplicaStatus) GetDiverged() bool {
 	if x != nil {
 		return x.Diverged
+	}
+	return false
+}
+
+func (x *ReplicaStatus) GetOutvoted() bool {
+	if x != nil {
+		return x.Outvoted
 	}
 	return false
 }
@@ -4365,12 +4381,16 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\fArrivedReply\x12\x16\n" +
 	"\x06holder\x18\x01 \x01(\rR\x06holder\x12\x16\n" +
 	"\x06fences\x18\x02 \x03(\x06R\x06fences\"\x0f\n" +
-	"\rStatusRequest\"\xe5\x01\n" +
+	"\rStatusRequest\"\xe4\x02\n" +
 	"\vStatusReply\x12<\n" +
 	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\x125\n" +
 	"\x06health\x18\x02 \x01(\v2\x1d.belfry.cluster.v1.NodeHealthR\x06health\x121\n" +
 	"\x06vitals\x18\x03 \x01(\v2\x19.belfry.cluster.v1.VitalsR\x06vitals\x12.\n" +
-	"\x05shape\x18\x04 \x01(\v2\x18.belfry.cluster.v1.ShapeR\x05shape\"\xf0\x02\n" +
+	"\x05shape\x18\x04 \x01(\v2\x18.belfry.cluster.v1.ShapeR\x05shape\x12B\n" +
+	"\x06broken\x18\x05 \x03(\v2*.belfry.cluster.v1.StatusReply.BrokenEntryR\x06broken\x1a9\n" +
+	"\vBrokenEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf0\x02\n" +
 	"\x06Vitals\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x12'\n" +
 	"\x0fcommand_version\x18\x02 \x01(\rR\x0ecommandVersion\x12\x14\n" +
@@ -4410,7 +4430,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\bdisk_low\x18\x01 \x01(\bR\adiskLow\x12\x1f\n" +
 	"\vmemory_full\x18\x02 \x01(\tR\n" +
 	"memoryFull\x12\x1c\n" +
-	"\tunwilling\x18\x03 \x03(\rR\tunwilling\"\x84\x03\n" +
+	"\tunwilling\x18\x03 \x03(\rR\tunwilling\"\xa0\x03\n" +
 	"\rReplicaStatus\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -4420,7 +4440,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05tasks\x18\x06 \x01(\x04R\x05tasks\x12\x1a\n" +
 	"\bcommands\x18\a \x01(\x04R\bcommands\x12\x12\n" +
 	"\x04hash\x18\b \x01(\x04R\x04hash\x12\x1a\n" +
-	"\bdiverged\x18\t \x01(\bR\bdiverged\x12\x16\n" +
+	"\bdiverged\x18\t \x01(\bR\bdiverged\x12\x1a\n" +
+	"\boutvoted\x18\x10 \x01(\bR\boutvoted\x12\x16\n" +
 	"\x06voters\x18\n" +
 	" \x03(\tR\x06voters\x12\x14\n" +
 	"\x05bytes\x18\v \x01(\x04R\x05bytes\x12%\n" +
@@ -4640,7 +4661,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
@@ -4704,25 +4725,26 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*BackupReply)(nil),        // 59: belfry.cluster.v1.BackupReply
 	(*SetBackupsRequest)(nil),  // 60: belfry.cluster.v1.SetBackupsRequest
 	(*SetBackupsReply)(nil),    // 61: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 62: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 63: belfry.cluster.v1.Shape.AwayMsEntry
-	nil,                        // 64: belfry.cluster.v1.Shape.StuckMsEntry
-	(*Shard)(nil),              // 65: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 66: belfry.cluster.v1.Node
-	(*fsmpb.Task)(nil),         // 67: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 68: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 69: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 70: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 71: belfry.cluster.v1.DeleteQueue
-	(*Operation)(nil),          // 72: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 73: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 74: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 75: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 76: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 77: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 78: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 79: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 80: belfry.cluster.v1.Backups
+	nil,                        // 62: belfry.cluster.v1.StatusReply.BrokenEntry
+	nil,                        // 63: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 64: belfry.cluster.v1.Shape.AwayMsEntry
+	nil,                        // 65: belfry.cluster.v1.Shape.StuckMsEntry
+	(*Shard)(nil),              // 66: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 67: belfry.cluster.v1.Node
+	(*fsmpb.Task)(nil),         // 68: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 69: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 70: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 71: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 72: belfry.cluster.v1.DeleteQueue
+	(*Operation)(nil),          // 73: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 74: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 75: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 76: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 77: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 78: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 79: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 80: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 81: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -4732,96 +4754,97 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	7,  // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	65, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	66, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	66, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	67, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	17, // 9: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	19, // 10: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	67, // 11: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	68, // 11: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
 	53, // 12: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	28, // 13: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	27, // 14: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	24, // 15: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
 	26, // 16: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
-	25, // 17: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	62, // 18: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	63, // 19: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	64, // 20: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	31, // 21: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	33, // 22: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	27, // 23: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	29, // 24: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	35, // 25: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	36, // 26: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	37, // 27: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	38, // 28: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	39, // 29: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	40, // 30: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	41, // 31: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	42, // 32: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	43, // 33: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	54, // 34: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	56, // 35: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	68, // 36: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	69, // 37: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	70, // 38: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	71, // 39: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	46, // 40: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	72, // 41: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	72, // 42: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	45, // 43: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	47, // 44: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	49, // 45: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	53, // 46: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	52, // 47: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	67, // 48: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	73, // 49: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	50, // 50: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	74, // 51: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	51, // 52: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	46, // 53: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	44, // 54: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	55, // 55: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	57, // 56: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	75, // 57: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	53, // 58: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 59: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	76, // 60: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	77, // 61: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	78, // 62: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	76, // 63: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	79, // 64: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	53, // 65: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	80, // 66: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	53, // 67: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	8,  // 68: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	10, // 69: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	34, // 70: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	12, // 71: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	22, // 72: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	30, // 73: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	14, // 74: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	16, // 75: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	20, // 76: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 77: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	58, // 78: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	60, // 79: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	9,  // 80: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	11, // 81: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	48, // 82: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	13, // 83: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	23, // 84: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	32, // 85: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	15, // 86: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	18, // 87: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	21, // 88: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 89: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	59, // 90: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	61, // 91: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	80, // [80:92] is the sub-list for method output_type
-	68, // [68:80] is the sub-list for method input_type
-	68, // [68:68] is the sub-list for extension type_name
-	68, // [68:68] is the sub-list for extension extendee
-	0,  // [0:68] is the sub-list for field type_name
+	62, // 17: belfry.cluster.v1.StatusReply.broken:type_name -> belfry.cluster.v1.StatusReply.BrokenEntry
+	25, // 18: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
+	63, // 19: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	64, // 20: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	65, // 21: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	31, // 22: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	33, // 23: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	27, // 24: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	29, // 25: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	35, // 26: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	36, // 27: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	37, // 28: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	38, // 29: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	39, // 30: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	40, // 31: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	41, // 32: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	42, // 33: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	43, // 34: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	54, // 35: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	56, // 36: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	69, // 37: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	70, // 38: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	71, // 39: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	72, // 40: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	46, // 41: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	73, // 42: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	73, // 43: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	45, // 44: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	47, // 45: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	49, // 46: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	53, // 47: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	52, // 48: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	68, // 49: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	74, // 50: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	50, // 51: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	75, // 52: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	51, // 53: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	46, // 54: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	44, // 55: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	55, // 56: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	57, // 57: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	76, // 58: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	53, // 59: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 60: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	77, // 61: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	78, // 62: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	79, // 63: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	77, // 64: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	80, // 65: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	53, // 66: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	81, // 67: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	53, // 68: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	8,  // 69: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	10, // 70: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	34, // 71: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	12, // 72: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	22, // 73: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	30, // 74: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	14, // 75: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	16, // 76: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	20, // 77: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 78: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	58, // 79: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	60, // 80: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	9,  // 81: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	11, // 82: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	48, // 83: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	13, // 84: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	23, // 85: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	32, // 86: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	15, // 87: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	18, // 88: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	21, // 89: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 90: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	59, // 91: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	61, // 92: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	81, // [81:93] is the sub-list for method output_type
+	69, // [69:81] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -4859,7 +4882,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   64,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

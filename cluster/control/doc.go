@@ -13,13 +13,15 @@
 //
 // # Steps
 //
-// The group's leader brings the cluster into its shape. Two loops look at the cluster and take steps:
+// The group's leader brings the cluster into its shape. Three loops look at the cluster and take steps:
 //
 //	            decides by                          package  its steps
 //	reconciler  state, members of this group,       aim      entries (targets, ends of operations), changes of this
 //	            nodes up and away                            group's members
 //	mover       record of a shard, members of its   reshape  entries (replicas), changes of the shard's group at the
 //	            group, what its new replica applied          shard's leader
+//	mender      replicas that their nodes report to be       entries (Mend); the mover does the rest
+//	            outvoted or unreadable
 //
 // The steps keep these rules:
 //
@@ -29,6 +31,8 @@
 //   - The steps of one shard follow each other. No shard waits for another, except for its turn: at most movesAll
 //     replicas are copied at a time, and movesNode to one node.
 //   - What cannot go on says why: Shape.
+//   - One faulty replica is mended at a time over the cluster, after its fault has lasted for the time of calm, if the
+//     shard has a majority of sound replicas in touch without it, and each at most once in mendAgain.
 //   - Once nothing else is to do, leaders of busy shards change places: loads measures the shards' rates over minutes.
 //
 // # Operations

@@ -30,6 +30,8 @@ type still struct{ Shards }
 
 func (still) Up(string) bool { return true }
 
+func (still) Faults(context.Context) []Fault { return nil }
+
 func (still) Commands(context.Context) map[uint32]uint64 { return nil }
 
 // single opens a group of one replica that moves shards, and waits until they are placed on it.

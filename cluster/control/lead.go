@@ -48,6 +48,7 @@ func (g *Group) reconcile(ctx context.Context) {
 	g.leading.Store(r)
 	defer g.leading.Store(nil)
 	moving.Go(func() { r.mover.run(ctx) })
+	moving.Go(func() { newMender(g).run(ctx) })
 	moving.Go(func() { r.loads.run(ctx, g.cfg.Shards.Commands) })
 	r.run(ctx)
 }

@@ -25,6 +25,8 @@ type Shards interface {
 	Fit(shard uint32, node string) bool
 	// Up reports whether a node has answered within the last seconds.
 	Up(node string) bool
+	// Faults returns the faulty replicas, as far as nodes answer.
+	Faults(ctx context.Context) []Fault
 	// Commands returns the number of commands that each shard has applied in its life, as far as nodes answer.
 	Commands(ctx context.Context) map[uint32]uint64
 }

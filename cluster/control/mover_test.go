@@ -106,6 +106,8 @@ func (g *groups) Fit(uint32, string) bool { return true }
 
 func (g *groups) Up(string) bool { return true }
 
+func (g *groups) Faults(context.Context) []Fault { return nil }
+
 func (g *groups) Commands(context.Context) map[uint32]uint64 { return nil }
 
 // TestShardsMoveToTheirTargets moves every shard from the nodes a, b, c to d, e, f, while a third of the calls fail and the

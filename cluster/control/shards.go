@@ -48,6 +48,8 @@ func applyRetarget(s *clusterpb.ControlState, change *clusterpb.Retarget) error 
 		aimed := proto.CloneOf(shard)
 		if aimed.Target = p.Target; !settled {
 			aimed.Preferred = p.Preferred
+		} else {
+			aimed.Mending, aimed.MendingSince = "", 0
 		}
 		s.Shards[p.Id-1] = aimed
 	}
@@ -83,6 +85,40 @@ func applyAssign(s *clusterpb.ControlState, change *clusterpb.Assign) error {
 	s.Shards = slices.Clone(s.Shards)
 	s.Shards[shard.Id-1] = assigned
 	return nil
+}
+
+// applyMend begins to replace a faulty replica. The shard moves to the nodes that it is on, or on its way to, so that
+// the steps of a move bring the replica back.
+func applyMend(s *clusterpb.ControlState, change *clusterpb.Mend) error {
+	shard := Shard(s, change.Shard)
+	switch {
+	case shard == nil || !slices.Contains(shard.Replicas, change.Node):
+		return fmt.Errorf("%v is about no replica", change)
+	case shard.Revision != change.Revision:
+		return fmt.Errorf("shard %d is at revision %d, not %d", shard.Id, shard.Revision, change.Revision)
+	case len(shard.Replicas) < 3:
+		return fmt.Errorf("shard %d has %d replicas: too few remain without one", shard.Id, len(shard.Replicas))
+	}
+	if other := mending(s); other != nil {
+		return fmt.Errorf("the replica of shard %d on node %s is being mended", other.Id, other.Mending)
+	}
+	mended := proto.CloneOf(shard)
+	mended.Mending, mended.MendingSince = change.Node, shard.Revision
+	if len(mended.Target) == 0 {
+		mended.Target = mended.Replicas
+	}
+	s.Shards = slices.Clone(s.Shards)
+	s.Shards[shard.Id-1] = mended
+	return nil
+}
+
+// mending returns the shard with a replica that is being mended, or nil.
+func mending(s *clusterpb.ControlState) *clusterpb.Shard {
+	at := slices.IndexFunc(s.Shards, func(shard *clusterpb.Shard) bool { return shard.Mending != "" })
+	if at < 0 {
+		return nil
+	}
+	return s.Shards[at]
 }
 
 // joined returns the revisions at which the nodes of the next replicas joined.

@@ -55,6 +55,8 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 		refusal = applyRetarget(next, op.Retarget)
 	case *clusterpb.ControlEntry_Assign:
 		refusal = applyAssign(next, op.Assign)
+	case *clusterpb.ControlEntry_Mend:
+		refusal = applyMend(next, op.Mend)
 	case *clusterpb.ControlEntry_Begin:
 		refusal = applyBegin(next, op.Begin.GetOperation())
 	case *clusterpb.ControlEntry_End:

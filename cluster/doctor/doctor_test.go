@@ -270,8 +270,8 @@ var situations = map[string]struct {
 
 	"a diverged replica": {func(s *Snapshot) { s.Groups[2].replica("b").Diverged = true }, []string{
 		"critical replica-diverged: The replica of shard 2 on node-b differs from another at the same log index. If a majority " +
-			"outvotes it, it does not lead. Keep a copy of its data folder before you change anything. " +
-			"[belfry cluster status | belfry verify DATA-FOLDER]",
+			"outvotes it, it does not lead, and a copy of the others' replaces it by itself. " +
+			"[belfry cluster status]",
 	}},
 	"a replica behind": {func(s *Snapshot) {
 		for i := range s.Groups[1].Replicas {

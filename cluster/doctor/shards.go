@@ -51,8 +51,8 @@ func lag(g Group, r Replica) uint64 {
 func (e *examination) diverged(g Group, r Replica) {
 	e.add(Critical, ReplicaDiverged, sentence("the replica of %s on %s differs from another at the same log index. If "+
 		"a majority "+
-		"outvotes it, it does not lead. Keep a copy of its data folder before you change anything.",
-		groupsNamed([]uint32{g.Shard}), e.name(r.Node)), "belfry cluster status", "belfry verify DATA-FOLDER")
+		"outvotes it, it does not lead, and a copy of the others' replaces it by itself.",
+		groupsNamed([]uint32{g.Shard}), e.name(r.Node)), "belfry cluster status")
 }
 
 // stuckAfter is the time for which the next step of a move may be blocked without being reported.

@@ -3,6 +3,7 @@
 //	Set      opens the replicas that are placed here, and closes them
 //	Answers  answers the calls to shards (calls.Shards) by replicas on this node, and by no others
 //
-// A replica that cannot be opened does not keep the others from running: its shard has a majority elsewhere, and an
-// operator is needed here. A replica that failed only because the disk was full is opened as soon as there is room.
+// A replica that cannot be opened does not keep the others from running: its shard has a majority elsewhere. Broken
+// reports it, so that the cluster replaces it by a copy, which joins at a later revision. A replica that failed only
+// because the disk was full is opened as soon as there is room.
 package replicas

@@ -34,18 +34,18 @@ func (s *Set) strays(state *clusterpb.ControlState) []uint32 {
 	for _, id := range s.held() {
 		placed := control.Shard(state, id)
 		here := placed != nil && slices.Contains(placed.Replicas, s.cfg.Self)
-		_, runs := s.shards[id]
-		if here && runs && placed.Joined[s.cfg.Self] > s.joined[id] || !here && current {
+		opened := s.shards[id] != nil || s.failed[id] != nil
+		if here && opened && placed.Joined[s.cfg.Self] > s.joined[id] || !here && current {
 			strays = append(strays, id)
 		}
 	}
 	return strays
 }
 
-// held returns the shards that run or have files here. The caller holds the lock.
+// held returns the shards that run, have failed to open, or have files here. The caller holds the lock.
 func (s *Set) held() []uint32 {
 	held := s.cfg.Held()
-	for id := range s.shards {
+	for id := range s.joined {
 		held = append(held, id)
 	}
 	slices.Sort(held)

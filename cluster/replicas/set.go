@@ -55,7 +55,7 @@ type Set struct {
 
 	mu     sync.RWMutex
 	shards map[uint32]*shard.Shard
-	joined map[uint32]uint64 // revisions at which the running replicas joined
+	joined map[uint32]uint64 // revisions at which the running and the failed replicas joined
 	failed map[uint32]error  // replicas that are placed here and failed to open
 }
 
@@ -154,6 +154,20 @@ func (s *Set) lacksRoom() bool {
 	return false
 }
 
+// Broken returns the reasons why replicas placed here cannot be opened, by shard. It leaves out those that only wait
+// for space on the disk.
+func (s *Set) Broken() map[uint32]string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	broken := make(map[uint32]string)
+	for id, err := range s.failed {
+		if !disk.IsFull(err) {
+			broken[id] = err.Error()
+		}
+	}
+	return broken
+}
+
 // open opens one replica. If the replica is open already, open only calls Opened again.
 func (s *Set) open(state *clusterpb.ControlState, placed *clusterpb.Shard) {
 	s.mu.RLock()
@@ -168,8 +182,9 @@ func (s *Set) open(state *clusterpb.ControlState, placed *clusterpb.Shard) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.joined[placed.Id] = placed.Joined[s.cfg.Self]
 	if opened != nil {
-		s.shards[placed.Id], s.joined[placed.Id] = opened, placed.Joined[s.cfg.Self]
+		s.shards[placed.Id] = opened
 	}
 	switch {
 	case err != nil:

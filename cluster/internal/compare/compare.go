@@ -165,14 +165,14 @@ func (c *Comparer) follow(replicas map[uint32]Replica) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for id, r := range replicas {
-		l, restores := c.shards[id], r.Restores()
-		if l != nil && l.restores == restores {
+		l := c.shards[id]
+		if l != nil && l.replica == r && l.restores == r.Restores() {
 			continue
 		}
 		if l != nil && l.diverged() {
-			c.cfg.Logger.Info("a diverged replica's state was replaced by a snapshot's", "shard", id)
+			c.cfg.Logger.Info("a diverged replica's state was replaced", "shard", id)
 		}
-		c.shards[id] = newLedger(restores)
+		c.shards[id] = newLedger(r)
 	}
 }
 
@@ -243,7 +243,7 @@ func (c *Comparer) judge(replicas map[uint32]Replica) {
 		}
 		if l.outvoted && !wasOut {
 			c.cfg.Logger.Error("this node's replica is outvoted by the others of its shard, and leads no more: "+
-				"copy the data folder, then restart the node; see the documentation of cluster/internal/compare",
+				"a copy of the others' will replace it",
 				"shard", id, "outvoted", c.cfg.Self)
 		}
 		c.metrics.outvoted(id, l.outvoted)

@@ -36,19 +36,20 @@
 // leadership, begins none, answers no stale read, and takes no snapshot. So its disk keeps the last snapshot from
 // before the mistake, and the log after that snapshot. See shard.Barred. Earlier wrong deliveries are not undone.
 //
+// After a few seconds the control group has the outvoted replica deleted and copied anew; see control.Fault. Its node
+// begins a new ledger for the copy.
+//
 // # Advice to the operator
 //
 // A difference shows in an ERROR line with shard, index, hashes and nodes, in belfry_replica_divergence and
 // belfry_replica_outvoted, and as "diverged" in /v1/cluster. It does not show in /readyz or /healthz: the node takes
 // calls as well as ever, since other replicas lead, and a probe that restarts or avoids it would not help.
 //
-//  1. Nothing is urgent while the two other replicas agree: they serve. Do not restart their nodes.
-//  2. Keep a copy of the node's data folder, and its log of the last hours.
-//  3. Restart the node. It makes its state anew from its last snapshot and its log. If the states are equal then, the
-//     memory or the process had gone wrong: suspect the machine.
-//  4. If the replica is outvoted again within seconds, its disk holds a wrong state. `belfry verify` on the stopped
-//     node's folder says whether the damage is visible. Take the node away and let an empty one join.
-//  5. If "diverged" is shown and no node is outvoted, bring the missing node back first.
+//  1. Nothing is urgent while the two other replicas agree: they serve, and the third is copied anew. Do not restart
+//     their nodes.
+//  2. Keep the node's log of the last hours, and suspect the machine: its memory, its disk. If it happens again, take
+//     the node away and let an empty one join.
+//  3. If "diverged" is shown and no node is outvoted, bring the missing node back first.
 //
 // # Why not otherwise
 //

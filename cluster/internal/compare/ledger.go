@@ -12,14 +12,15 @@ const aheadKept = 256
 
 // ledger compares this node's replica of one shard with the others.
 type ledger struct {
-	restores uint64 // of this node's replica, when the ledger began
+	replica  Replica // of this node
+	restores uint64  // of that replica, when the ledger began
 	others   map[string]*relation
 	outvoted bool // this node's replica is outvoted; never unset
 	disputed bool // this node's replica differs from another one, and neither is known to be outvoted
 }
 
-func newLedger(restores uint64) *ledger {
-	return &ledger{restores: restores, others: make(map[string]*relation)}
+func newLedger(r Replica) *ledger {
+	return &ledger{replica: r, restores: r.Restores(), others: make(map[string]*relation)}
 }
 
 // relation compares one other replica with this node's.

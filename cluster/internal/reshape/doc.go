@@ -1,6 +1,9 @@
 // Package reshape decides the next step of a shard on its way from its present replicas to its target.
 //
 //	        record (control group)        group (the shard's leader)       step
+//	0       a faulty replica              no member                        Assign without the node: it deletes its data
+//	                                      leads                            Transfer to another voter
+//	                                      a member                         Remove
 //	1       a replica, not in the target  no member                        Assign without the node: it deletes its data
 //	2                                     no vote, not in the target       Remove
 //	3       a replica, in the target      no member                        AddNonvoter
@@ -15,6 +18,9 @@
 // others are removed. A step that fails, or is taken twice, does no harm, since the next look begins from the record
 // and the group as they are. So the decision needs no memory, and any leader of the control group goes on from any
 // point.
+//
+// Row 0 is the exception from that: a faulty replica, which differs from the others or cannot be opened, goes first,
+// and row 5 brings a copy. It adds nothing to its shard but the danger that it leads.
 //
 // The package depends on its input only.
 //

@@ -56,13 +56,31 @@ func Next(s Shard) (step Step, waits string) {
 		return Step{}, fmt.Sprintf("shard %d has no leader that answers", s.Record.Id)
 	}
 	for _, rule := range []func() (Step, string){
-		s.drop, s.dismiss, s.join, s.promote, s.add, s.handOver, s.remove, s.settle,
+		s.mend, s.drop, s.dismiss, s.join, s.promote, s.add, s.handOver, s.remove, s.settle,
 	} {
 		if step, waits = rule(); step != (Step{}) || waits != "" {
 			return step, waits
 		}
 	}
 	return Step{}, ""
+}
+
+// mend takes a faulty replica out of the group and then out of the record, so that its node deletes it. The target has
+// the node, and so gets a copy afterwards.
+func (s Shard) mend() (Step, string) {
+	node := s.Record.Mending
+	if !slices.Contains(s.Record.Replicas, node) || s.Record.Joined[node] > s.Record.MendingSince {
+		return Step{}, ""
+	}
+	rest := slices.DeleteFunc(slices.Clone(s.Record.Replicas), func(id string) bool { return id == node })
+	switch {
+	case s.member(node) == nil:
+		return s.assign(rest), ""
+	case s.Group.Leader == node:
+		votes := func(id string) bool { return s.member(id) != nil && s.member(id).Voter }
+		return s.transferTo(slices.DeleteFunc(rest, func(id string) bool { return !votes(id) }))
+	}
+	return s.change(&clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: node}}), ""
 }
 
 // drop takes a node that is no member any more, and should not be, out of the record.
@@ -140,6 +158,11 @@ func (s Shard) handOver() (Step, string) {
 	if slices.Contains(heirs, s.Record.Preferred) {
 		heirs = append([]string{s.Record.Preferred}, heirs...)
 	}
+	return s.transferTo(heirs)
+}
+
+// transferTo gives the leadership to the first of the nodes that is fit to lead.
+func (s Shard) transferTo(heirs []string) (Step, string) {
 	for _, node := range heirs {
 		if s.Well(node) {
 			return s.change(&clusterpb.MembersCall{Change: &clusterpb.MembersCall_Transfer{Transfer: node}}), ""

@@ -57,6 +57,14 @@ func (w *world) take(s Step) {
 		}
 		w.record = proto.CloneOf(w.record)
 		w.record.Revision++
+		if w.record.Joined == nil {
+			w.record.Joined = make(map[string]uint64)
+		}
+		for _, node := range s.Assign.Replicas {
+			if !slices.Contains(w.record.Replicas, node) {
+				w.record.Joined[node] = w.record.Revision
+			}
+		}
 		w.record.Replicas = s.Assign.Replicas
 	case s.Settle != nil:
 		w.record = proto.CloneOf(w.record)
@@ -167,6 +175,36 @@ func (w *world) step(t *rapid.T, least int) {
 	all, up := w.voters()
 	if len(up) <= len(all)/2 || len(up) < least {
 		t.Fatalf("voters %v, of which %v are up; %d were up at first", all, up, least)
+	}
+}
+
+// TestFaultyReplicaIsReplaced checks the steps by which the faulty replica of the leader is replaced by a copy on the
+// same node.
+func TestFaultyReplicaIsReplaced(t *testing.T) {
+	w := newWorld(t, []string{"a", "b", "c"}, []string{"a", "b", "c"})
+	w.record.Mending = "a"
+	var steps []string
+	for range 7 {
+		step, _ := Next(w.look())
+		steps = append(steps, step.String())
+		w.take(step)
+	}
+	want := []string{
+		"node b gets the leadership", "node a is removed", "replicas on [b c]", "replicas on [a b c]", "node a gets the log",
+		"node a gets a vote", "the target is reached",
+	}
+	if !slices.Equal(steps, want) {
+		t.Errorf("%q", steps)
+	}
+}
+
+// TestFaultyReplicaOfABrokenGroupStays checks that the leadership goes to a voter only.
+func TestFaultyReplicaOfABrokenGroupStays(t *testing.T) {
+	w := newWorld(t, []string{"a", "b", "c"}, []string{"a", "b", "c"})
+	w.record.Mending = "a"
+	w.group.Members[1].Voter, w.down["c"] = false, true
+	if step, waits := Next(w.look()); step != (Step{}) || waits == "" {
+		t.Errorf("%v", step)
 	}
 }
 
