@@ -208,8 +208,9 @@ type ControlState struct {
 	Replication    uint32               `protobuf:"varint,10,opt,name=replication,proto3" json:"replication,omitempty"`                                                                                                 // replicas that each shard should have; 0: 3
 	Operations     []*Operation         `protobuf:"bytes,11,rep,name=operations,proto3" json:"operations,omitempty"`                                                                                                    // in the order of their beginning; the last that have ended stay for a while
 	// Newest command version among the applied entries; 0 means 1. Older builds refuse snapshots of the state.
-	Version       uint32   `protobuf:"varint,15,opt,name=version,proto3" json:"version,omitempty"`
-	Backups       *Backups `protobuf:"bytes,20,opt,name=backups,proto3" json:"backups,omitempty"` // made on a schedule; absent: no node has begun one
+	Version       uint32       `protobuf:"varint,15,opt,name=version,proto3" json:"version,omitempty"`
+	Backups       *Backups     `protobuf:"bytes,20,opt,name=backups,proto3" json:"backups,omitempty"`                         // made on a schedule; absent: no node has begun one
+	JoinTokens    []*JoinToken `protobuf:"bytes,24,rep,name=join_tokens,json=joinTokens,proto3" json:"join_tokens,omitempty"` // sorted by id
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -331,6 +332,13 @@ func (x *ControlState) GetVersion() uint32 {
 func (x *ControlState) GetBackups() *Backups {
 	if x != nil {
 		return x.Backups
+	}
+	return nil
+}
+
+func (x *ControlState) GetJoinTokens() []*JoinToken {
+	if x != nil {
+		return x.JoinTokens
 	}
 	return nil
 }
@@ -873,6 +881,99 @@ func (x *Shard) GetMendingSince() uint64 {
 	return 0
 }
 
+// JoinToken lets one new node into the cluster. The token itself is stored nowhere.
+type JoinToken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`                                 // label for people, made from the hash
+	Hash          []byte                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`                             // SHA-256 of the token
+	CreatedMs     int64                  `protobuf:"varint,3,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"` // Unix time on the leader's clock, as all times here
+	ExpiresMs     int64                  `protobuf:"varint,4,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"` // first instant at which the token lets no node in
+	UsedBy        string                 `protobuf:"bytes,5,opt,name=used_by,json=usedBy,proto3" json:"used_by,omitempty"`           // id of the node that it let in; empty: none yet
+	UsedName      string                 `protobuf:"bytes,6,opt,name=used_name,json=usedName,proto3" json:"used_name,omitempty"`     // that node's name
+	UsedMs        int64                  `protobuf:"varint,7,opt,name=used_ms,json=usedMs,proto3" json:"used_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JoinToken) Reset() {
+	*x = JoinToken{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JoinToken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JoinToken) ProtoMessage() {}
+
+func (x *JoinToken) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JoinToken.ProtoReflect.Descriptor instead.
+func (*JoinToken) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *JoinToken) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *JoinToken) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+func (x *JoinToken) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
+}
+
+func (x *JoinToken) GetExpiresMs() int64 {
+	if x != nil {
+		return x.ExpiresMs
+	}
+	return 0
+}
+
+func (x *JoinToken) GetUsedBy() string {
+	if x != nil {
+		return x.UsedBy
+	}
+	return ""
+}
+
+func (x *JoinToken) GetUsedName() string {
+	if x != nil {
+		return x.UsedName
+	}
+	return ""
+}
+
+func (x *JoinToken) GetUsedMs() int64 {
+	if x != nil {
+		return x.UsedMs
+	}
+	return 0
+}
+
 // ControlEntry is the data of one log entry of the control group.
 type ControlEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -893,6 +994,8 @@ type ControlEntry struct {
 	//	*ControlEntry_SetBackups
 	//	*ControlEntry_Mend
 	//	*ControlEntry_Raise
+	//	*ControlEntry_AddJoinToken
+	//	*ControlEntry_RemoveJoinToken
 	Op            isControlEntry_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -900,7 +1003,7 @@ type ControlEntry struct {
 
 func (x *ControlEntry) Reset() {
 	*x = ControlEntry{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -912,7 +1015,7 @@ func (x *ControlEntry) String() string {
 func (*ControlEntry) ProtoMessage() {}
 
 func (x *ControlEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -925,7 +1028,7 @@ func (x *ControlEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControlEntry.ProtoReflect.Descriptor instead.
 func (*ControlEntry) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ControlEntry) GetVersion() uint32 {
@@ -1059,6 +1162,24 @@ func (x *ControlEntry) GetRaise() *Raise {
 	return nil
 }
 
+func (x *ControlEntry) GetAddJoinToken() *AddJoinToken {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_AddJoinToken); ok {
+			return x.AddJoinToken
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetRemoveJoinToken() *RemoveJoinToken {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_RemoveJoinToken); ok {
+			return x.RemoveJoinToken
+		}
+	}
+	return nil
+}
+
 type isControlEntry_Op interface {
 	isControlEntry_Op()
 }
@@ -1115,6 +1236,14 @@ type ControlEntry_Raise struct {
 	Raise *Raise `protobuf:"bytes,30,opt,name=raise,proto3,oneof"`
 }
 
+type ControlEntry_AddJoinToken struct {
+	AddJoinToken *AddJoinToken `protobuf:"bytes,32,opt,name=add_join_token,json=addJoinToken,proto3,oneof"`
+}
+
+type ControlEntry_RemoveJoinToken struct {
+	RemoveJoinToken *RemoveJoinToken `protobuf:"bytes,33,opt,name=remove_join_token,json=removeJoinToken,proto3,oneof"`
+}
+
 func (*ControlEntry_Init) isControlEntry_Op() {}
 
 func (*ControlEntry_Register) isControlEntry_Op() {}
@@ -1141,6 +1270,10 @@ func (*ControlEntry_Mend) isControlEntry_Op() {}
 
 func (*ControlEntry_Raise) isControlEntry_Op() {}
 
+func (*ControlEntry_AddJoinToken) isControlEntry_Op() {}
+
+func (*ControlEntry_RemoveJoinToken) isControlEntry_Op() {}
+
 // Init is the first command of a cluster. It sets the cluster's id and the slots of each shard. A later Init changes
 // nothing.
 type Init struct {
@@ -1153,7 +1286,7 @@ type Init struct {
 
 func (x *Init) Reset() {
 	*x = Init{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1165,7 +1298,7 @@ func (x *Init) String() string {
 func (*Init) ProtoMessage() {}
 
 func (x *Init) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1178,7 +1311,7 @@ func (x *Init) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Init.ProtoReflect.Descriptor instead.
 func (*Init) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Init) GetClusterId() string {
@@ -1197,15 +1330,17 @@ func (x *Init) GetSlots() []*SlotRange {
 
 // Register adds a node, or replaces the record of a node.
 type Register struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Node          *Node                  `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Node  *Node                  `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// Terms under which the node is let in. Absent: any node is, because the cluster runs without certificates.
+	Admission     *Admission `protobuf:"bytes,20,opt,name=admission,proto3" json:"admission,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1217,7 +1352,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1230,7 +1365,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Register) GetNode() *Node {
@@ -1238,6 +1373,166 @@ func (x *Register) GetNode() *Node {
 		return x.Node
 	}
 	return nil
+}
+
+func (x *Register) GetAdmission() *Admission {
+	if x != nil {
+		return x.Admission
+	}
+	return nil
+}
+
+// Admission decides whether a node may register. A node that is registered under its name may. Any other node needs a
+// token, which its registration uses up.
+type Admission struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TokenHash     []byte                 `protobuf:"bytes,1,opt,name=token_hash,json=tokenHash,proto3" json:"token_hash,omitempty"` // SHA-256 of the token that the node has presented; empty: it has presented none
+	AtMs          int64                  `protobuf:"varint,2,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`               // Unix time at which the leader judged the request
+	Exempt        bool                   `protobuf:"varint,3,opt,name=exempt,proto3" json:"exempt,omitempty"`                       // the node is a member of the control group, and needs no token for its first registration
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Admission) Reset() {
+	*x = Admission{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Admission) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Admission) ProtoMessage() {}
+
+func (x *Admission) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Admission.ProtoReflect.Descriptor instead.
+func (*Admission) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Admission) GetTokenHash() []byte {
+	if x != nil {
+		return x.TokenHash
+	}
+	return nil
+}
+
+func (x *Admission) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+func (x *Admission) GetExempt() bool {
+	if x != nil {
+		return x.Exempt
+	}
+	return false
+}
+
+// AddJoinToken adds a token, and removes those that have expired by its creation. A token that is there already stays
+// as it is.
+type AddJoinToken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Token         *JoinToken             `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddJoinToken) Reset() {
+	*x = AddJoinToken{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddJoinToken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddJoinToken) ProtoMessage() {}
+
+func (x *AddJoinToken) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddJoinToken.ProtoReflect.Descriptor instead.
+func (*AddJoinToken) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *AddJoinToken) GetToken() *JoinToken {
+	if x != nil {
+		return x.Token
+	}
+	return nil
+}
+
+// RemoveJoinToken removes a token.
+type RemoveJoinToken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveJoinToken) Reset() {
+	*x = RemoveJoinToken{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveJoinToken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveJoinToken) ProtoMessage() {}
+
+func (x *RemoveJoinToken) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveJoinToken.ProtoReflect.Descriptor instead.
+func (*RemoveJoinToken) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RemoveJoinToken) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
 }
 
 // Place assigns replicas to shards that have none. It leaves other shards as they are.
@@ -1250,7 +1545,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1262,7 +1557,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1275,7 +1570,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Place) GetShards() []*Shard {
@@ -1295,7 +1590,7 @@ type Retarget struct {
 
 func (x *Retarget) Reset() {
 	*x = Retarget{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1602,7 @@ func (x *Retarget) String() string {
 func (*Retarget) ProtoMessage() {}
 
 func (x *Retarget) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1615,7 @@ func (x *Retarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retarget.ProtoReflect.Descriptor instead.
 func (*Retarget) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Retarget) GetShards() []*Shard {
@@ -1342,7 +1637,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1354,7 +1649,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1367,7 +1662,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Assign) GetShard() uint32 {
@@ -1404,7 +1699,7 @@ type Mend struct {
 
 func (x *Mend) Reset() {
 	*x = Mend{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1416,7 +1711,7 @@ func (x *Mend) String() string {
 func (*Mend) ProtoMessage() {}
 
 func (x *Mend) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1429,7 +1724,7 @@ func (x *Mend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mend.ProtoReflect.Descriptor instead.
 func (*Mend) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Mend) GetShard() uint32 {
@@ -1464,7 +1759,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1771,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1784,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Begin) GetOperation() *Operation {
@@ -1510,7 +1805,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1522,7 +1817,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1535,7 +1830,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *End) GetId() string {
@@ -1562,7 +1857,7 @@ type SetReplication struct {
 
 func (x *SetReplication) Reset() {
 	*x = SetReplication{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1574,7 +1869,7 @@ func (x *SetReplication) String() string {
 func (*SetReplication) ProtoMessage() {}
 
 func (x *SetReplication) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1587,7 +1882,7 @@ func (x *SetReplication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReplication.ProtoReflect.Descriptor instead.
 func (*SetReplication) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SetReplication) GetReplication() uint32 {
@@ -1610,7 +1905,7 @@ type SetQueue struct {
 
 func (x *SetQueue) Reset() {
 	*x = SetQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1622,7 +1917,7 @@ func (x *SetQueue) String() string {
 func (*SetQueue) ProtoMessage() {}
 
 func (x *SetQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1635,7 +1930,7 @@ func (x *SetQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQueue.ProtoReflect.Descriptor instead.
 func (*SetQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SetQueue) GetPolicy() *fsmpb.QueuePolicy {
@@ -1663,7 +1958,7 @@ type SetBackups struct {
 
 func (x *SetBackups) Reset() {
 	*x = SetBackups{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1675,7 +1970,7 @@ func (x *SetBackups) String() string {
 func (*SetBackups) ProtoMessage() {}
 
 func (x *SetBackups) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1688,7 +1983,7 @@ func (x *SetBackups) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackups.ProtoReflect.Descriptor instead.
 func (*SetBackups) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SetBackups) GetBackups() *Backups {
@@ -1709,7 +2004,7 @@ type DeleteQueue struct {
 
 func (x *DeleteQueue) Reset() {
 	*x = DeleteQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +2016,7 @@ func (x *DeleteQueue) String() string {
 func (*DeleteQueue) ProtoMessage() {}
 
 func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +2029,7 @@ func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueue.ProtoReflect.Descriptor instead.
 func (*DeleteQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *DeleteQueue) GetNamespace() string {
@@ -1762,7 +2057,7 @@ type Raise struct {
 
 func (x *Raise) Reset() {
 	*x = Raise{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +2069,7 @@ func (x *Raise) String() string {
 func (*Raise) ProtoMessage() {}
 
 func (x *Raise) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +2082,7 @@ func (x *Raise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Raise.ProtoReflect.Descriptor instead.
 func (*Raise) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Raise) GetVersion() uint32 {
@@ -1815,7 +2110,7 @@ type GossipMeta struct {
 
 func (x *GossipMeta) Reset() {
 	*x = GossipMeta{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1827,7 +2122,7 @@ func (x *GossipMeta) String() string {
 func (*GossipMeta) ProtoMessage() {}
 
 func (x *GossipMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1840,7 +2135,7 @@ func (x *GossipMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipMeta.ProtoReflect.Descriptor instead.
 func (*GossipMeta) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GossipMeta) GetId() string {
@@ -1917,7 +2212,7 @@ type LeaderHints struct {
 
 func (x *LeaderHints) Reset() {
 	*x = LeaderHints{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1929,7 +2224,7 @@ func (x *LeaderHints) String() string {
 func (*LeaderHints) ProtoMessage() {}
 
 func (x *LeaderHints) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1942,7 +2237,7 @@ func (x *LeaderHints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHints.ProtoReflect.Descriptor instead.
 func (*LeaderHints) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LeaderHints) GetClusterId() string {
@@ -1971,7 +2266,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1983,7 +2278,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1996,7 +2291,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LeaderHint) GetShard() uint32 {
@@ -2024,7 +2319,7 @@ var File_cluster_clusterpb_control_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xae\x05\n" +
+	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xed\x05\n" +
 	"\fControlState\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12'\n" +
@@ -2042,7 +2337,9 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"operations\x18\v \x03(\v2\x1c.belfry.cluster.v1.OperationR\n" +
 	"operations\x12\x18\n" +
 	"\aversion\x18\x0f \x01(\rR\aversion\x124\n" +
-	"\abackups\x18\x14 \x01(\v2\x1a.belfry.cluster.v1.BackupsR\abackups\x1aW\n" +
+	"\abackups\x18\x14 \x01(\v2\x1a.belfry.cluster.v1.BackupsR\abackups\x12=\n" +
+	"\vjoin_tokens\x18\x18 \x03(\v2\x1c.belfry.cluster.v1.JoinTokenR\n" +
+	"joinTokens\x1aW\n" +
 	"\vOrdersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xd7\x01\n" +
@@ -2096,7 +2393,17 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\rmending_since\x18\v \x01(\x04R\fmendingSince\x1a9\n" +
 	"\vJoinedEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\x8a\x06\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xbc\x01\n" +
+	"\tJoinToken\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\x03 \x01(\x03R\tcreatedMs\x12\x1d\n" +
+	"\n" +
+	"expires_ms\x18\x04 \x01(\x03R\texpiresMs\x12\x17\n" +
+	"\aused_by\x18\x05 \x01(\tR\x06usedBy\x12\x1b\n" +
+	"\tused_name\x18\x06 \x01(\tR\busedName\x12\x17\n" +
+	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\xa5\a\n" +
 	"\fControlEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
 	"\x04init\x18\b \x01(\v2\x17.belfry.cluster.v1.InitH\x00R\x04init\x129\n" +
@@ -2113,14 +2420,26 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\vset_backups\x18\x14 \x01(\v2\x1d.belfry.cluster.v1.SetBackupsH\x00R\n" +
 	"setBackups\x12-\n" +
 	"\x04mend\x18\x18 \x01(\v2\x17.belfry.cluster.v1.MendH\x00R\x04mend\x120\n" +
-	"\x05raise\x18\x1e \x01(\v2\x18.belfry.cluster.v1.RaiseH\x00R\x05raiseB\x04\n" +
+	"\x05raise\x18\x1e \x01(\v2\x18.belfry.cluster.v1.RaiseH\x00R\x05raise\x12G\n" +
+	"\x0eadd_join_token\x18  \x01(\v2\x1f.belfry.cluster.v1.AddJoinTokenH\x00R\faddJoinToken\x12P\n" +
+	"\x11remove_join_token\x18! \x01(\v2\".belfry.cluster.v1.RemoveJoinTokenH\x00R\x0fremoveJoinTokenB\x04\n" +
 	"\x02op\"Y\n" +
 	"\x04Init\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x122\n" +
-	"\x05slots\x18\x02 \x03(\v2\x1c.belfry.cluster.v1.SlotRangeR\x05slots\"7\n" +
+	"\x05slots\x18\x02 \x03(\v2\x1c.belfry.cluster.v1.SlotRangeR\x05slots\"s\n" +
 	"\bRegister\x12+\n" +
-	"\x04node\x18\x01 \x01(\v2\x17.belfry.cluster.v1.NodeR\x04node\"9\n" +
+	"\x04node\x18\x01 \x01(\v2\x17.belfry.cluster.v1.NodeR\x04node\x12:\n" +
+	"\tadmission\x18\x14 \x01(\v2\x1c.belfry.cluster.v1.AdmissionR\tadmission\"W\n" +
+	"\tAdmission\x12\x1d\n" +
+	"\n" +
+	"token_hash\x18\x01 \x01(\fR\ttokenHash\x12\x13\n" +
+	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\x12\x16\n" +
+	"\x06exempt\x18\x03 \x01(\bR\x06exempt\"B\n" +
+	"\fAddJoinToken\x122\n" +
+	"\x05token\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.JoinTokenR\x05token\"!\n" +
+	"\x0fRemoveJoinToken\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"9\n" +
 	"\x05Place\x120\n" +
 	"\x06shards\x18\x01 \x03(\v2\x18.belfry.cluster.v1.ShardR\x06shards\"<\n" +
 	"\bRetarget\x120\n" +
@@ -2206,7 +2525,7 @@ func file_cluster_clusterpb_control_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(NodeOrder)(0),            // 0: belfry.cluster.v1.NodeOrder
 	(OperationKind)(0),        // 1: belfry.cluster.v1.OperationKind
@@ -2218,68 +2537,77 @@ var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(*Node)(nil),              // 7: belfry.cluster.v1.Node
 	(*SlotRange)(nil),         // 8: belfry.cluster.v1.SlotRange
 	(*Shard)(nil),             // 9: belfry.cluster.v1.Shard
-	(*ControlEntry)(nil),      // 10: belfry.cluster.v1.ControlEntry
-	(*Init)(nil),              // 11: belfry.cluster.v1.Init
-	(*Register)(nil),          // 12: belfry.cluster.v1.Register
-	(*Place)(nil),             // 13: belfry.cluster.v1.Place
-	(*Retarget)(nil),          // 14: belfry.cluster.v1.Retarget
-	(*Assign)(nil),            // 15: belfry.cluster.v1.Assign
-	(*Mend)(nil),              // 16: belfry.cluster.v1.Mend
-	(*Begin)(nil),             // 17: belfry.cluster.v1.Begin
-	(*End)(nil),               // 18: belfry.cluster.v1.End
-	(*SetReplication)(nil),    // 19: belfry.cluster.v1.SetReplication
-	(*SetQueue)(nil),          // 20: belfry.cluster.v1.SetQueue
-	(*SetBackups)(nil),        // 21: belfry.cluster.v1.SetBackups
-	(*DeleteQueue)(nil),       // 22: belfry.cluster.v1.DeleteQueue
-	(*Raise)(nil),             // 23: belfry.cluster.v1.Raise
-	(*GossipMeta)(nil),        // 24: belfry.cluster.v1.GossipMeta
-	(*LeaderHints)(nil),       // 25: belfry.cluster.v1.LeaderHints
-	(*LeaderHint)(nil),        // 26: belfry.cluster.v1.LeaderHint
-	nil,                       // 27: belfry.cluster.v1.ControlState.OrdersEntry
-	nil,                       // 28: belfry.cluster.v1.Shard.JoinedEntry
-	(*fsmpb.QueuePolicy)(nil), // 29: belfry.fsm.v1.QueuePolicy
+	(*JoinToken)(nil),         // 10: belfry.cluster.v1.JoinToken
+	(*ControlEntry)(nil),      // 11: belfry.cluster.v1.ControlEntry
+	(*Init)(nil),              // 12: belfry.cluster.v1.Init
+	(*Register)(nil),          // 13: belfry.cluster.v1.Register
+	(*Admission)(nil),         // 14: belfry.cluster.v1.Admission
+	(*AddJoinToken)(nil),      // 15: belfry.cluster.v1.AddJoinToken
+	(*RemoveJoinToken)(nil),   // 16: belfry.cluster.v1.RemoveJoinToken
+	(*Place)(nil),             // 17: belfry.cluster.v1.Place
+	(*Retarget)(nil),          // 18: belfry.cluster.v1.Retarget
+	(*Assign)(nil),            // 19: belfry.cluster.v1.Assign
+	(*Mend)(nil),              // 20: belfry.cluster.v1.Mend
+	(*Begin)(nil),             // 21: belfry.cluster.v1.Begin
+	(*End)(nil),               // 22: belfry.cluster.v1.End
+	(*SetReplication)(nil),    // 23: belfry.cluster.v1.SetReplication
+	(*SetQueue)(nil),          // 24: belfry.cluster.v1.SetQueue
+	(*SetBackups)(nil),        // 25: belfry.cluster.v1.SetBackups
+	(*DeleteQueue)(nil),       // 26: belfry.cluster.v1.DeleteQueue
+	(*Raise)(nil),             // 27: belfry.cluster.v1.Raise
+	(*GossipMeta)(nil),        // 28: belfry.cluster.v1.GossipMeta
+	(*LeaderHints)(nil),       // 29: belfry.cluster.v1.LeaderHints
+	(*LeaderHint)(nil),        // 30: belfry.cluster.v1.LeaderHint
+	nil,                       // 31: belfry.cluster.v1.ControlState.OrdersEntry
+	nil,                       // 32: belfry.cluster.v1.Shard.JoinedEntry
+	(*fsmpb.QueuePolicy)(nil), // 33: belfry.fsm.v1.QueuePolicy
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	7,  // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
 	8,  // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
 	9,  // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
-	29, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
-	27, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
+	33, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
+	31, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
 	6,  // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
 	4,  // 6: belfry.cluster.v1.ControlState.backups:type_name -> belfry.cluster.v1.Backups
-	5,  // 7: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
-	5,  // 8: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
-	5,  // 9: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
-	1,  // 10: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
-	2,  // 11: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
-	28, // 12: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
-	11, // 13: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
-	12, // 14: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
-	13, // 15: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	20, // 16: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
-	22, // 17: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
-	14, // 18: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
-	15, // 19: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
-	17, // 20: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
-	18, // 21: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
-	19, // 22: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
-	21, // 23: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
-	16, // 24: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
-	23, // 25: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
-	8,  // 26: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	7,  // 27: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	9,  // 28: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	9,  // 29: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
-	6,  // 30: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
-	29, // 31: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	4,  // 32: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
-	26, // 33: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	0,  // 34: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	10, // 7: belfry.cluster.v1.ControlState.join_tokens:type_name -> belfry.cluster.v1.JoinToken
+	5,  // 8: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
+	5,  // 9: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
+	5,  // 10: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
+	1,  // 11: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
+	2,  // 12: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
+	32, // 13: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	12, // 14: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
+	13, // 15: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
+	17, // 16: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
+	24, // 17: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	26, // 18: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	18, // 19: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
+	19, // 20: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
+	21, // 21: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
+	22, // 22: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
+	23, // 23: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
+	25, // 24: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
+	20, // 25: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
+	27, // 26: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
+	15, // 27: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
+	16, // 28: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
+	8,  // 29: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	7,  // 30: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	14, // 31: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
+	10, // 32: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
+	9,  // 33: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	9,  // 34: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	6,  // 35: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
+	33, // 36: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	4,  // 37: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
+	30, // 38: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	0,  // 39: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
+	40, // [40:40] is the sub-list for method output_type
+	40, // [40:40] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }
@@ -2287,7 +2615,7 @@ func file_cluster_clusterpb_control_proto_init() {
 	if File_cluster_clusterpb_control_proto != nil {
 		return
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[7].OneofWrappers = []any{
+	file_cluster_clusterpb_control_proto_msgTypes[8].OneofWrappers = []any{
 		(*ControlEntry_Init)(nil),
 		(*ControlEntry_Register)(nil),
 		(*ControlEntry_Place)(nil),
@@ -2301,15 +2629,17 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_SetBackups)(nil),
 		(*ControlEntry_Mend)(nil),
 		(*ControlEntry_Raise)(nil),
+		(*ControlEntry_AddJoinToken)(nil),
+		(*ControlEntry_RemoveJoinToken)(nil),
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[17].OneofWrappers = []any{}
+	file_cluster_clusterpb_control_proto_msgTypes[21].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_control_proto_rawDesc), len(file_cluster_clusterpb_control_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   26,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -22,18 +22,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Peer_Promise_FullMethodName     = "/belfry.cluster.v1.Peer/Promise"
-	Peer_Register_FullMethodName    = "/belfry.cluster.v1.Peer/Register"
-	Peer_Forward_FullMethodName     = "/belfry.cluster.v1.Peer/Forward"
-	Peer_Ping_FullMethodName        = "/belfry.cluster.v1.Peer/Ping"
-	Peer_Status_FullMethodName      = "/belfry.cluster.v1.Peer/Status"
-	Peer_Compare_FullMethodName     = "/belfry.cluster.v1.Peer/Compare"
-	Peer_AwaitQueues_FullMethodName = "/belfry.cluster.v1.Peer/AwaitQueues"
-	Peer_Pull_FullMethodName        = "/belfry.cluster.v1.Peer/Pull"
-	Peer_Arrived_FullMethodName     = "/belfry.cluster.v1.Peer/Arrived"
-	Peer_Witness_FullMethodName     = "/belfry.cluster.v1.Peer/Witness"
-	Peer_Backup_FullMethodName      = "/belfry.cluster.v1.Peer/Backup"
-	Peer_SetBackups_FullMethodName  = "/belfry.cluster.v1.Peer/SetBackups"
+	Peer_Promise_FullMethodName      = "/belfry.cluster.v1.Peer/Promise"
+	Peer_Register_FullMethodName     = "/belfry.cluster.v1.Peer/Register"
+	Peer_Forward_FullMethodName      = "/belfry.cluster.v1.Peer/Forward"
+	Peer_Ping_FullMethodName         = "/belfry.cluster.v1.Peer/Ping"
+	Peer_Status_FullMethodName       = "/belfry.cluster.v1.Peer/Status"
+	Peer_Compare_FullMethodName      = "/belfry.cluster.v1.Peer/Compare"
+	Peer_AwaitQueues_FullMethodName  = "/belfry.cluster.v1.Peer/AwaitQueues"
+	Peer_Pull_FullMethodName         = "/belfry.cluster.v1.Peer/Pull"
+	Peer_Arrived_FullMethodName      = "/belfry.cluster.v1.Peer/Arrived"
+	Peer_Witness_FullMethodName      = "/belfry.cluster.v1.Peer/Witness"
+	Peer_ChangeTokens_FullMethodName = "/belfry.cluster.v1.Peer/ChangeTokens"
+	Peer_Backup_FullMethodName       = "/belfry.cluster.v1.Peer/Backup"
+	Peer_SetBackups_FullMethodName   = "/belfry.cluster.v1.Peer/SetBackups"
 )
 
 // PeerClient is the client API for Peer service.
@@ -64,6 +65,8 @@ type PeerClient interface {
 	// Witness returns the receiving node's observations of the calling node, which is about to start. The receiving node
 	// answers also while it takes part in no Raft group itself.
 	Witness(ctx context.Context, in *WitnessRequest, opts ...grpc.CallOption) (*WitnessReply, error)
+	// ChangeTokens adds or removes a token of new nodes, if the receiving node leads the control group.
+	ChangeTokens(ctx context.Context, in *TokenChange, opts ...grpc.CallOption) (*TokenChanged, error)
 	// Backup sends the state of a shard that the receiving node leads: first the cut, or the reason why there is none,
 	// then the bytes.
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupReply], error)
@@ -185,6 +188,16 @@ func (c *peerClient) Witness(ctx context.Context, in *WitnessRequest, opts ...gr
 	return out, nil
 }
 
+func (c *peerClient) ChangeTokens(ctx context.Context, in *TokenChange, opts ...grpc.CallOption) (*TokenChanged, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TokenChanged)
+	err := c.cc.Invoke(ctx, Peer_ChangeTokens_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *peerClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Peer_ServiceDesc.Streams[2], Peer_Backup_FullMethodName, cOpts...)
@@ -242,6 +255,8 @@ type PeerServer interface {
 	// Witness returns the receiving node's observations of the calling node, which is about to start. The receiving node
 	// answers also while it takes part in no Raft group itself.
 	Witness(context.Context, *WitnessRequest) (*WitnessReply, error)
+	// ChangeTokens adds or removes a token of new nodes, if the receiving node leads the control group.
+	ChangeTokens(context.Context, *TokenChange) (*TokenChanged, error)
 	// Backup sends the state of a shard that the receiving node leads: first the cut, or the reason why there is none,
 	// then the bytes.
 	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupReply]) error
@@ -286,6 +301,9 @@ func (UnimplementedPeerServer) Arrived(context.Context, *ArrivedRequest) (*Arriv
 }
 func (UnimplementedPeerServer) Witness(context.Context, *WitnessRequest) (*WitnessReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Witness not implemented")
+}
+func (UnimplementedPeerServer) ChangeTokens(context.Context, *TokenChange) (*TokenChanged, error) {
+	return nil, status.Error(codes.Unimplemented, "method ChangeTokens not implemented")
 }
 func (UnimplementedPeerServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupReply]) error {
 	return status.Error(codes.Unimplemented, "method Backup not implemented")
@@ -472,6 +490,24 @@ func _Peer_Witness_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Peer_ChangeTokens_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TokenChange)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).ChangeTokens(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_ChangeTokens_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).ChangeTokens(ctx, req.(*TokenChange))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Peer_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(BackupRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -539,6 +575,10 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Witness",
 			Handler:    _Peer_Witness_Handler,
+		},
+		{
+			MethodName: "ChangeTokens",
+			Handler:    _Peer_ChangeTokens_Handler,
 		},
 		{
 			MethodName: "SetBackups",

@@ -6,6 +6,7 @@
 //	shards     which nodes hold which shard
 //	operations what operators have asked for: nodes to drain or remove, the replication factor
 //	queues     the queues' policies
+//	tokens     the one-time tokens of new nodes, as hashes
 //
 // The voters of the group are the nodes that formed the cluster; three or five of the nodes after others have joined
 // (see placement.Voters). All other nodes are non-voters. Each node reads the state from its own replica. That state
@@ -66,6 +67,28 @@
 //
 // Why not a number for each kind of log? A node registers one number, and the first build compares that one. So all
 // builds judge a registration alike. And an operator can understand one.
+//
+// # Admission
+//
+// In a cluster whose nodes show certificates, a Register carries the terms under which the leader judged it. Applying
+// decides:
+//
+//	the node is                                it is let in
+//	registered under the name that it has      always
+//	a member of the group, and not registered  always: it forms the cluster
+//	new, or registered under another name      with a token that is known, unused and not expired; that uses it up
+//
+// The token is never stored:
+//
+//   - The state has the SHA-256 of a token, which has 160 random bits. The node that makes a token sends only the hash
+//     to the leader. A new node sends the token itself: a hash from a stolen snapshot lets no node in.
+//   - Applying reads no clock: the terms have the leader's time. The log decides which of two nodes with one token
+//     comes first.
+//   - A repeated registration needs no token, since the node is registered by then.
+//   - The terms need command version 2. Before it is in force any node may register, as older leaders let it.
+//
+// Why not a signed token, such as a JWT, that needs no state? A token that counts once needs state. Why not requests
+// for certificates, as kubeadm and Vault take them? The authority's key would lie on the nodes.
 //
 // # Policies
 //

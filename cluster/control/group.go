@@ -28,6 +28,9 @@ type Config struct {
 	Shards Shards     // the way to the replicas of shards
 	Limits aim.Limits // 0: a calm of 10 s, a replacement after 10 min
 
+	Tokens bool             // a new node needs a one-time token, because nodes show certificates
+	Clock  func() time.Time // for the life of tokens; nil: time.Now
+
 	Storage   raftgroup.Storage   // closed by Close; see OpenDisk
 	Transport raftgroup.Transport // without a fast path for heartbeats
 	Heartbeat time.Duration       // see raftgroup.Timing; 0: 600 ms. Running shards do not need the group; those of a
@@ -43,6 +46,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Limits.Calm = cmp.Or(c.Limits.Calm, 10*time.Second)
 	c.Limits.ReplaceAfter = cmp.Or(c.Limits.ReplaceAfter, 10*time.Minute)
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -128,16 +134,9 @@ func (g *Group) Stats() raftgroup.Stats { return g.group.Stats() }
 // Voters returns the node ids of the group's voters in the newest configuration that this replica knows.
 func (g *Group) Voters() []string { return g.group.Voters() }
 
-// Register adds the node to the state or updates its record, and waits until the entry is committed. Only the leader
-// can register nodes: on other nodes the error is a *task.NotLeaderError.
+// Register is Admit without a token.
 func (g *Group) Register(ctx context.Context, node *clusterpb.Node) error {
-	if known := Node(g.State(), node.Id); known != nil && proto.Equal(known, node) && g.group.Leads() {
-		return nil
-	}
-	_, err := g.propose(ctx, &clusterpb.ControlEntry{
-		Op: &clusterpb.ControlEntry_Register{Register: &clusterpb.Register{Node: node}},
-	})
-	return err
+	return g.Admit(ctx, node, "")
 }
 
 // propose commits an entry, and returns the answer of applying it. It sets the entry's version. The error is a

@@ -48,7 +48,7 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 	case *clusterpb.ControlEntry_Init:
 		refusal = applyInit(next, op.Init)
 	case *clusterpb.ControlEntry_Register:
-		refusal = applyRegister(next, op.Register.GetNode())
+		refusal = applyRegister(next, op.Register)
 	case *clusterpb.ControlEntry_Place:
 		refusal = applyPlace(next, op.Place)
 	case *clusterpb.ControlEntry_Retarget:
@@ -71,6 +71,10 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 		change = applyDeleteQueue(next, op.DeleteQueue)
 	case *clusterpb.ControlEntry_SetBackups:
 		change, refusal = applySetBackups(next, op.SetBackups.GetBackups())
+	case *clusterpb.ControlEntry_AddJoinToken:
+		refusal = applyAddToken(next, op.AddJoinToken.GetToken())
+	case *clusterpb.ControlEntry_RemoveJoinToken:
+		applyRemoveToken(next, op.RemoveJoinToken.GetId())
 	case *clusterpb.ControlEntry_Raise:
 		// its version is all that it brings
 	default:
@@ -134,7 +138,8 @@ func shardsOf(slots []*clusterpb.SlotRange) ([]*clusterpb.Shard, error) {
 	return shards, nil
 }
 
-func applyRegister(s *clusterpb.ControlState, node *clusterpb.Node) error {
+func applyRegister(s *clusterpb.ControlState, register *clusterpb.Register) error {
+	node := register.GetNode()
 	switch {
 	case s.ClusterId == "" || node.GetId() == "":
 		return errors.New("a node registers by its id, with a cluster that has one")
@@ -144,6 +149,9 @@ func applyRegister(s *clusterpb.ControlState, node *clusterpb.Node) error {
 	if node.CommandVersion < s.CommandVersion {
 		return fmt.Errorf("node %s reads command version %d at most, and the logs may hold version %d already: "+
 			"give the node a newer build, or lift its --hold-version", node.Id, node.CommandVersion, s.CommandVersion)
+	}
+	if err := applyAdmission(s, node, register.Admission); err != nil {
+		return err
 	}
 	at, found := slices.BinarySearchFunc(s.Nodes, node.Id, byID)
 	s.Nodes = slices.Clone(s.Nodes)

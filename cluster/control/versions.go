@@ -24,7 +24,12 @@ const firstVersion = fsm.FirstVersion
 // needs the newest.
 func versionOf(entry *clusterpb.ControlEntry) uint32 {
 	switch op := entry.Op.(type) {
-	case *clusterpb.ControlEntry_Init, *clusterpb.ControlEntry_Register, *clusterpb.ControlEntry_Place,
+	case *clusterpb.ControlEntry_Register:
+		if op.Register.GetAdmission() != nil {
+			return admissionSince
+		}
+		return firstVersion
+	case *clusterpb.ControlEntry_Init, *clusterpb.ControlEntry_Place,
 		*clusterpb.ControlEntry_SetQueue, *clusterpb.ControlEntry_DeleteQueue:
 		return firstVersion
 	case *clusterpb.ControlEntry_Raise:
