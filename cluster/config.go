@@ -50,6 +50,10 @@ type Config struct {
 	// limit. See CheckMoveRate.
 	MoveRate int64
 
+	// JoinTokenFile holds the one-time token by which a node gets into a cluster whose nodes show certificates. It is
+	// read when the token is needed; empty: the node has none.
+	JoinTokenFile string
+
 	// HoldVersion is the newest command version that this node lets the cluster write, so that its nodes can return to
 	// an older build; 0: no limit. A version that is in force already stays so.
 	HoldVersion uint32

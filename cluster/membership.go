@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
@@ -59,13 +60,17 @@ func (n *Node) newDirectory() *directory.Directory {
 }
 
 func (n *Node) newRegistrar() *membership.Registrar {
-	return membership.NewRegistrar(membership.RegistrarConfig{
+	cfg := membership.RegistrarConfig{
 		Entry: &clusterpb.Node{
 			Id: n.ID(), Name: n.cfg.Name, PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr,
 			CommandVersion: fsm.CommandVersion, Boot: n.identity.Boot(), Zone: n.cfg.Zone, Weight: uint32(n.cfg.Weight),
 		},
 		Hold: n.cfg.HoldVersion, Control: n.control, Peer: n.peers.rpc, Removed: n.removed, Logger: n.cfg.Logger,
-	})
+	}
+	if n.NeedsJoinTokens() {
+		cfg.TokenFile = n.cfg.JoinTokenFile
+	}
+	return membership.NewRegistrar(cfg)
 }
 
 func (n *Node) newMember() *membership.Member {
@@ -73,9 +78,61 @@ func (n *Node) newMember() *membership.Member {
 		Identity: n.identity, Records: n.records, Book: n.book, Disks: n.disks, Endpoint: n.endpoint, Gossip: n.gossip,
 		Directory: n.directory, Admission: n.admission, Registrar: n.registrar, Control: n.control,
 		Peer: n.peers.rpc, Witness: n.peers.witness, Run: n.runHere, Expect: n.cfg.BootstrapExpect,
-		Plan:      control.Plan{Shards: n.cfg.Shards, Replication: n.cfg.Replication},
-		Shards:    moves{n.router, n.viewer, n.health, n.leaders.Leader},
-		Limits:    aim.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter},
+		Plan:   control.Plan{Shards: n.cfg.Shards, Replication: n.cfg.Replication},
+		Shards: moves{n.router, n.viewer, n.health, n.leaders.Leader},
+		Limits: aim.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter},
+		Tokens: n.NeedsJoinTokens(), Clock: n.cfg.Clock,
 		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Logger: n.cfg.Logger, Fatal: n.cfg.Fatal,
 	})
+}
+
+func (n *Node) newTokens() *membership.Tokens {
+	return membership.NewTokens(membership.TokensConfig{Self: n.ID(), Control: n.control, Peer: n.peers.rpc})
+}
+
+// NewJoinToken makes a one-time token, by which one new node may join the cluster within its life. Errors are
+// *task.FieldError, task.ErrNotProposed and task.ErrUnknown.
+func (n *Node) NewJoinToken(ctx context.Context, life time.Duration) (token string, made JoinToken, err error) {
+	token, added, err := n.tokens.Add(ctx, life)
+	if err != nil {
+		return "", JoinToken{}, err
+	}
+	return token, joinToken(added), nil
+}
+
+// JoinTokens returns the one-time tokens that this node knows, by id. Tokens that have expired are among them for a
+// while.
+func (n *Node) JoinTokens() []JoinToken {
+	var tokens []JoinToken
+	for _, t := range n.tokens.List() {
+		tokens = append(tokens, joinToken(t))
+	}
+	return tokens
+}
+
+// RemoveJoinToken removes a one-time token, and reports whether there was one; errors are those of NewJoinToken.
+func (n *Node) RemoveJoinToken(ctx context.Context, id string) (existed bool, err error) {
+	return n.tokens.Remove(ctx, id)
+}
+
+// NeedsJoinTokens reports whether a new node needs a one-time token: nodes that show no certificates need none.
+func (n *Node) NeedsJoinTokens() bool { return n.cfg.Keys != nil }
+
+// JoinToken describes a one-time token. The token itself is stored nowhere.
+type JoinToken struct {
+	ID               string
+	Created, Expires time.Time
+	UsedBy, UsedName string    // id and name of the node that it let in; empty: none yet
+	Used             time.Time // zero: not yet
+}
+
+func joinToken(t *clusterpb.JoinToken) JoinToken {
+	token := JoinToken{
+		ID: t.GetId(), Created: time.UnixMilli(t.GetCreatedMs()), Expires: time.UnixMilli(t.GetExpiresMs()),
+		UsedBy: t.GetUsedBy(), UsedName: t.GetUsedName(),
+	}
+	if t.GetUsedMs() != 0 {
+		token.Used = time.UnixMilli(t.UsedMs)
+	}
+	return token
 }

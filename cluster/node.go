@@ -66,6 +66,7 @@ type Node struct {
 	admission *membership.Admission
 	registrar *membership.Registrar
 	member    *membership.Member
+	tokens    *membership.Tokens
 
 	// the shards
 	leaders   *leaders.Beliefs
@@ -129,6 +130,7 @@ func (n *Node) open() error {
 	}
 	n.registrar = n.newRegistrar()
 	n.member = n.newMember()
+	n.tokens = n.newTokens()
 	n.server = n.serve()
 	n.clocks = n.startClocks()
 	n.registerQueues()
@@ -249,6 +251,9 @@ func (n *Node) Ready() error {
 	state := n.control.State()
 	if len(state.Shards) == 0 {
 		if err := n.member.NoRoom(); err != nil {
+			return err
+		}
+		if err := n.member.Refused(); err != nil {
 			return err
 		}
 		return errors.New("this node does not know the shards yet: it is forming or joining a cluster, or has not caught up")

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -380,11 +381,13 @@ func hammer(ctx context.Context, n *cluster.Node) error {
 	return nil
 }
 
-// Three nodes with keys form a cluster, and a later node joins it. A node with another authority cannot join.
+// Three nodes with keys form a cluster, and a later node joins it with a token. A node without a token waits, and a node
+// with another authority cannot join.
 func TestNodesWithKeys(t *testing.T) {
 	t.Parallel()
 	ours, theirs := peertest.NewAuthority(t), peertest.NewAuthority(t)
-	stranger := -1
+	stranger, tokens := -1, t.TempDir()
+	tokenFile := func(name string) string { return filepath.Join(tokens, name) }
 	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
 		authority := ours
 		if i == stranger {
@@ -392,10 +395,33 @@ func TestNodesWithKeys(t *testing.T) {
 		}
 		cert, key := authority.Sign(cfg.Name, cfg.Name+peerkeys.NameSuffix)
 		cfg.Keys = &peerkeys.Files{Cert: cert, Key: key, CA: authority.CAFile, Gossip: authority.GossipFile}
+		cfg.JoinTokenFile = tokenFile(cfg.Name)
 	})
+	c.WaitReady()
 	joiner := c.Add()
 	c.Start(joiner)
+	c.Until("the joiner says what it needs", func() error {
+		err := c.Node(joiner).Ready()
+		if err == nil || !strings.Contains(err.Error(), "--join-token-file") {
+			return fmt.Errorf("it says %w", err)
+		}
+		return nil
+	})
+	token, made, err := c.Node(2).NewJoinToken(t.Context(), time.Hour)
+	if err != nil || made.ID == "" {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	if err := os.WriteFile(tokenFile(fmt.Sprint("n", joiner)), []byte(token), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	c.WaitReady()
+	c.Until("the token is used", func() error {
+		list := c.Node(joiner).JoinTokens()
+		if len(list) != 1 || list[0].UsedBy != c.Node(joiner).ID() || list[0].UsedName != fmt.Sprint("n", joiner) {
+			return fmt.Errorf("tokens %+v", list)
+		}
+		return nil
+	})
 	for i := range 4 {
 		mustDo(t, c.Node(i), schedule(fmt.Sprint("k", i), time.Hour))
 	}

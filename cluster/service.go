@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/formation"
 	"github.com/belfryhq/belfry/cluster/internal/forward"
 	"github.com/belfryhq/belfry/cluster/internal/identity"
+	"github.com/belfryhq/belfry/cluster/internal/membership"
 	"github.com/belfryhq/belfry/cluster/internal/operations"
 	"github.com/belfryhq/belfry/cluster/internal/policies"
 )
@@ -80,13 +81,27 @@ func (s service) Register(ctx context.Context, req *clusterpb.RegisterRequest) (
 	if len(node.GetId()) != identity.IDBytes || node.PeerAddr == "" {
 		return nil, status.Error(codes.InvalidArgument, "a node registers by its id, with its address")
 	}
-	if name := callerName(ctx); name != "" && !req.Relayed && !strings.EqualFold(name, node.Name) {
+	if name := callerName(ctx); name != "" && !mayRegister(name, req, s.n.directory.IsMember) {
 		return nil, status.Errorf(codes.PermissionDenied, "node %q registers as %q", name, node.Name)
 	}
 	if err := s.n.registrar.Register(ctx, req); err != nil {
-		return nil, status.Error(codes.Unavailable, err.Error())
+		return nil, membership.RefusalStatus(err)
 	}
 	return &clusterpb.RegisterReply{ClusterId: s.n.ClusterID()}, nil
+}
+
+// mayRegister reports whether the node with this name may send the request: a node registers itself, and a member of
+// the cluster passes on the request of another.
+func mayRegister(name string, req *clusterpb.RegisterRequest, isMember func(name string) bool) bool {
+	return strings.EqualFold(name, req.Node.Name) || req.Relayed && isMember(name)
+}
+
+func (s service) ChangeTokens(ctx context.Context, change *clusterpb.TokenChange) (*clusterpb.TokenChanged, error) {
+	changed, err := s.n.tokens.ChangeHere(ctx, change)
+	if err != nil {
+		return nil, membership.RefusalStatus(err)
+	}
+	return changed, nil
 }
 
 // Witness answers another node, or a copy of this one, with this node's record of it.

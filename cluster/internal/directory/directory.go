@@ -73,19 +73,24 @@ func (d *Directory) IsKnown(id string) (member, sure bool) {
 	return slices.Contains(d.Nodes(), id), sure
 }
 
-// IsMember reports whether a node with this name may take part. A registered node may. A node may, too, if it claims in
-// gossip, for which it needs the key, to be in this cluster: while a cluster is being formed, its nodes are not
-// registered yet. Any node may while this node does not know the registered nodes.
+// IsMember reports whether a node with this name may take part. A registered node may. While a cluster is being formed,
+// its nodes are not registered yet: such a node may if it claims in gossip, for which it needs the key, to be one of
+// them. Any node may while this node does not know the registered nodes.
 func (d *Directory) IsMember(name string) bool {
 	state := d.cfg.Control.State()
 	registered := func(node *clusterpb.Node) bool { return strings.EqualFold(node.Name, name) }
 	if len(state.Nodes) == 0 || slices.ContainsFunc(state.Nodes, registered) {
 		return true
 	}
-	cluster := d.cfg.Identity.ClusterID()
 	return slices.ContainsFunc(d.cfg.Mesh().Members(), func(m *clusterpb.GossipMeta) bool {
-		return m.ClusterId == cluster && strings.EqualFold(m.Name, name)
+		return m.ClusterId == d.cfg.Identity.ClusterID() && strings.EqualFold(m.Name, name) &&
+			isFounding(m.Id, state, d.Founders())
 	})
+}
+
+// isFounding reports whether a node forms the cluster and is not registered yet.
+func isFounding(id string, state *clusterpb.ControlState, founders []string) bool {
+	return slices.Contains(founders, id) && control.Node(state, id) == nil
 }
 
 // IsAlone reports whether this node is the only one of its cluster. It requires that all shards are placed, because a

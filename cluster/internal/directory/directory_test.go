@@ -60,3 +60,13 @@ func TestLookupOrder(t *testing.T) {
 	d.Reached(other, "reached:1")
 	expect("reached:1", "gossip:1", "join:1")
 }
+
+// A node that forms the cluster is one until it is registered. No other node becomes one by a claim in gossip.
+func TestFounding(t *testing.T) {
+	state := &clusterpb.ControlState{Nodes: []*clusterpb.Node{{Id: "a"}}}
+	for id, want := range map[string]bool{"a": false, "b": true, "c": false} {
+		if got := isFounding(id, state, []string{"a", "b"}); got != want {
+			t.Errorf("%s: %v", id, got)
+		}
+	}
+}

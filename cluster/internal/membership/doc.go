@@ -5,6 +5,7 @@
 //	Member     the way in: a new node forms or joins a cluster (package formation), a restarted one is checked first
 //	           (package witness); then the node opens its replica of the control group
 //	Registrar  the node's entry in the control group, and the entries of other nodes that ask this one
+//	Tokens     the one-time tokens of new nodes, made and removed through the control group's leader
 //
 // A node that starts without a cluster:
 //
@@ -14,6 +15,9 @@
 //
 //	disks open → check by other nodes ─ agree ──→ control group opens → …
 //	                                  └ refuse ─→ the node stands aside: it answers Witness and nothing else
+//
+// A new node that the cluster refuses, because it has no valid token, asks again until it is let in. It reads the file
+// of its token each time. Refused has the reason.
 //
 // A removed node stands aside, too. It learns of its removal from the control group's log while it runs, from any node
 // that it calls, or from the answers to its check. Its process goes on, and exits with 0 when it is stopped: a

@@ -46,6 +46,8 @@ type Config struct {
 	Plan      control.Plan // of a new cluster, without its id
 	Shards    control.Shards
 	Limits    aim.Limits
+	Tokens    bool // new nodes need a token
+	Clock     func() time.Time
 	Heartbeat time.Duration // of the control group
 
 	Logger *slog.Logger
@@ -91,6 +93,9 @@ func (m *Member) NoRoom() error {
 	defer m.mu.Unlock()
 	return m.noRoom
 }
+
+// Refused returns the reason why the cluster does not let this node in, or nil.
+func (m *Member) Refused() error { return m.cfg.Registrar.refusal() }
 
 // withRoom calls enter again while it fails with a full disk. NoRoom returns that error meanwhile.
 func (m *Member) withRoom(ctx context.Context, enter func(context.Context) error) error {
@@ -181,6 +186,7 @@ func (m *Member) controlConfig() control.Config {
 	return control.Config{
 		NodeID: m.cfg.Identity.NodeID(), Applied: m.cfg.Records.Kept(control.Number).Index,
 		Bootstrap: m.bootstrapList(), Heartbeat: m.cfg.Heartbeat, Plan: plan, Shards: m.cfg.Shards, Limits: m.cfg.Limits,
+		Tokens: m.cfg.Tokens, Clock: m.cfg.Clock,
 		Logger: m.cfg.Logger.With("group", "control"), Fatal: m.cfg.Fatal,
 	}
 }

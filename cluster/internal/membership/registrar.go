@@ -2,10 +2,15 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -21,14 +26,19 @@ type RegistrarConfig struct {
 	Control *control.Replica
 	Peer    func(node string) clusterpb.PeerClient // asks another node
 	Removed func()                                 // called when the log says that this node was removed
-	Logger  *slog.Logger
+	// TokenFile holds the token by which a new or renamed node gets into the cluster; empty: it has none.
+	TokenFile string
+	Logger    *slog.Logger
 }
 
 // Registrar registers nodes with the control group. Its methods are safe for concurrent use.
-type Registrar struct{ cfg RegistrarConfig }
+type Registrar struct {
+	cfg     RegistrarConfig
+	refused atomic.Pointer[error] // the last refusal of this node's own registration; nil: the last one was not refused
+}
 
 // NewRegistrar returns a registrar.
-func NewRegistrar(cfg RegistrarConfig) *Registrar { return &Registrar{cfg} }
+func NewRegistrar(cfg RegistrarConfig) *Registrar { return &Registrar{cfg: cfg} }
 
 // Run keeps this node's entry in the control group up to date until ctx ends or the node is removed. The node must be in
 // a cluster.
@@ -47,7 +57,8 @@ func (r *Registrar) Run(ctx context.Context) {
 				return
 			}
 		}
-		if err := r.registerSelf(ctx); err != nil {
+		err := r.registerSelf(ctx)
+		if r.noteRefusal(err); err != nil {
 			r.cfg.Logger.Debug("not registered yet", "err", err)
 		}
 		if !sleep(ctx, 200*time.Millisecond) { // also gives the entry time to arrive here
@@ -59,7 +70,16 @@ func (r *Registrar) Run(ctx context.Context) {
 func (r *Registrar) registerSelf(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	return r.Register(ctx, &clusterpb.RegisterRequest{Node: r.entry()})
+	req := &clusterpb.RegisterRequest{Node: r.entry()}
+	known := control.Node(r.cfg.Control.State(), req.Node.Id)
+	if known != nil && !strings.EqualFold(known.Name, req.Node.Name) {
+		token, err := readToken(r.cfg.TokenFile)
+		if err != nil {
+			return err
+		}
+		req.Token = token
+	}
+	return r.Register(ctx, req)
 }
 
 // entry returns the correct entry of this node. A node that holds the command version registers with that version, so
@@ -85,7 +105,7 @@ func (r *Registrar) Register(ctx context.Context, req *clusterpb.RegisterRequest
 		if req.Relayed {
 			node = r.cfg.Entry.Id
 		}
-		err := r.registerAt(ctx, node, req.Node)
+		err := r.registerAt(ctx, node, req)
 		if err == nil || req.Relayed || search.Refused(leaders.LeaderIn(err)) > 0 {
 			return err
 		}
@@ -93,18 +113,58 @@ func (r *Registrar) Register(ctx context.Context, req *clusterpb.RegisterRequest
 }
 
 // registerAt asks a node to register the entry. The node does so if it leads the control group.
-func (r *Registrar) registerAt(ctx context.Context, node string, entry *clusterpb.Node) error {
+func (r *Registrar) registerAt(ctx context.Context, node string, req *clusterpb.RegisterRequest) error {
 	if node == r.cfg.Entry.Id {
-		return r.cfg.Control.Group().Register(ctx, entry)
+		return r.cfg.Control.Group().Admit(ctx, req.Node, req.Token)
 	}
-	_, err := r.cfg.Peer(node).Register(ctx, &clusterpb.RegisterRequest{Node: entry, Relayed: true})
+	_, err := r.cfg.Peer(node).Register(ctx, &clusterpb.RegisterRequest{Node: req.Node, Token: req.Token, Relayed: true})
 	return err
 }
 
 // registerThrough registers this node with the cluster of another node, and returns the cluster's id.
 func (r *Registrar) registerThrough(ctx context.Context, node string) (string, error) {
-	reply, err := r.cfg.Peer(node).Register(ctx, &clusterpb.RegisterRequest{Node: r.entry()})
+	token, err := readToken(r.cfg.TokenFile)
+	if err != nil {
+		r.noteRefusal(err)
+		return "", err
+	}
+	reply, err := r.cfg.Peer(node).Register(ctx, &clusterpb.RegisterRequest{Node: r.entry(), Token: token})
+	r.noteRefusal(err)
 	return reply.GetClusterId(), err
+}
+
+// noteRefusal remembers whether the cluster has refused this node's own registration, and logs each new reason. Other
+// errors leave the last outcome as it is.
+func (r *Registrar) noteRefusal(err error) {
+	reason := refusalIn(err)
+	switch {
+	case err == nil:
+		r.refused.Store(nil)
+	case reason != nil:
+		last := r.refused.Swap(&reason)
+		if last == nil || (*last).Error() != reason.Error() {
+			r.cfg.Logger.Warn("the cluster does not let this node in", "err", reason)
+		}
+	}
+}
+
+// refusal returns the reason why this node is not registered, or nil.
+func (r *Registrar) refusal() error {
+	if reason := r.refused.Load(); reason != nil {
+		return fmt.Errorf("the cluster does not let this node in: %w", *reason)
+	}
+	return nil
+}
+
+// refusalIn returns the reason for which a registration was refused, or nil for any other error.
+func refusalIn(err error) error {
+	switch {
+	case errors.Is(err, control.ErrNotAdmitted), errors.Is(err, errTokenFile):
+		return err
+	case status.Code(err) == codes.PermissionDenied:
+		return errors.New(status.Convert(err).Message())
+	}
+	return nil
 }
 
 // sleep waits for d or for ctx, and reports whether ctx is still live.
