@@ -256,6 +256,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 		want   error
 	}{
 		{404, "task-not-found", ErrNotFound}, {404, "queue-not-found", ErrNotFound}, {404, "lease-not-found", ErrNotFound},
+		{404, "token-not-found", ErrNotFound},
 		{409, "wrong-state", ErrConflict}, {409, "lease-ended", ErrConflict}, {409, "queue-not-empty", ErrConflict},
 		{409, "queues-full", ErrConflict}, {409, "key-forgotten", ErrConflict},
 		{412, "precondition-failed", ErrPrecondition}, {422, "key-reused", ErrKeyReused},

@@ -76,7 +76,7 @@ func (e *Error) Is(target error) bool {
 func named(slug string) error {
 	switch slug {
 	case contract.TaskNotFound, contract.QueueNotFound, contract.LeaseNotFound, contract.NodeNotFound,
-		contract.OperationNotFound:
+		contract.OperationNotFound, contract.TokenNotFound:
 		return ErrNotFound
 	case contract.WrongState, contract.LeaseEnded, contract.QueueNotEmpty, contract.QueuesFull, contract.KeyForgotten:
 		return ErrConflict

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -125,4 +126,50 @@ func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 		return nil, err
 	}
 	return view, nil
+}
+
+// JoinToken describes a one-time token by which a new node joins the cluster.
+type JoinToken struct {
+	ID       string    `json:"id"` // a name for the token, which is not the token
+	Created  time.Time `json:"created_at"`
+	Expires  time.Time `json:"expires_at"`
+	UsedBy   string    `json:"used_by"`      // ID of the node that it let in; empty: none yet
+	UsedName string    `json:"used_by_name"` // that node's name
+	Used     time.Time `json:"used_at"`
+}
+
+// NewJoinToken is a token that was just made. The service keeps only a hash of it.
+type NewJoinToken struct {
+	JoinToken
+	Token    string `json:"token"`
+	Required bool   `json:"required"` // a new node needs a token, because the nodes show certificates
+}
+
+// NewJoinToken makes a one-time token by which one new node may join the cluster within this time, a minute to thirty
+// days; 0: one hour.
+func (c *Client) NewJoinToken(ctx context.Context, validFor time.Duration) (*NewJoinToken, error) {
+	path := "/v1/nodes/tokens"
+	if validFor > 0 {
+		path += "?valid_for=" + url.QueryEscape(validFor.String())
+	}
+	token := new(NewJoinToken)
+	if err := c.do(ctx, call{method: http.MethodPost, path: path}, readJSON(token)); err != nil {
+		return nil, err
+	}
+	return token, nil
+}
+
+// JoinTokens returns the one-time tokens of new nodes, by ID, used and expired ones included.
+func (c *Client) JoinTokens(ctx context.Context) ([]JoinToken, error) {
+	var list struct{ Tokens []JoinToken }
+	if err := c.do(ctx, call{method: http.MethodGet, path: "/v1/nodes/tokens"}, readJSON(&list)); err != nil {
+		return nil, err
+	}
+	return list.Tokens, nil
+}
+
+// RemoveJoinToken removes a one-time token. It returns ErrNotFound if there is none with this ID.
+func (c *Client) RemoveJoinToken(ctx context.Context, id string) error {
+	path := "/v1/nodes/tokens/" + url.PathEscape(id)
+	return c.do(ctx, call{method: http.MethodDelete, path: path}, func(reply) error { return nil })
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"io"
+	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -54,6 +55,15 @@ type Backend interface {
 	// byte is package task's.
 	Backup(ctx context.Context, w io.Writer, rate int64) (BackupSummary, error)
 
+	// NewJoinToken makes a one-time token by which one new node may join the cluster within its life.
+	NewJoinToken(ctx context.Context, life time.Duration) (NewJoinToken, error)
+
+	// JoinTokens returns the one-time tokens that this node knows, by id.
+	JoinTokens() []JoinToken
+
+	// RemoveJoinToken removes a one-time token.
+	RemoveJoinToken(ctx context.Context, id string) (existed bool, err error)
+
 	// Cluster returns this node's view of the cluster's nodes and shards.
 	Cluster(ctx context.Context) (ClusterView, error)
 
@@ -75,6 +85,23 @@ type Backend interface {
 	// Ready returns nil once this node knows the map and its replicas have caught up once, or else an error that names the
 	// missing part.
 	Ready() error
+}
+
+// JoinToken describes a one-time token of a new node.
+type JoinToken struct {
+	ID       string    `json:"id"`
+	Created  time.Time `json:"created_at"`
+	Expires  time.Time `json:"expires_at"`
+	UsedBy   string    `json:"used_by,omitempty"` // id of the node that it let in; empty: none yet
+	UsedName string    `json:"used_by_name,omitempty"`
+	Used     time.Time `json:"used_at,omitzero"`
+}
+
+// NewJoinToken is the answer to POST /v1/nodes/tokens. No other answer has the token.
+type NewJoinToken struct {
+	JoinToken
+	Token    string `json:"token"`
+	Required bool   `json:"required"` // a new node needs a token, since the nodes show certificates
 }
 
 // ClusterView is the answer to GET /v1/cluster.

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -26,6 +27,7 @@ type fakeBackend struct {
 	seen     []*fsmpb.Command
 	revision uint64
 	readErr  error
+	tokens   []JoinToken
 	ready    error
 	queries  []*fsmpb.ListQuery
 	stale    bool
@@ -297,6 +299,32 @@ func (f *fakeBackend) Backup(ctx context.Context, w io.Writer, rate int64) (Back
 		}
 	}
 	return BackupSummary{SHA256: "abc", Shards: []BackupShard{{1, 7, 1000}, {2, 8, 2500}}}, nil
+}
+
+func (f *fakeBackend) NewJoinToken(_ context.Context, life time.Duration) (NewJoinToken, error) {
+	if f.readErr != nil {
+		return NewJoinToken{}, f.readErr
+	}
+	created := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	made := JoinToken{ID: "kq3v7d2a", Created: created, Expires: created.Add(life)}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tokens = append(f.tokens, made)
+	return NewJoinToken{JoinToken: made, Token: "belfry-join-secret", Required: true}, nil
+}
+
+func (f *fakeBackend) JoinTokens() []JoinToken {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.tokens)
+}
+
+func (f *fakeBackend) RemoveJoinToken(_ context.Context, id string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := len(f.tokens)
+	f.tokens = slices.DeleteFunc(f.tokens, func(t JoinToken) bool { return t.ID == id })
+	return len(f.tokens) < before, f.readErr
 }
 
 func (f *fakeBackend) Self() (clusterID, nodeID string) { return "c1", "n1" }

@@ -4,7 +4,9 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -25,6 +27,68 @@ func (s *Server) cluster(c echo.Context) error {
 		return err
 	}
 	return writeValue(c, http.StatusOK, v)
+}
+
+// newJoinToken makes a one-time token of a new node.
+func (s *Server) newJoinToken(c echo.Context) error {
+	life, err := tokenLife(c.QueryParam("valid_for"))
+	if err == nil {
+		err = s.emptyBody(c)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	token, err := s.cfg.Backend.NewJoinToken(ctx, life)
+	if err != nil {
+		return err
+	}
+	return writeValue(c, http.StatusCreated, token)
+}
+
+// The life of a one-time token.
+const (
+	leastTokenLife, mostTokenLife = time.Minute, 30 * 24 * time.Hour
+	usualTokenLife                = time.Hour
+)
+
+// tokenLife reads the life of a one-time token.
+func tokenLife(text string) (time.Duration, error) {
+	if text == "" {
+		return usualTokenLife, nil
+	}
+	life, err := contract.ParseDuration(text)
+	if err != nil || life < leastTokenLife || life > mostTokenLife {
+		return 0, fieldProblem("valid_for", fmt.Sprintf("is %q", contract.Clip(text)), "1m to 30d")
+	}
+	return life, nil
+}
+
+func (s *Server) listJoinTokens(c echo.Context) error {
+	list := struct {
+		Tokens []JoinToken `json:"tokens"`
+	}{s.cfg.Backend.JoinTokens()}
+	if list.Tokens == nil {
+		list.Tokens = []JoinToken{}
+	}
+	return writeValue(c, http.StatusOK, list)
+}
+
+func (s *Server) removeJoinToken(c echo.Context) error {
+	if err := s.emptyBody(c); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	existed, err := s.cfg.Backend.RemoveJoinToken(ctx, c.Param("id"))
+	switch {
+	case err != nil:
+		return err
+	case !existed:
+		return &problem{kind: tokenNotFound, detail: "no one-time token has this id"}
+	}
+	return c.NoContent(http.StatusNoContent)
 }
 
 // maxDoctors is the number of calls of /v1/doctor in progress. They have places of their own, because a node should

@@ -71,7 +71,8 @@ func braced(path string) string {
 func TestProblemTypesAreDocumented(t *testing.T) {
 	types := loadDocument(t).Components.Schemas["Problem"].Value.Properties["type"].Value.Enum
 	known := []kind{malformedJSON, invalidField, noDelay, foreignOrigin, unknownRoute, taskNotFound, methodNotAllowed, bodyTimeout,
-		wrongState, queueNotFound, queueNotEmpty, queuesFull, leaseNotFound, leaseEnded, nodeNotFound, operationNotFound, impossible,
+		wrongState, queueNotFound, tokenNotFound, queueNotEmpty, queuesFull, leaseNotFound, leaseEnded, nodeNotFound, operationNotFound,
+		impossible,
 		keyForgotten, conditionFailed, tooLarge, unsupportedMedia, keyReused, overloaded, memoryFull, internalError,
 		notCommitted, notReady, noRoom, outcomeUnknown}
 	if len(types) != len(known) {

@@ -32,6 +32,7 @@ var (
 	nodeNotFound      = kind{contract.NodeNotFound, "The cluster has no such node.", 404}
 	operationNotFound = kind{contract.OperationNotFound, "There is no such operation.", 404}
 	impossible        = kind{contract.Impossible, "The operation cannot be carried out as things are.", 409}
+	tokenNotFound     = kind{contract.TokenNotFound, "There is no such one-time token.", 404}
 	leaseNotFound     = kind{contract.LeaseNotFound, "The queue has no such lease.", 404}
 	methodNotAllowed  = kind{"method-not-allowed", "The route does not take this method.", 405}
 	bodyTimeout       = kind{"body-timeout", "The body did not arrive in time.", 408}

@@ -21,6 +21,9 @@ func (s *Server) route() {
 	v1.PUT("/cluster", with(s.putCluster, s.single, params(), soundKey))
 	s.routeOperations(v1)
 	v1.GET("/doctor", with(s.doctor, s.doctors.admit, params()))
+	v1.POST("/nodes/tokens", with(s.newJoinToken, s.single, params("valid_for")))
+	v1.GET("/nodes/tokens", with(s.listJoinTokens, s.single, params()))
+	v1.DELETE("/nodes/tokens/:id", with(s.removeJoinToken, s.single, params()))
 
 	s.echo.GET("/healthz", s.healthz)
 	s.echo.GET("/readyz", s.readyz)

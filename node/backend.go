@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -29,6 +30,26 @@ func (b backend) Backup(ctx context.Context, w io.Writer, rate int64) (httpapi.B
 		summary.Shards = append(summary.Shards, httpapi.BackupShard{Shard: s.Shard, Index: s.Index, CutMs: s.CutMs})
 	}
 	return summary, err
+}
+
+func (b backend) NewJoinToken(ctx context.Context, life time.Duration) (httpapi.NewJoinToken, error) {
+	token, made, err := b.Node.NewJoinToken(ctx, life)
+	return httpapi.NewJoinToken{JoinToken: joinTokenView(made), Token: token, Required: b.NeedsJoinTokens()}, err
+}
+
+func (b backend) JoinTokens() []httpapi.JoinToken {
+	var tokens []httpapi.JoinToken
+	for _, t := range b.Node.JoinTokens() {
+		tokens = append(tokens, joinTokenView(t))
+	}
+	return tokens
+}
+
+func joinTokenView(t cluster.JoinToken) httpapi.JoinToken {
+	return httpapi.JoinToken{
+		ID: t.ID, Created: t.Created.UTC(), Expires: t.Expires.UTC(),
+		UsedBy: t.UsedBy, UsedName: t.UsedName, Used: t.Used.UTC(),
+	}
 }
 
 func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {

@@ -11,6 +11,7 @@ const (
 	NodeNotFound      = "node-not-found"
 	OperationNotFound = "operation-not-found"
 	Impossible        = "impossible"
+	TokenNotFound     = "token-not-found"
 	WrongState        = "wrong-state"
 	QueueNotEmpty     = "queue-not-empty"
 	QueuesFull        = "queues-full"
