@@ -36,6 +36,7 @@ type Config struct {
 	PeerKeys        *peerkeys.Files // nil: no TLS, and loopback only
 	Reload          <-chan struct{} // each receive makes the node read the files of PeerKeys at once; nil: none comes
 	Join            []string        // peer addresses of other nodes
+	JoinTokenFile   string          // file with the one-time token of a new node; empty: none
 	BootstrapExpect int             // number of nodes that form a new cluster: 1, 3 or 5; 0: join an existing one
 	Shards          int             // of a new cluster; 0: cluster.DefaultShards
 	MaxClockOffset  time.Duration
@@ -157,7 +158,7 @@ func (c *Config) clusterConfig() (cluster.Config, error) {
 	}
 	cfg := cluster.Config{
 		DataDir: c.DataDir, Name: c.Name, Zone: c.Zone, Weight: c.Weight, BindAddr: c.PeerAddr,
-		AdvertiseAddr: c.AdvertisePeer, Keys: c.PeerKeys, Reload: c.Reload, Join: c.Join,
+		AdvertiseAddr: c.AdvertisePeer, Keys: c.PeerKeys, Reload: c.Reload, Join: c.Join, JoinTokenFile: c.JoinTokenFile,
 		BootstrapExpect: c.BootstrapExpect, Shards: c.Shards, MaxClockOffset: c.MaxClockOffset,
 		MoveRate: c.MoveRate, HoldVersion: c.HoldVersion, Timing: timing, MinFreeDisk: c.MinFreeDisk,
 		QueueMetrics: c.QueueMetrics,

@@ -144,6 +144,10 @@ func (f *certsFlags) printMade(cmd *cobra.Command, forming bool, made, all []cer
 	for i, n := range made {
 		t.row("\n%s", f.serveLine(n, i < expected, expected, all))
 	}
+	if len(made) > expected {
+		t.row("\nA node without --bootstrap-expect joins a running cluster. The file of --join-token-file needs a token of")
+		t.row("its own, which is valid for an hour: belfry node token create --addr http://NODE:8400 > join.token")
+	}
 	return t.print(cmd.OutOrStdout())
 }
 
@@ -185,6 +189,8 @@ func (f *certsFlags) serveLine(n certs.Node, former bool, expected int, all []ce
 	}
 	if former {
 		words = append(words, "--bootstrap-expect "+strconv.Itoa(expected))
+	} else {
+		words = append(words, "--join-token-file "+filepath.Join(f.onNode, "join.token"))
 	}
 	return strings.Join(words, " ")
 }

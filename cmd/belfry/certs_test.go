@@ -34,7 +34,7 @@ func TestCertsInitPrintsTheCommands(t *testing.T) {
 		{"a=10.0.0.1", "--advertise-peer 10.0.0.1:8500 --peer-cert /etc/belfry/node.pem --peer-key /etc/belfry/node.key " +
 			"--peer-ca /etc/belfry/ca.pem --gossip-key-file /etc/belfry/gossip.key --bootstrap-expect 1\n"},
 		{"a b=h.example,::1 c=::2", "--join h.example:8500,[::2]:8500 --bootstrap-expect 3\n"},
-		{"a b c d", "--join a:8500,b:8500,c:8500\n"}, // the fourth joins
+		{"a b c d", "--join a:8500,b:8500,c:8500 --join-token-file /etc/belfry/join.token\n"}, // the fourth joins
 		{"a b c d e", "--join b:8500,c:8500,d:8500,e:8500 --bootstrap-expect 5\n"},
 	} {
 		dir, out := certsDir(t, strings.Fields(tt.nodes)...)
@@ -44,7 +44,8 @@ func TestCertsInitPrintsTheCommands(t *testing.T) {
 	}
 	dir, _ := certsDir(t, "a", "b", "c")
 	out, code := belfry(t, "certs", "add", "--dir", dir, "--on-node", "/srv", "--peer-port", "77", "d=10.0.0.4")
-	if code != 0 || !strings.Contains(out, "10.0.0.4:/srv") || !strings.Contains(out, "--join a:77,b:77,c:77\n") {
+	if code != 0 || !strings.Contains(out, "10.0.0.4:/srv") || !strings.Contains(out, "--join a:77,b:77,c:77 --join-token-file /srv/join.token\n") ||
+		!strings.Contains(out, "belfry node token create") {
 		t.Errorf("%d\n%s", code, out)
 	}
 }
@@ -176,7 +177,7 @@ func TestRotationRefusesNothing(t *testing.T) {
 	}
 }
 
-// freePeerPort returns a port that is free at three loopback addresses.
+// freePeerPort returns a port that is free at four loopback addresses.
 func freePeerPort(t *testing.T) string {
 	t.Helper()
 	first, err := net.Listen("tcp", "127.0.0.1:0")
@@ -185,7 +186,7 @@ func freePeerPort(t *testing.T) string {
 	}
 	defer first.Close()
 	port := first.Addr().(*net.TCPAddr).Port
-	for _, host := range []string{"127.0.0.2", "127.0.0.3"} {
+	for _, host := range []string{"127.0.0.2", "127.0.0.3", "127.0.0.4"} {
 		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 		if err != nil {
 			t.Skipf("this machine has one loopback address only: %v", err)

@@ -2,7 +2,8 @@
 // due, also when machines die meanwhile.
 //
 //	serve, local, demo, listen         run a node, a cluster on this machine, a demonstration, a receiver
-//	task, queue, lease, dead, cluster  call a cluster; each noun has its verbs, such as `belfry task schedule`
+//	task, queue, lease, dead,          call a cluster; each noun has its verbs, such as `belfry task schedule`
+//	cluster, node
 //	doctor                             explain what is wrong with a cluster, and what to do next
 //	plan, certs, verify                size a cluster, make its certificates, check the folder of a stopped node
 //	restore, recover                   make a new cluster of a backup, or of the disks that are left

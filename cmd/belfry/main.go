@@ -74,7 +74,7 @@ func newRoot() *cobra.Command {
 		}
 	}
 	add(runGroup, newServe(), newLocal(), newDemo(), newListen())
-	add(callGroup, newTask(), newQueue(), newLease(), newDead(), newCluster(), newDoctor(), newBackup())
+	add(callGroup, newTask(), newQueue(), newLease(), newDead(), newCluster(), newNode(), newDoctor(), newBackup())
 	add(checkGroup, newPlan(), newCerts(), newVerify(), newRestore(), newRecover())
 	root.AddCommand(newVersion())
 	return root

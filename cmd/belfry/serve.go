@@ -89,6 +89,8 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.keys.Gossip, "gossip-key-file", "",
 		"`file` with keys of 32 random bytes in base64, one a line, the same on all nodes; the first one encrypts")
 	flags.StringSliceVar(&c.Join, "join", nil, "peer `addresses` of other nodes")
+	flags.StringVar(&c.JoinTokenFile, "join-token-file", "", "`file` with the token by which a new node joins a running "+
+		"cluster that uses certificates; \"belfry node token create\" makes one")
 	flags.IntVar(&c.BootstrapExpect, "bootstrap-expect", 0, "number of nodes that form a new cluster: 1, 3 or 5")
 	flags.IntVar(&c.Shards, "shards", 0, "shards of a new cluster; none can be added later (default: 4 for each node "+
 		"that forms it, or one for every two of this node's processors if that is less)")
