@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
@@ -20,6 +21,8 @@ type Cut struct {
 	NowMs       int64     // the shard's own time
 	PositionMs  int64     // instant to which the wheel had been advanced
 	Bytes       int64     // length of the snapshot
+	// Lacks are the slots whose tasks are not all in the state, because they move to this shard or have moved away.
+	Lacks []*fsmpb.SlotRange
 
 	file io.Closer
 }
@@ -78,5 +81,17 @@ func cutOf(captured *raftgroup.Captured) (*Cut, error) {
 	return &Cut{
 		Reader: io.MultiReader(&read, captured), Index: index, Term: term,
 		NowMs: header.NowMs, PositionMs: header.PositionMs, Bytes: captured.Bytes, file: captured,
+		Lacks: lacking(header.Slots),
 	}, nil
+}
+
+// lacking returns the slots that the shard does not own, by the states of its slots. The control group's map decides on
+// slots without a state.
+func lacking(slots []*fsmpb.SlotState) (lacks []*fsmpb.SlotRange) {
+	for _, s := range slots {
+		if s.Phase == fsmpb.SlotPhase_SLOT_PHASE_COMING || s.Phase == fsmpb.SlotPhase_SLOT_PHASE_GONE {
+			lacks = append(lacks, &fsmpb.SlotRange{First: s.First, End: s.End})
+		}
+	}
+	return lacks
 }

@@ -27,6 +27,9 @@ func TestCutIsOfOneInstant(t *testing.T) {
 		c.commit(cmds...)
 	}
 	fill("before-")
+	c.commit(&fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
+		Move: 1, Ranges: []*fsmpb.SlotRange{{First: emptySlot("before-", 100), End: emptySlot("before-", 100) + 1}}, From: 9, Epoch: 2,
+	}}})
 	asked := time.Now()
 	var cut *Cut
 	c.eventually("the shard is cut", func() (done bool) {
@@ -36,6 +39,9 @@ func TestCutIsOfOneInstant(t *testing.T) {
 	})
 	if cut.At.Before(asked) || cut.NowMs == 0 || cut.Index == 0 {
 		t.Errorf("%+v", cut)
+	}
+	if len(cut.Lacks) != 1 || cut.Lacks[0].First != emptySlot("before-", 100) {
+		t.Errorf("the cut lacks %v", cut.Lacks)
 	}
 	for i := range 4 { // more snapshots than a group keeps
 		fill(fmt.Sprint("after-", i, "-"))
@@ -56,6 +62,19 @@ func TestCutIsOfOneInstant(t *testing.T) {
 			if _, err := s.Cut(t.Context()); !errors.As(err, &refused) {
 				t.Errorf("a follower was cut: %v", err)
 			}
+		}
+	}
+}
+
+// emptySlot returns a slot with none of n tasks.
+func emptySlot(name string, n int) uint32 {
+	used := map[uint32]bool{}
+	for i := range n {
+		used[task.Slot("", fmt.Sprint(name, i))] = true
+	}
+	for slot := uint32(0); ; slot++ {
+		if !used[slot] {
+			return slot
 		}
 	}
 }

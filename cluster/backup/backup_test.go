@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // states are the states of two shards: one of several pieces, and an empty one.
@@ -160,6 +162,35 @@ func TestReaderSaysWhatIsNoBackup(t *testing.T) {
 	for _, data := range []string{"", "short", "a page of another kind", "belfryb\x02 later"} {
 		if _, err := NewReader(bytes.NewReader([]byte(data))); !errors.Is(err, ErrNoBackup) {
 			t.Errorf("%q: %v", data, err)
+		}
+	}
+}
+
+func TestHeaderOfAWholeCluster(t *testing.T) {
+	whole := func() *clusterpb.BackupHeader {
+		return &clusterpb.BackupHeader{
+			Control: &clusterpb.ControlState{Slots: []*clusterpb.SlotRange{{End: 1000, Shard: 1}, {First: 1000, End: task.Slots, Shard: 2}}},
+			Shards: []*clusterpb.BackupShard{
+				{Shard: 1, Lacks: []*fsmpb.SlotRange{{First: 1000, End: 2000}}}, {Shard: 2}, {Shard: 3},
+			},
+		}
+	}
+	if err := CheckHeader(whole()); err != nil {
+		t.Error(err)
+	}
+	for name, change := range map[string]func(h *clusterpb.BackupHeader){
+		"no map":        func(h *clusterpb.BackupHeader) { h.Control = nil },
+		"a gap":         func(h *clusterpb.BackupHeader) { h.Control.Slots[1].First++ },
+		"no end":        func(h *clusterpb.BackupHeader) { h.Control.Slots[1].End-- },
+		"no section":    func(h *clusterpb.BackupHeader) { h.Shards = h.Shards[:1] },
+		"twice":         func(h *clusterpb.BackupHeader) { h.Shards[2].Shard = 1 },
+		"a moved slot":  func(h *clusterpb.BackupHeader) { h.Shards[0].Lacks[0].First = 999 },
+		"a coming slot": func(h *clusterpb.BackupHeader) { h.Shards[1].Lacks = h.Shards[0].Lacks },
+	} {
+		h := whole()
+		change(h)
+		if err := CheckHeader(h); err == nil {
+			t.Errorf("%s: no error", name)
 		}
 	}
 }

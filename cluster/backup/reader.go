@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // DamageError says where a backup is damaged or cut off.
@@ -251,28 +250,3 @@ func (b *Reader) damage(at uint64, reason string) error {
 }
 
 func isEnd(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) }
-
-// CheckHeader returns an error if the header does not describe one whole cluster: each slot in one shard, and a section
-// for each shard.
-func CheckHeader(h *clusterpb.BackupHeader) error {
-	slots, shards := uint32(0), make(map[uint32]bool)
-	for _, s := range h.GetControl().GetSlots() {
-		if s.First != slots || s.End <= s.First {
-			return fmt.Errorf("the backup's map of slots is broken at slot %d", slots)
-		}
-		slots, shards[s.Shard] = s.End, true
-	}
-	if slots != task.Slots {
-		return fmt.Errorf("the backup's map ends at slot %d of %d", slots, task.Slots)
-	}
-	for _, s := range h.Shards {
-		if !shards[s.Shard] {
-			return fmt.Errorf("the backup has shard %d, which owns no slots or is there twice", s.Shard)
-		}
-		delete(shards, s.Shard)
-	}
-	if len(shards) > 0 {
-		return fmt.Errorf("the backup lacks %d shards", len(shards))
-	}
-	return nil
-}

@@ -9,6 +9,7 @@
 package clusterpb
 
 import (
+	fsmpb "github.com/belfryhq/belfry/fsm/fsmpb"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -110,14 +111,16 @@ func (x *BackupHeader) GetShards() []*BackupShard {
 
 // BackupShard is the cut of one shard: its state right after one entry of its log.
 type BackupShard struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"` // Raft index of the entry
-	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
-	CutMs         int64                  `protobuf:"varint,4,opt,name=cut_ms,json=cutMs,proto3" json:"cut_ms,omitempty"`                // wall clock of the shard's leader at the cut
-	NowMs         int64                  `protobuf:"varint,5,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"`                // the shard's own time: the highest instant of an applied entry
-	PositionMs    int64                  `protobuf:"varint,6,opt,name=position_ms,json=positionMs,proto3" json:"position_ms,omitempty"` // instant to which the shard's wheel had been advanced: all tasks due by then had come due
-	Bytes         uint64                 `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`                             // length of the section's state
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Shard      uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Index      uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"` // Raft index of the entry
+	Term       uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
+	CutMs      int64                  `protobuf:"varint,4,opt,name=cut_ms,json=cutMs,proto3" json:"cut_ms,omitempty"`                // wall clock of the shard's leader at the cut
+	NowMs      int64                  `protobuf:"varint,5,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"`                // the shard's own time: the highest instant of an applied entry
+	PositionMs int64                  `protobuf:"varint,6,opt,name=position_ms,json=positionMs,proto3" json:"position_ms,omitempty"` // instant to which the shard's wheel had been advanced: all tasks due by then had come due
+	Bytes      uint64                 `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`                             // length of the section's state
+	// Slots whose tasks are not all in the state, because they move to this shard or have moved away from it.
+	Lacks         []*fsmpb.SlotRange `protobuf:"bytes,8,rep,name=lacks,proto3" json:"lacks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -201,6 +204,13 @@ func (x *BackupShard) GetBytes() uint64 {
 	return 0
 }
 
+func (x *BackupShard) GetLacks() []*fsmpb.SlotRange {
+	if x != nil {
+		return x.Lacks
+	}
+	return nil
+}
+
 // BackupEnd is the last piece of a backup.
 type BackupEnd struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -258,7 +268,7 @@ var File_cluster_clusterpb_backup_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_backup_proto_rawDesc = "" +
 	"\n" +
-	"\x1ecluster/clusterpb/backup.proto\x12\x11belfry.cluster.v1\x1a\x1fcluster/clusterpb/control.proto\"\xef\x01\n" +
+	"\x1ecluster/clusterpb/backup.proto\x12\x11belfry.cluster.v1\x1a\x1fcluster/clusterpb/control.proto\x1a\x13fsm/fsmpb/fsm.proto\"\xef\x01\n" +
 	"\fBackupHeader\x12\x16\n" +
 	"\x06format\x18\x01 \x01(\rR\x06format\x12\x1d\n" +
 	"\n" +
@@ -267,7 +277,7 @@ const file_cluster_clusterpb_backup_proto_rawDesc = "" +
 	"made_at_ms\x18\x03 \x01(\x03R\bmadeAtMs\x12\x17\n" +
 	"\amade_by\x18\x04 \x01(\tR\x06madeBy\x129\n" +
 	"\acontrol\x18\x05 \x01(\v2\x1f.belfry.cluster.v1.ControlStateR\acontrol\x126\n" +
-	"\x06shards\x18\x06 \x03(\v2\x1e.belfry.cluster.v1.BackupShardR\x06shards\"\xb2\x01\n" +
+	"\x06shards\x18\x06 \x03(\v2\x1e.belfry.cluster.v1.BackupShardR\x06shards\"\xe2\x01\n" +
 	"\vBackupShard\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x12\n" +
@@ -276,7 +286,8 @@ const file_cluster_clusterpb_backup_proto_rawDesc = "" +
 	"\x06now_ms\x18\x05 \x01(\x03R\x05nowMs\x12\x1f\n" +
 	"\vposition_ms\x18\x06 \x01(\x03R\n" +
 	"positionMs\x12\x14\n" +
-	"\x05bytes\x18\a \x01(\x04R\x05bytes\"9\n" +
+	"\x05bytes\x18\a \x01(\x04R\x05bytes\x12.\n" +
+	"\x05lacks\x18\b \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x05lacks\"9\n" +
 	"\tBackupEnd\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x04R\x05bytes\x12\x16\n" +
 	"\x06sha256\x18\x02 \x01(\fR\x06sha256B.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
@@ -295,19 +306,21 @@ func file_cluster_clusterpb_backup_proto_rawDescGZIP() []byte {
 
 var file_cluster_clusterpb_backup_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_cluster_clusterpb_backup_proto_goTypes = []any{
-	(*BackupHeader)(nil), // 0: belfry.cluster.v1.BackupHeader
-	(*BackupShard)(nil),  // 1: belfry.cluster.v1.BackupShard
-	(*BackupEnd)(nil),    // 2: belfry.cluster.v1.BackupEnd
-	(*ControlState)(nil), // 3: belfry.cluster.v1.ControlState
+	(*BackupHeader)(nil),    // 0: belfry.cluster.v1.BackupHeader
+	(*BackupShard)(nil),     // 1: belfry.cluster.v1.BackupShard
+	(*BackupEnd)(nil),       // 2: belfry.cluster.v1.BackupEnd
+	(*ControlState)(nil),    // 3: belfry.cluster.v1.ControlState
+	(*fsmpb.SlotRange)(nil), // 4: belfry.fsm.v1.SlotRange
 }
 var file_cluster_clusterpb_backup_proto_depIdxs = []int32{
 	3, // 0: belfry.cluster.v1.BackupHeader.control:type_name -> belfry.cluster.v1.ControlState
 	1, // 1: belfry.cluster.v1.BackupHeader.shards:type_name -> belfry.cluster.v1.BackupShard
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	4, // 2: belfry.cluster.v1.BackupShard.lacks:type_name -> belfry.fsm.v1.SlotRange
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_backup_proto_init() }

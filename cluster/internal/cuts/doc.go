@@ -17,5 +17,10 @@
 // # The map
 //
 // A slot that moves from one shard to another while the cuts are taken could be in both states or in none. So Take
-// compares the map before the first cut with the map after the last one, and begins anew if it has changed.
+//
+//   - compares the map before the first cut with the map after the last one
+//   - compares the map with the slots that each state lacks, since this node may learn of a move late
+//
+// and begins anew if they differ. An owner by the map has all tasks of a slot: a source up to the moment at which the
+// control group names the target, and the target from that moment on (see the moves in package fsm).
 package cuts

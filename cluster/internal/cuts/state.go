@@ -34,7 +34,7 @@ func cutHere(ctx context.Context, local func(uint32) (*shard.Shard, error), id u
 	}
 	return &clusterpb.BackupShard{
 		Shard: id, Index: cut.Index, Term: cut.Term, CutMs: cut.At.UnixMilli(), NowMs: cut.NowMs,
-		PositionMs: cut.PositionMs, Bytes: uint64(cut.Bytes),
+		PositionMs: cut.PositionMs, Bytes: uint64(cut.Bytes), Lacks: cut.Lacks,
 	}, cut, nil
 }
 

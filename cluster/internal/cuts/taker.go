@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/belfryhq/belfry/cluster/backup"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -55,9 +56,11 @@ type Set struct {
 }
 
 const (
-	mapTries    = 3  // begins of a backup while slots move
+	mapTries    = 5  // begins of a backup while slots move
 	searchTries = 60 // of a shard whose leader is not found: some seconds
 	cutTries    = 3  // of a shard whose leader fails to cut it
+
+	mapPause = time.Second // this node has learnt of a move by then
 )
 
 // errMoved is the error of a backup during which slots moved each time.
@@ -66,6 +69,7 @@ var errMoved = errors.New("slots moved while the shards were cut: try again when
 // Take cuts all shards. ctx also bounds the reading of the Set, which the caller must close. The error wraps
 // task.ErrNotProposed.
 func (t *Taker) Take(ctx context.Context) (*Set, error) {
+	moved := errMoved
 	for range mapTries {
 		before := t.cfg.State()
 		if len(before.Shards) == 0 {
@@ -75,13 +79,41 @@ func (t *Taker) Take(ctx context.Context) (*Set, error) {
 		if err != nil {
 			return nil, err
 		}
-		if after := t.cfg.State(); slices.EqualFunc(before.Slots, after.Slots, sameRange) {
-			set.State = after
+		set.State = t.cfg.State()
+		if moved = set.check(before); moved == nil {
 			return set, nil
 		}
 		set.Close()
+		if err := pause(ctx, mapPause); err != nil {
+			return nil, err
+		}
 	}
-	return nil, fmt.Errorf("%w: %w", task.ErrNotProposed, errMoved)
+	return nil, fmt.Errorf("%w: %w", task.ErrNotProposed, moved)
+}
+
+// check returns an error if slots have moved since the state before the cuts, or before a cut without the knowledge of
+// this node.
+func (s *Set) check(before *clusterpb.ControlState) error {
+	if !slices.EqualFunc(before.Slots, s.State.Slots, sameRange) {
+		return errMoved
+	}
+	err := backup.CheckHeader(&clusterpb.BackupHeader{Control: s.State, Shards: s.Shards})
+	if err != nil {
+		return fmt.Errorf("%w: %w", errMoved, err)
+	}
+	return nil
+}
+
+// pause waits, and fails if ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func sameRange(a, b *clusterpb.SlotRange) bool { return proto.Equal(a, b) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/leaders"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -22,6 +23,7 @@ type world struct {
 	open   int
 	failed map[uint32][]error // of the next cuts of a shard
 	after  func()             // after each cut
+	lacks  map[uint32][]*fsmpb.SlotRange
 }
 
 func stateWith(boundary uint32) *clusterpb.ControlState {
@@ -55,7 +57,7 @@ func (w *world) cutAt(_ context.Context, _ string, id uint32) (*clusterpb.Backup
 	if w.after != nil {
 		w.after()
 	}
-	return &clusterpb.BackupShard{Shard: id}, content{strings.NewReader("state"), w}, nil
+	return &clusterpb.BackupShard{Shard: id, Lacks: w.lacks[id]}, content{strings.NewReader("state"), w}, nil
 }
 
 func (w *world) taker() *Taker {
@@ -127,6 +129,27 @@ func TestCutsAreTakenAnewAfterAMove(t *testing.T) {
 		w.after = func() { w.state = stateWith(1000 + uint32(w.cuts)) }
 		if _, err := w.taker().Take(t.Context()); !errors.Is(err, errMoved) || w.open != 0 {
 			t.Errorf("while slots moved all the time: %v, %d open", err, w.open)
+		}
+	})
+}
+
+// A node may learn of a move after it has cut the source. The source's state shows that the tasks are gone.
+func TestCutsShowMovesThatTheNodeDoesNotKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{state: stateWith(2000), lacks: map[uint32][]*fsmpb.SlotRange{1: {{First: 1000, End: 2000}}}}
+		w.after = func() {
+			if w.cuts == 3 {
+				w.state = stateWith(1000)
+			}
+		}
+		set, err := w.taker().Take(t.Context())
+		if err != nil || w.cuts != 6 || w.open != 2 || set.State.Slots[0].End != 1000 {
+			t.Fatalf("%v, %d cuts, %d open", err, w.cuts, w.open)
+		}
+		set.Close()
+		w.lacks[2] = []*fsmpb.SlotRange{{First: 4000, End: 4001}}
+		if _, err := w.taker().Take(t.Context()); !errors.Is(err, errMoved) || !strings.Contains(err.Error(), "4000") || w.open != 0 {
+			t.Errorf("of a slot that is in no state: %v, %d open", err, w.open)
 		}
 	})
 }
