@@ -230,6 +230,57 @@ func TestRestoredClusterGrows(t *testing.T) {
 	}
 }
 
+// A copy of a restored folder is recognised as an old one, once another node has seen the folder acknowledge more.
+func TestOldCopyOfARestoredFolder(t *testing.T) {
+	data := backupOf(t, used(t).Node(0))
+	c := clustertest.Prepare(t, 1, func(i int, cfg *cluster.Config) {
+		cfg.BootstrapExpect = 0
+		if i == 0 {
+			cfg.Join = nil
+		}
+	})
+	if _, err := restore.Run(t.Context(), restore.Config{From: bytes.NewReader(data), Dir: c.DataDir(0), Shards: 3}); err != nil {
+		t.Fatal(err)
+	}
+	c.Start(0)
+	c.WaitReady()
+	for range 2 {
+		c.Start(c.Add())
+	}
+	c.WaitReady()
+	c.Until("three nodes hold each shard", func() error {
+		for _, s := range c.Node(1).View(t.Context()).Shards {
+			if len(s.Replicas) != 3 {
+				return fmt.Errorf("shard %d has %d replicas", s.ID, len(s.Replicas))
+			}
+		}
+		return nil
+	})
+	c.Stop(0)
+	kept := filepath.Join(t.TempDir(), "kept")
+	if err := os.CopyFS(kept, os.DirFS(c.DataDir(0))); err != nil {
+		t.Fatal(err)
+	}
+	c.Start(0)
+	c.WaitReady()
+	do(t, c.Node(1), schedule("new", "work", time.Hour))
+	c.Stop(0)
+	if err := errors.Join(os.RemoveAll(c.DataDir(0)), os.CopyFS(c.DataDir(0), os.DirFS(kept))); err != nil {
+		t.Fatal(err)
+	}
+	c.Damaged = true // the copy answers nothing
+	n := c.Start(0)
+	c.Until("the copy is refused", func() error {
+		if said := n.Barred(); !strings.Contains(said, "older copy") {
+			return fmt.Errorf("it says %q", said)
+		}
+		return nil
+	})
+	if v, err := c.Node(1).Get(t.Context(), "", "new", false); err != nil || v == nil {
+		t.Errorf("%v, %v", v, err)
+	}
+}
+
 func TestOverdueTasks(t *testing.T) {
 	old := used(t)
 	data := backupOf(t, old.Node(2))
