@@ -28,6 +28,9 @@ func (n *Node) vitals() *clusterpb.Vitals {
 		DiskFree: space.Free, DiskTotal: space.Total, DiskReserve: reserve, MemoryUsed: used, MemoryLimit: limit,
 		Backup: n.backups.last(),
 	}
+	if err := n.Ready(); err != nil {
+		v.NotReady = err.Error()
+	}
 	if n.keys != nil {
 		v.KeysEndMs = n.keys.Credentials().Ends().UnixMilli()
 	}
@@ -112,7 +115,7 @@ func (n *Node) describe(id string, state *clusterpb.ControlState, a *account, fa
 		return d
 	}
 	v := a.vitals
-	d.Waits, d.Hears, d.Build = v.GetWaits(), v.GetHears(), v.GetBuild()
+	d.Waits, d.Hears, d.Build, d.NotReady = v.GetWaits(), v.GetHears(), v.GetBuild(), v.GetNotReady()
 	d.DiskFree, d.DiskTotal, d.DiskReserve = v.GetDiskFree(), v.GetDiskTotal(), v.GetDiskReserve()
 	d.DiskLow, d.MemoryFull = a.diskLow, a.memoryFull
 	d.MemoryUsed, d.MemoryLimit = v.GetMemoryUsed(), v.GetMemoryLimit()

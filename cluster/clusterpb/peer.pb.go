@@ -1649,6 +1649,7 @@ type Vitals struct {
 	MemoryLimit    int64                  `protobuf:"varint,9,opt,name=memory_limit,json=memoryLimit,proto3" json:"memory_limit,omitempty"` // 0: none
 	KeysEndMs      int64                  `protobuf:"varint,10,opt,name=keys_end_ms,json=keysEndMs,proto3" json:"keys_end_ms,omitempty"`    // Unix time of the end of the node's certificate or its authority's; 0: it has none
 	Backup         *BackupOutcome         `protobuf:"bytes,11,opt,name=backup,proto3" json:"backup,omitempty"`                              // absent: no backup was made through the node since its start
+	NotReady       string                 `protobuf:"bytes,12,opt,name=not_ready,json=notReady,proto3" json:"not_ready,omitempty"`          // reason why the node would not serve all calls; empty: it would
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1758,6 +1759,13 @@ func (x *Vitals) GetBackup() *BackupOutcome {
 		return x.Backup
 	}
 	return nil
+}
+
+func (x *Vitals) GetNotReady() string {
+	if x != nil {
+		return x.NotReady
+	}
+	return ""
 }
 
 // BackupOutcome describes the newest backups that were made through a node since its start, in Unix milliseconds.
@@ -4588,7 +4596,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06broken\x18\x05 \x03(\v2*.belfry.cluster.v1.StatusReply.BrokenEntryR\x06broken\x1a9\n" +
 	"\vBrokenEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf0\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8d\x03\n" +
 	"\x06Vitals\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x12'\n" +
 	"\x0fcommand_version\x18\x02 \x01(\rR\x0ecommandVersion\x12\x14\n" +
@@ -4603,7 +4611,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\fmemory_limit\x18\t \x01(\x03R\vmemoryLimit\x12\x1e\n" +
 	"\vkeys_end_ms\x18\n" +
 	" \x01(\x03R\tkeysEndMs\x128\n" +
-	"\x06backup\x18\v \x01(\v2 .belfry.cluster.v1.BackupOutcomeR\x06backup\"]\n" +
+	"\x06backup\x18\v \x01(\v2 .belfry.cluster.v1.BackupOutcomeR\x06backup\x12\x1b\n" +
+	"\tnot_ready\x18\f \x01(\tR\bnotReady\"]\n" +
 	"\rBackupOutcome\x12\x19\n" +
 	"\bwhole_ms\x18\x01 \x01(\x03R\awholeMs\x12\x1b\n" +
 	"\tfailed_ms\x18\x02 \x01(\x03R\bfailedMs\x12\x14\n" +

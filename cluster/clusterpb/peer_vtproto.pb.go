@@ -1500,6 +1500,13 @@ func (m *Vitals) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if len(m.NotReady) > 0 {
+		i -= len(m.NotReady)
+		copy(dAtA[i:], m.NotReady)
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(len(m.NotReady)))
+		i--
+		dAtA[i] = 0x62
+	}
 	if m.Backup != nil {
 		size, err := m.Backup.MarshalToSizedBufferVT(dAtA[:i])
 		if err != nil {
@@ -4931,6 +4938,10 @@ func (m *Vitals) SizeVT() (n int) {
 	}
 	if m.Backup != nil {
 		l = m.Backup.SizeVT()
+		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	l = len(m.NotReady)
+	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
@@ -9713,6 +9724,38 @@ func (m *Vitals) UnmarshalVT(dAtA []byte) error {
 			if err := m.Backup.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
+			iNdEx = postIndex
+		case 12:
+			if wireType != 2 {
+				return fmt.Errorf("proto: wrong wireType = %d for field NotReady", wireType)
+			}
+			var stringLen uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				stringLen |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			intStringLen := int(stringLen)
+			if intStringLen < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			postIndex := iNdEx + intStringLen
+			if postIndex < 0 {
+				return protohelpers.ErrInvalidLength
+			}
+			if postIndex > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.NotReady = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex

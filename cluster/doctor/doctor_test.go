@@ -175,6 +175,17 @@ var situations = map[string]struct {
 		"warning node-waits: Node node-b runs and takes no part: its data folder was refused. " +
 			"[belfry doctor --addr http://10.0.0.b:8400 | belfry verify DATA-FOLDER]",
 	}},
+	"a node that is not ready": {func(s *Snapshot) { s.Nodes[1].NotReady = "its clock has not been compared" }, []string{
+		"warning node-waits: Node node-b is not ready yet: its clock has not been compared. " +
+			"[belfry doctor --addr http://10.0.0.b:8400]",
+	}},
+	"a node that is not ready, and the reason": {func(s *Snapshot) {
+		s.Nodes[1].NotReady = "its clock has not been compared"
+		s.Groups[1].Leader = ""
+	}, []string{
+		"critical no-leader: Shard 1 has no leader, though 3 of 3 voters answer. An election takes about a second. If this lasts, " +
+			"the voters do not reach each other, or their clocks are apart." + status,
+	}},
 	"a node that will be replaced": {func(s *Snapshot) {
 		spare(s)
 		s.lose("d")

@@ -67,7 +67,7 @@ func Examine(s *Snapshot) []Finding {
 	e := &examination{Snapshot: s}
 	for _, look := range []func(){
 		e.node, e.groups, e.zones, e.nodes, e.clocks, e.disks, e.memories, e.certificates,
-		e.replicas, e.moves, e.leaders, e.versions, e.backups, e.queues,
+		e.replicas, e.moves, e.leaders, e.versions, e.backups, e.queues, e.readiness,
 	} {
 		look()
 	}

@@ -40,6 +40,19 @@ func (e *examination) waits(n *Node, reason string) {
 		"belfry doctor --addr http://"+n.HTTPAddr, "belfry verify DATA-FOLDER")
 }
 
+// readiness finds nodes that take part and are not ready, unless a critical finding explains it.
+func (e *examination) readiness() {
+	if slices.ContainsFunc(e.found, func(f Finding) bool { return f.Severity == Critical }) {
+		return
+	}
+	for _, n := range e.Nodes {
+		if n.NotReady != "" && n.Waits == "" {
+			e.add(Warning, NodeWaits, sentence("node %s is not ready yet: %s.", n.Name, n.NotReady),
+				"belfry doctor --addr http://"+n.HTTPAddr)
+		}
+	}
+}
+
 // hearing returns the nodes that answer this node and hear another.
 func (e *examination) hearing(id string) []string {
 	var all []string

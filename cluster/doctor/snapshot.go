@@ -31,6 +31,7 @@ type Node struct {
 	Leaves   bool          // an operator has ordered that other nodes take its replicas
 
 	Waits          string   // reason why it takes no part
+	NotReady       string   // reason why it would not serve all calls
 	Hears          []string // nodes that answer it
 	Build          string   // version of its binary
 	CommandVersion uint32   // newest version that it reads
