@@ -134,6 +134,7 @@ func (n *Node) open() error {
 	n.server = n.serve()
 	n.clocks = n.startClocks()
 	n.registerQueues()
+	n.registerShape()
 	for _, run := range []func(context.Context){n.follow, n.book.Run, n.comparer.Run, n.disk.Run, n.memory.Run} {
 		n.workers.Go(func() { run(n.ctx) })
 	}

@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -22,7 +23,8 @@ type OperationView struct {
 
 // fillShape adds the targets' side of the view: the state's, and that of the control group's leader.
 func (v *View) fillShape(state *clusterpb.ControlState, shape *clusterpb.Shape) {
-	v.Replication, v.Waits = aim.Wanted(state), shape.GetWaits()
+	names := namesOf(state)
+	v.Replication, v.Waits = aim.Wanted(state), names.Replace(shape.GetWaits())
 	if shape == nil {
 		v.Waits = "no node that answers leads the control group"
 	}
@@ -33,6 +35,7 @@ func (v *View) fillShape(state *clusterpb.ControlState, shape *clusterpb.Shape) 
 		n.Replicas, n.Leads = v.held(n.ID)
 	}
 	for i, s := range v.Shards {
+		v.Shards[i].Waits = names.Replace(s.Waits)
 		if i == 0 || len(s.Replicas) < v.Fewest {
 			v.Fewest = len(s.Replicas)
 		}
@@ -40,6 +43,21 @@ func (v *View) fillShape(state *clusterpb.ControlState, shape *clusterpb.Shape) 
 	for _, op := range state.Operations {
 		v.Operations = append(v.Operations, v.progress(op, control.ReplicasLeft(state, op)))
 	}
+}
+
+// namesOf replaces the ids of nodes by names, for people. A node keeps its id if another one has its name.
+func namesOf(state *clusterpb.ControlState) *strings.Replacer {
+	count := make(map[string]int)
+	for _, n := range state.Nodes {
+		count[n.Name]++
+	}
+	var pairs []string
+	for _, n := range state.Nodes {
+		if n.Name != "" && count[n.Name] == 1 {
+			pairs = append(pairs, n.Id, n.Name)
+		}
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 // held counts the replicas on a node and the shards that it leads.

@@ -44,6 +44,18 @@ func TestProgressCountsCopiesInPart(t *testing.T) {
 	}
 }
 
+// TestReasonsNameTheNodes checks that reasons have names of nodes instead of ids, if the names are distinct.
+func TestReasonsNameTheNodes(t *testing.T) {
+	state := &clusterpb.ControlState{Nodes: []*clusterpb.Node{
+		{Id: "idone", Name: "n1"}, {Id: "idtwo", Name: "twin"}, {Id: "idthree", Name: "twin"}, {Id: "idfour"},
+	}}
+	v := &View{Shards: []ShardView{{ID: 1, Waits: "node idtwo waits for idone"}}}
+	v.fillShape(state, &clusterpb.Shape{Waits: "idone, idfour"})
+	if v.Waits != "n1, idfour" || v.Shards[0].Waits != "node idtwo waits for n1" {
+		t.Errorf("%q, %q", v.Waits, v.Shards[0].Waits)
+	}
+}
+
 // TestProgressNamesTheMissingLeader checks that a view without the control group's leader says so.
 func TestProgressNamesTheMissingLeader(t *testing.T) {
 	v := &View{}

@@ -113,14 +113,14 @@ func (r *reconciler) hopeful(node string) aim.Sight {
 func (r *reconciler) checkEnd(after *clusterpb.ControlState, op *clusterpb.Operation, nodes []placement.Node) error {
 	active := slices.ContainsFunc(nodes, func(n placement.Node) bool { return n.State == placement.Active })
 	switch {
+	case op.Kind == clusterpb.OperationKind_OPERATION_KIND_REST:
+		return r.checkRest(after, op)
 	case !active:
 		return &ImpossibleError{"no other node is up and takes replicas"}
 	case op.Kind == clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
 		return checkReplication(nodes, int(op.Replication))
 	case op.Kind == clusterpb.OperationKind_OPERATION_KIND_RESUME:
 		return nil
-	case op.Kind == clusterpb.OperationKind_OPERATION_KIND_REST:
-		return r.checkRest(after, op)
 	}
 	for _, s := range after.Shards {
 		if slices.Contains(s.Replicas, op.Node) && !r.hasMajority(s) {

@@ -1,0 +1,83 @@
+package cluster
+
+import (
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/aim"
+)
+
+// shapeMetrics reports the replicas, moves and operations of the whole cluster, from this node's replica of the control
+// group. All nodes report the same numbers, except for the moves that wait: only the group's leader knows them.
+type shapeMetrics struct {
+	state func() *clusterpb.ControlState
+	shape func() *clusterpb.Shape // nil: this node does not lead the control group
+
+	wanted, missing, moves, waiting, operations *prometheus.Desc
+}
+
+// registerShape adds the shape of the cluster to the node's metrics.
+func (n *Node) registerShape() {
+	if n.cfg.Registerer == nil {
+		return
+	}
+	n.cfg.Registerer.MustRegister(newShapeMetrics(n.control.State, func() *clusterpb.Shape {
+		if g := n.control.Group(); g != nil {
+			return g.Shape()
+		}
+		return nil
+	}))
+}
+
+func newShapeMetrics(state func() *clusterpb.ControlState, shape func() *clusterpb.Shape) *shapeMetrics {
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc("belfry_"+name, help, labels, nil)
+	}
+	return &shapeMetrics{
+		state: state, shape: shape,
+		wanted:  desc("replicas_wanted", "Replicas of all shards together, by the replication factor that operators want."),
+		missing: desc("replicas_missing", "Replicas that shards have less than wanted."),
+		moves:   desc("moves_under_way", "Shards on their way to other nodes."),
+		waiting: desc("moves_waiting", "Of these, shards whose next step waits. Only the control group's leader reports it."),
+		operations: desc("operations", "Operations of operators under way, and the last that have ended.",
+			"kind", "state"),
+	}
+}
+
+// Describe sends the descriptions of the metrics.
+func (m *shapeMetrics) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{m.wanted, m.missing, m.moves, m.waiting, m.operations} {
+		out <- d
+	}
+}
+
+// Collect sends the present values.
+func (m *shapeMetrics) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, value int, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
+	}
+	state := m.state()
+	wanted, missing, moves := aim.Wanted(state), 0, 0
+	for _, s := range state.Shards {
+		missing += max(wanted-len(s.Replicas), 0)
+		if len(s.Target) > 0 {
+			moves++
+		}
+	}
+	gauge(m.wanted, wanted*len(state.Shards))
+	gauge(m.missing, missing)
+	gauge(m.moves, moves)
+	if shape := m.shape(); shape != nil {
+		gauge(m.waiting, len(shape.Shards))
+	}
+	counts := make(map[[2]string]int)
+	for _, op := range state.Operations {
+		kind := strings.TrimPrefix(op.Kind.String(), "OPERATION_KIND_")
+		counts[[2]string{strings.ToLower(kind), strings.ToLower(strings.TrimPrefix(op.State.String(), "OPERATION_STATE_"))}]++
+	}
+	for labels, count := range counts {
+		gauge(m.operations, count, labels[0], labels[1])
+	}
+}

@@ -1,0 +1,49 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+func TestShapeMetrics(t *testing.T) {
+	state := &clusterpb.ControlState{
+		Replication: 3,
+		Shards: []*clusterpb.Shard{
+			{Id: 1, Replicas: []string{"a", "b", "c", "d"}, Target: []string{"b", "c", "d"}}, {Id: 2, Replicas: []string{"a"}},
+		},
+		Operations: []*clusterpb.Operation{
+			{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN},
+			{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, State: clusterpb.OperationState_OPERATION_STATE_DONE},
+		},
+	}
+	shape := &clusterpb.Shape{Shards: map[uint32]string{1: "a reason"}}
+	m := newShapeMetrics(func() *clusterpb.ControlState { return state }, func() *clusterpb.Shape { return shape })
+	want := `
+# HELP belfry_moves_under_way Shards on their way to other nodes.
+# TYPE belfry_moves_under_way gauge
+belfry_moves_under_way 1
+# HELP belfry_moves_waiting Of these, shards whose next step waits. Only the control group's leader reports it.
+# TYPE belfry_moves_waiting gauge
+belfry_moves_waiting 1
+# HELP belfry_operations Operations of operators under way, and the last that have ended.
+# TYPE belfry_operations gauge
+belfry_operations{kind="drain",state="done"} 1
+belfry_operations{kind="drain",state="running"} 1
+# HELP belfry_replicas_missing Replicas that shards have less than wanted.
+# TYPE belfry_replicas_missing gauge
+belfry_replicas_missing 2
+# HELP belfry_replicas_wanted Replicas of all shards together, by the replication factor that operators want.
+# TYPE belfry_replicas_wanted gauge
+belfry_replicas_wanted 6
+`
+	if err := testutil.CollectAndCompare(m, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	if shape = nil; testutil.CollectAndCount(m, "belfry_moves_waiting") != 0 {
+		t.Error("a node that does not lead the control group knows of moves that wait")
+	}
+}
