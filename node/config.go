@@ -39,6 +39,8 @@ type Config struct {
 	JoinTokenFile   string          // file with the one-time token of a new node; empty: none
 	BootstrapExpect int             // number of nodes that form a new cluster: 1, 3 or 5; 0: join an existing one
 	Shards          int             // of a new cluster; 0: cluster.DefaultShards
+	Replication     int             // replicas of each shard of a new cluster: 1, 3 or 5; 0: 3
+	ReplaceAfter    time.Duration   // others make the replicas of a node anew that is away for so long; 0: 10 min
 	MaxClockOffset  time.Duration
 	MoveRate        int64  // bytes a second that the node sends as copies of replicas; 0: no limit
 	HoldVersion     uint32 // newest command version that the node lets the cluster write; 0: no limit
@@ -65,6 +67,27 @@ type Config struct {
 
 // DefaultMoveRate is the default of Config.MoveRate.
 const DefaultMoveRate = 32 << 20
+
+// DefaultReplaceAfter is the default of Config.ReplaceAfter.
+const DefaultReplaceAfter = 10 * time.Minute
+
+// leastReplaceAfter is the shortest Config.ReplaceAfter. A restart of a node may take as long, and copies all its
+// replicas in vain.
+const leastReplaceAfter = 10 * time.Second
+
+func checkReplaceAfter(d time.Duration) error {
+	if d != 0 && d < leastReplaceAfter {
+		return fmt.Errorf("%v: %v at least", d, leastReplaceAfter)
+	}
+	return nil
+}
+
+func checkReplication(replicas int) error {
+	if replicas < 0 || replicas > 5 || replicas > 0 && replicas%2 == 0 {
+		return fmt.Errorf("%d replicas: 1, 3 or 5", replicas)
+	}
+	return nil
+}
 
 // DefaultConfig returns the settings of a node that runs alone, reachable from its own machine only.
 func DefaultConfig() Config {
@@ -96,6 +119,8 @@ func (c *Config) Validate() error {
 		{"peer-cert", c.checkKeys()},
 		{"zone", placement.CheckZone(c.Zone)},
 		{"weight", placement.CheckWeight(c.Weight)},
+		{"replication", checkReplication(c.Replication)},
+		{"replace-after", checkReplaceAfter(c.ReplaceAfter)},
 		{"move-rate", cluster.CheckMoveRate(c.MoveRate)},
 		{"queue-metrics", within(c.QueueMetrics, 1, queuemetrics.MaxBound)},
 		{"log-store", oneOf(c.LogStore, "wal", "boltdb")},
@@ -159,8 +184,9 @@ func (c *Config) clusterConfig() (cluster.Config, error) {
 	cfg := cluster.Config{
 		DataDir: c.DataDir, Name: c.Name, Zone: c.Zone, Weight: c.Weight, BindAddr: c.PeerAddr,
 		AdvertiseAddr: c.AdvertisePeer, Keys: c.PeerKeys, Reload: c.Reload, Join: c.Join, JoinTokenFile: c.JoinTokenFile,
-		BootstrapExpect: c.BootstrapExpect, Shards: c.Shards, MaxClockOffset: c.MaxClockOffset,
-		MoveRate: c.MoveRate, HoldVersion: c.HoldVersion, Timing: timing, MinFreeDisk: c.MinFreeDisk,
+		BootstrapExpect: c.BootstrapExpect, Shards: c.Shards, Replication: c.Replication, ReplaceAfter: c.ReplaceAfter,
+		MaxClockOffset: c.MaxClockOffset,
+		MoveRate:       c.MoveRate, HoldVersion: c.HoldVersion, Timing: timing, MinFreeDisk: c.MinFreeDisk,
 		QueueMetrics: c.QueueMetrics,
 	}
 	if cfg.Shards == 0 {

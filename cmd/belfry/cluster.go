@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,10 +15,34 @@ import (
 
 func newCluster() *cobra.Command {
 	return group(&cobra.Command{
-		Use:     "cluster",
-		Short:   "See the nodes and shards of a cluster",
-		Example: `  belfry cluster status`,
-	}, newClusterStatus())
+		Use:   "cluster",
+		Short: "See the nodes and shards of a cluster; change its replication",
+		Example: `  belfry cluster status
+  belfry cluster replication 5 --preview`,
+	}, newClusterStatus(), newClusterReplication())
+}
+
+func newClusterReplication() *cobra.Command {
+	c := &operationCall{kind: client.Replication}
+	cmd := &cobra.Command{
+		Use:   "replication N",
+		Short: "Change how many replicas each shard has: 1, 3, 5 or 7",
+		Long: `Change how many replicas each shard has, while they serve. There must be as many
+nodes. A cluster of one grows to three by itself when two more nodes join,
+because 3 is the default.`,
+		Example: `  belfry cluster replication 5 --preview
+  belfry cluster replication 5 --wait`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := strconv.Atoi(args[0])
+			if err != nil || n < 1 || n > 7 || n%2 == 0 {
+				return &usageError{fmt.Errorf("%q replicas: 1, 3, 5 or 7", args[0])}
+			}
+			return c.run(cmd, client.OperationRequest{Kind: client.Replication, Replication: n})
+		},
+	}
+	c.addFlags(cmd)
+	return cmd
 }
 
 func newClusterStatus() *cobra.Command {
@@ -45,23 +70,58 @@ func newClusterStatus() *cobra.Command {
 }
 
 func fillCluster(t *table, view *client.Cluster) {
-	t.row("cluster %s, command version %d\n\nNODE\tHTTP\tZONE\tWEIGHT\tALIVE\tCLOCK\tLEADS\tREADS\tID", view.ID,
-		view.CommandVersion)
+	t.row("cluster %s, command version %d, %s", view.ID, view.CommandVersion, replication(view.Replication))
+	if view.Waits != "" {
+		t.row("waits: %s", view.Waits)
+	}
+	t.row("\nNODE\tHTTP\tZONE\tWEIGHT\tALIVE\tORDER\tCLOCK\tREPLICAS\tLEADS\tREADS\tID")
 	leads := map[string]int{}
 	for _, shard := range view.Shards {
 		leads[shard.Leader]++
 	}
 	byName := func(a, b client.Node) int { return strings.Compare(a.Name, b.Name) }
 	for _, n := range slices.SortedFunc(slices.Values(view.Nodes), byName) {
-		t.row("%s\t%s\t%s\t%d\t%v\t%+.1f ms\t%d\t%d\t%s", n.Name, n.HTTPAddr, cmp.Or(n.Zone, "-"), n.Weight, n.Alive,
-			n.ClockOffsetMs, leads[n.ID], n.CommandVersion, n.ID)
+		t.row("%s\t%s\t%s\t%d\t%v\t%s\t%+.1f ms\t%d\t%d\t%d\t%s", n.Name, n.HTTPAddr, cmp.Or(n.Zone, "-"), n.Weight,
+			n.Alive, cmp.Or(n.Order, "-"), n.ClockOffsetMs, n.Replicas, leads[n.ID], n.CommandVersion, n.ID)
 	}
 	t.row("\nSHARD\tLEADER\tTERM\tTASKS\tREPLICAS")
 	for _, shard := range view.Shards {
 		t.row("%d\t%s\t%d\t%d\t%s", shard.ID, nodeName(view, shard.Leader), shard.Term, shard.Tasks, replicas(view, shard))
 	}
+	fillMoves(t, view)
 	if b := view.Backups; b != nil {
 		fillBackups(t, view, b)
+	}
+}
+
+// replication describes the number of replicas of the shards.
+func replication(r client.ReplicaCounts) string {
+	if r.Fewest == r.Wanted {
+		return fmt.Sprintf("%d replicas of each shard", r.Wanted)
+	}
+	return fmt.Sprintf("%d replicas wanted of each shard, at least %d there", r.Wanted, r.Fewest)
+}
+
+// fillMoves adds the shards on their way to other nodes, and the operations under way.
+func fillMoves(t *table, view *client.Cluster) {
+	moving := slices.DeleteFunc(slices.Clone(view.Shards), func(s client.Shard) bool { return len(s.Target) == 0 })
+	if len(moving) > 0 {
+		t.row("\nSHARD\tMOVES TO\tBYTES\tWAITS FOR")
+	}
+	for _, s := range moving {
+		var names []string
+		for _, id := range s.Target {
+			names = append(names, nodeName(view, id))
+		}
+		slices.Sort(names)
+		t.row("%d\t%s\t%s\t%s", s.ID, strings.Join(names, " "), size(float64(s.Bytes)), cmp.Or(s.Waits, "-"))
+	}
+	running := slices.DeleteFunc(slices.Clone(view.Operations), func(op client.Operation) bool {
+		return op.State != client.OperationRunning
+	})
+	if len(running) > 0 {
+		t.row("")
+		fillOperations(t, running)
 	}
 }
 
@@ -82,6 +142,12 @@ func replicas(view *client.Cluster, shard client.Shard) string {
 	var list []string
 	for _, replica := range shard.Replicas {
 		state := replica.State
+		switch {
+		case replica.Received != nil:
+			state += fmt.Sprintf(", %.0f %% copied", 100**replica.Received)
+		case !replica.Voter && state != "unknown":
+			state += ", no vote yet"
+		}
 		if replica.Diverged {
 			state += ", DIVERGED"
 		}

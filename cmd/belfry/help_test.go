@@ -137,7 +137,7 @@ func TestFlagsAgreeAmongCommands(t *testing.T) {
 // A shell completes nouns, their verbs, and the values of flags that take one of a few words.
 func TestCompletion(t *testing.T) {
 	for args, want := range map[string][]string{
-		"ta": {"task"}, "task sch": {"schedule"}, "queue p": {"patch", "pause"}, "cluster ": {"status"},
+		"ta": {"task"}, "task sch": {"schedule"}, "queue p": {"patch", "pause"}, "cluster ": {"replication", "status"},
 		"task list --state ":  {"cancelled", "dead", "delivered", "firing", "ready", "retrying", "scheduled"},
 		"serve --timing ":     {"fast", "lan", "wan"},
 		"serve --log-format ": {"json", "text"}, "serve --log-store ": {"boltdb", "wal"},

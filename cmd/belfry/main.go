@@ -74,7 +74,8 @@ func newRoot() *cobra.Command {
 		}
 	}
 	add(runGroup, newServe(), newLocal(), newDemo(), newListen())
-	add(callGroup, newTask(), newQueue(), newLease(), newDead(), newCluster(), newNode(), newDoctor(), newBackup())
+	add(callGroup, newTask(), newQueue(), newLease(), newDead(), newCluster(), newNode(), newOperation(),
+		newDoctor(), newBackup())
 	add(checkGroup, newPlan(), newCerts(), newVerify(), newRestore(), newRecover())
 	root.AddCommand(newVersion())
 	return root

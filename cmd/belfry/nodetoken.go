@@ -9,14 +9,6 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-func newNode() *cobra.Command {
-	return group(&cobra.Command{
-		Use:     "node",
-		Short:   "Let new nodes into a cluster",
-		Example: `  belfry node token create > join.token`,
-	}, newNodeToken())
-}
-
 func newNodeToken() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "token",

@@ -94,6 +94,10 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.BootstrapExpect, "bootstrap-expect", 0, "number of nodes that form a new cluster: 1, 3 or 5")
 	flags.IntVar(&c.Shards, "shards", 0, "shards of a new cluster; none can be added later (default: 4 for each node "+
 		"that forms it, or one for every two of this node's processors if that is less)")
+	flags.IntVar(&c.Replication, "replication", 0, "replicas of each shard of a new cluster: 1, 3 or 5; later \"belfry "+
+		"cluster replication\" changes it (default 3, or fewer while there are fewer nodes)")
+	flags.Var(newSpan(&c.ReplaceAfter, node.DefaultReplaceAfter), "replace-after", "`duration`; the others make the "+
+		"replicas of a node anew that is away for so long; the leader of the control group decides by its own setting")
 	flags.StringVar(&c.LogStore, "log-store", c.LogStore, "`kind` of store for the log: wal or boltdb")
 	flags.StringVar(&c.Timing, "timing", c.Timing, "`pace` at which a silent leader is replaced: fast, lan or wan")
 	flags.StringSliceVar(&f.webhookCIDRs, "allow-webhook-cidr", nil,

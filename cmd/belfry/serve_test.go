@@ -119,6 +119,8 @@ func TestServeRefuses(t *testing.T) {
 		code int
 		says string
 	}{
+		{"--replication 2", exitUsage, "--replication: 2 replicas: 1, 3 or 5"},
+		{"--replace-after 1s", exitUsage, "--replace-after: 1s: 10s at least"},
 		{"--move-rate 5%", exitUsage, `--move-rate: "5%" is no number of bytes (256MiB)`},
 		{"--move-rate 1KiB", exitUsage, "--move-rate: 1KiB a second: 0 for no limit, or 64KiB at least"},
 		{"--queue-metrics 0", exitUsage, "--queue-metrics: 0 is not within 1 to 10000"},

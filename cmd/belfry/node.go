@@ -1,0 +1,229 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+func newNode() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "node",
+		Short: "See the nodes of a cluster; let new ones in; drain, remove or replace one",
+		Example: `  belfry node list
+  belfry node token create > join.token
+  belfry node drain n3 --preview
+  belfry node replace n3 --wait`,
+	}, newNodeList(), newNodeDrain(), newNodeResume(), newNodeRemove(), newNodeReplace(), newNodeToken())
+}
+
+func newNodeList() *cobra.Command {
+	var caller caller
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the nodes, with their replicas, disks and orders",
+		Example: `  belfry node list
+  belfry node list --json | jq -r 'select(.order != "work") | .name'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			conn, err := caller.connect()
+			if err != nil {
+				return err
+			}
+			nodes, err := conn.Nodes(cmd.Context())
+			if err != nil {
+				return err
+			}
+			slices.SortFunc(nodes, func(a, b client.Node) int { return strings.Compare(a.Name, b.Name) })
+			return showEach(cmd.OutOrStdout(), caller.json, nodes, func(t *table) { fillNodes(t, nodes, time.Now()) })
+		},
+	}
+	caller.addFlags(cmd)
+	return cmd
+}
+
+func fillNodes(t *table, nodes []client.Node, now time.Time) {
+	t.row("NODE\tSTATE\tORDER\tZONE\tREPLICAS\tLEADS\tDISK FREE\tCLOCK\tBUILD\tPEER\tID")
+	for _, n := range nodes {
+		t.row("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%+.1f ms\t%s\t%s\t%s", n.Name, nodeState(n, now), n.Order, cmp.Or(n.Zone, "-"),
+			n.Replicas, n.Leads, diskFree(n), n.ClockOffsetMs, cmp.Or(n.Build, "-"), n.PeerAddr, n.ID)
+	}
+}
+
+// nodeState tells whether a node is up, and for how long it has been away.
+func nodeState(n client.Node, now time.Time) string {
+	switch {
+	case n.AwaySince != nil:
+		return fmt.Sprintf("away for %v", max(now.Sub(*n.AwaySince).Round(time.Second), 0))
+	case n.Alive:
+		return "up"
+	}
+	return "away"
+}
+
+func diskFree(n client.Node) string {
+	if n.DiskTotal == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%s (%.0f %%)", size(float64(n.DiskFree)), 100*float64(n.DiskFree)/float64(n.DiskTotal))
+}
+
+func newNodeDrain() *cobra.Command {
+	c := &operationCall{kind: client.Drain}
+	cmd := c.onNode(&cobra.Command{
+		Use:   "drain NODE",
+		Short: "Move all replicas off a node; it stays in the cluster",
+		Long: `Move all replicas off a node. It stays in the cluster, and takes no replicas
+until it is resumed.
+
+With --leaders the node keeps its replicas and leads nothing that another node
+can lead, until it is resumed: for maintenance, and where no other node can take
+its replicas.`,
+		Example: `  belfry node drain n3 --preview
+  belfry node drain n3 --wait
+  belfry node drain n3 --leaders --wait`,
+	})
+	cmd.Flags().BoolVar(&c.leaders, "leaders", false, "give away the leaderships only, and keep the replicas")
+	return cmd
+}
+
+func newNodeResume() *cobra.Command {
+	c := &operationCall{kind: client.Resume}
+	return c.onNode(&cobra.Command{
+		Use:   "resume NODE",
+		Short: "Let a node take replicas and leaderships again",
+		Long: `End a drain, a removal or a replacement that is under way, or a drain that is
+done.`,
+		Example: `  belfry node resume n3`,
+	})
+}
+
+func newNodeRemove() *cobra.Command {
+	c := &operationCall{kind: client.Remove, final: true}
+	return c.onNode(&cobra.Command{
+		Use:   "remove NODE",
+		Short: "Move all replicas off a node, and take it out of the cluster",
+		Long: `Move all replicas off a node, and take it out of the cluster. Its data folder
+is of no use then. With an empty one, its machine joins as a new node.`,
+		Example: `  belfry node remove n3 --preview
+  belfry node remove n3 --yes --wait`,
+	})
+}
+
+func newNodeReplace() *cobra.Command {
+	c := &operationCall{kind: client.Replace, final: true}
+	return c.onNode(&cobra.Command{
+		Use:   "replace NODE",
+		Short: "Take a lost node out of the cluster; others make its replicas anew",
+		Long: `Take a node out of the cluster that will not come back. The other nodes make
+its replicas anew at once, instead of after --replace-after.`,
+		Example: `  belfry node replace n3 --preview
+  belfry node replace n3 --yes --wait`,
+	})
+}
+
+// operationCall is a command that begins an operation.
+type operationCall struct {
+	caller
+	waiting
+	kind         client.OperationKind
+	leaders      bool
+	final        bool // the operation cannot be undone
+	preview, yes bool
+}
+
+// onNode completes the command of an operation on a node.
+func (c *operationCall) onNode(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r := client.OperationRequest{Kind: c.kind, Node: args[0]}
+		if c.leaders {
+			r.Kind = client.Rest
+		}
+		return c.run(cmd, r)
+	}
+	c.addFlags(cmd)
+	return cmd
+}
+
+func (c *operationCall) addFlags(cmd *cobra.Command) {
+	c.caller.addFlags(cmd)
+	c.waiting.addFlags(cmd)
+	cmd.Flags().BoolVar(&c.preview, "preview", false, "show the steps and the bytes to copy, and begin nothing")
+	if c.final {
+		cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask on a terminal")
+	}
+}
+
+func (c *operationCall) run(cmd *cobra.Command, r client.OperationRequest) error {
+	conn, err := c.connect()
+	if err != nil {
+		return err
+	}
+	if c.preview {
+		plan, err := conn.Preview(cmd.Context(), r)
+		if err != nil {
+			return err
+		}
+		return c.show(cmd, plan, func(t *table) { fillSteps(t, plan) })
+	}
+	if c.final && !c.yes && isTerminal(cmd.InOrStdin()) {
+		if err := askFirst(cmd.Context(), cmd, conn, r); err != nil {
+			return err
+		}
+	}
+	op, err := conn.Begin(cmd.Context(), r)
+	if err != nil {
+		return err
+	}
+	return c.follow(cmd, conn, &c.caller, op)
+}
+
+// askFirst shows the plan of an operation that cannot be undone, and returns an error unless the user agrees.
+func askFirst(ctx context.Context, cmd *cobra.Command, conn *client.Client, r client.OperationRequest) error {
+	plan, err := conn.Preview(ctx, r)
+	if err != nil {
+		return err
+	}
+	question := fmt.Sprintf("%s: %s\nTake node %s (%s) out of the cluster? It cannot come back with its data. [y/N] ",
+		r.Kind, planned(plan), cmp.Or(plan.NodeName, r.Node), plan.Node)
+	return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), question)
+}
+
+func fillSteps(t *table, plan *client.Plan) {
+	if len(plan.Steps) > 0 {
+		t.row("SHARD\tSTEP\tNODE\tBYTES")
+	}
+	for _, s := range plan.Steps {
+		bytes := "-"
+		if s.Action == "add" {
+			bytes = size(float64(s.Bytes))
+		}
+		t.row("%d\t%s\t%s\t%s", s.Shard, s.Action, cmp.Or(s.NodeName, s.Node), bytes)
+	}
+	t.row("%s. Nothing has begun.", planned(plan))
+}
+
+// planned sums up a plan.
+func planned(plan *client.Plan) string {
+	copies := 0
+	for _, s := range plan.Steps {
+		if s.Action == "add" {
+			copies++
+		}
+	}
+	switch {
+	case plan.Kind == client.Rest:
+		return fmt.Sprintf("%d leaderships to give away", plan.Total)
+	case len(plan.Steps) == 0:
+		return "no replica moves"
+	}
+	return fmt.Sprintf("%d replicas to copy, about %s", copies, size(float64(plan.Bytes)))
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+func newOperation() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "operation",
+		Short: "See the operations on nodes and replicas, or stop one",
+		Example: `  belfry operation list
+  belfry operation show op-3f6c2a9d01b4e785 --wait`,
+	}, newOperationList(), newOperationShow(), newOperationStop())
+}
+
+func newOperationList() *cobra.Command {
+	var caller caller
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the operations under way, and the last that have ended",
+		Example: `  belfry operation list
+  belfry operation list --json | jq -r 'select(.state == "running") | .waits[]'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			conn, err := caller.connect()
+			if err != nil {
+				return err
+			}
+			ops, err := conn.Operations(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return showEach(cmd.OutOrStdout(), caller.json, ops, func(t *table) {
+				if fillOperations(t, ops); len(ops) == 0 {
+					t.row("no operation is known")
+				}
+			})
+		},
+	}
+	caller.addFlags(cmd)
+	return cmd
+}
+
+func newOperationShow() *cobra.Command {
+	var caller caller
+	var waiting waiting
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show an operation, its progress, and why it waits",
+		Example: `  belfry operation show op-3f6c2a9d01b4e785
+  belfry operation show op-3f6c2a9d01b4e785 --wait`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := caller.connect()
+			if err != nil {
+				return err
+			}
+			op, err := conn.Operation(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if waiting.wait {
+				return waiting.follow(cmd, conn, &caller, op)
+			}
+			return caller.show(cmd, op, func(t *table) { fillOperation(t, op) })
+		},
+	}
+	caller.addFlags(cmd)
+	waiting.addFlags(cmd)
+	return cmd
+}
+
+func newOperationStop() *cobra.Command {
+	var caller caller
+	var waiting waiting
+	cmd := &cobra.Command{
+		Use:     "stop ID",
+		Short:   "Stop an operation on a node, and resume the node",
+		Example: `  belfry operation stop op-3f6c2a9d01b4e785`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := caller.connect()
+			if err != nil {
+				return err
+			}
+			op, err := conn.StopOperation(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return waiting.follow(cmd, conn, &caller, op)
+		},
+	}
+	caller.addFlags(cmd)
+	waiting.addFlags(cmd)
+	return cmd
+}
+
+func fillOperations(t *table, ops []client.Operation) {
+	if len(ops) == 0 {
+		return
+	}
+	t.row("OPERATION\tWHAT\tSTATE\tDONE\tBEGAN\tWAITS FOR")
+	for i := range ops {
+		op := &ops[i]
+		t.row("%s\t%s\t%s\t%s\t%s\t%s", op.ID, what(op), op.State, done(op), op.BeganAt.UTC().Format(time.RFC3339),
+			cmp.Or(strings.Join(op.Waits, "; "), op.Detail, "-"))
+	}
+}
+
+func fillOperation(t *table, op *client.Operation) {
+	t.field("id", op.ID)
+	t.field("operation", what(op))
+	t.field("state", string(op.State))
+	t.field("done", done(op))
+	if op.BytesLeft > 0 {
+		t.field("to copy", copying(op))
+	}
+	t.field("began", instant(op.BeganAt))
+	if op.EndedAt != nil {
+		t.field("ended", instant(*op.EndedAt))
+	}
+	t.field("reason", op.Detail)
+	for _, reason := range op.Waits {
+		t.field("waits for", reason)
+	}
+}
+
+// what describes an operation: "drain n3", "replication 5".
+func what(op *client.Operation) string {
+	switch op.Kind {
+	case client.Replication:
+		return fmt.Sprintf("replication %d", op.Replication)
+	case client.Rest:
+		return "drain leaders of " + cmp.Or(op.NodeName, op.Node)
+	}
+	return string(op.Kind) + " " + cmp.Or(op.NodeName, op.Node)
+}
+
+func done(op *client.Operation) string {
+	if op.Total == 0 {
+		return fmt.Sprintf("%.0f %%", op.Percent)
+	}
+	return fmt.Sprintf("%.0f %% (%d of %d)", op.Percent, op.Done, op.Total)
+}
+
+// copying describes the bytes that are left, their rate and the time that they take at that rate.
+func copying(op *client.Operation) string {
+	text := size(float64(op.BytesLeft))
+	if op.BytesPerSecond > 0 {
+		left := time.Duration(float64(op.BytesLeft) / float64(op.BytesPerSecond) * float64(time.Second))
+		text += fmt.Sprintf(", %s/s, about %v left", size(float64(op.BytesPerSecond)), left.Round(time.Second))
+	}
+	return text
+}
+
+// progressLines describes an operation for a wait: a line of progress, and a line for each reason why it waits.
+func progressLines(op *client.Operation) []string {
+	line := fmt.Sprintf("%s: %s, %s", what(op), op.State, done(op))
+	if op.State == client.OperationRunning && op.BytesLeft > 0 {
+		line += ", to copy: " + copying(op)
+	}
+	lines := []string{line}
+	reasons := slices.Clone(op.Waits)
+	if op.Detail != "" {
+		reasons = append(reasons, op.Detail)
+	}
+	for _, reason := range reasons {
+		lines = append(lines, "  waits: "+reason)
+	}
+	return lines
+}

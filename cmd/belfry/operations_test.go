@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+// TestOperatorsOnANode asks a real node that is alone for operations. It refuses what it cannot do, with the reason.
+func TestOperatorsOnANode(t *testing.T) {
+	addr, _ := running(t, "--shards", "4", "--name", "n1")
+	for _, step := range []struct {
+		args, want string
+		code       int
+	}{
+		{"node list", "REPLICAS", 0},
+		{"node list --json", `"order":"work"`, 0},
+		{"cluster status", "3 replicas wanted of each shard, at least 1 there", 0},
+		{"node drain n1", "no other node", exitFailed},
+		{"node remove n1 --preview", "no other node", exitFailed},
+		{"node replace n2", "no node of the cluster has this id or name", exitNotFound},
+		{"node drain n1 --leaders", "no other node with a replica", exitFailed},
+		{"cluster replication 3 --preview", "3 replicas of each shard need as many nodes", exitFailed},
+		{"cluster replication 2", "1, 3, 5 or 7", exitUsage},
+		{"operation list", "no operation is known", 0},
+		{"operation show op-1", "no operation has this id", exitNotFound},
+		{"cluster replication 1 --preview", "no replica moves", 0},
+		{"cluster replication 1 --wait", "replication 1: done, 100 %", 0},
+		{"node resume n1 --wait", "resume n1: done, 100 %", 0},
+		{"operation list", "resume n1", 0},
+		{"cluster status", "1 replicas of each shard", 0},
+	} {
+		out, code := belfry(t, append(strings.Fields(step.args), "--addr", addr)...)
+		if code != step.code || !strings.Contains(out, step.want) {
+			t.Errorf("belfry %s: exit %d, want %d and %q\n%s", step.args, code, step.code, step.want, out)
+		}
+	}
+}
+
+// operationStates answers the states of an operation, one after the other, and 404 for an empty one.
+func operationStates(t *testing.T, states ...string) *client.Client {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if states[0] == "" {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = fmt.Fprint(w, `{"type":"urn:belfry:problem:operation-not-found"}`)
+		} else {
+			_, _ = fmt.Fprintf(w, `{"id":"op-1","kind":"drain","node_name":"n3","total":4,%s}`, states[0])
+		}
+		states = states[1:]
+	}))
+	t.Cleanup(server.Close)
+	conn, err := client.New(client.Config{Addrs: []string{server.URL}, FixedAddrs: true, SingleCalls: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+const halfWay = `"state":"running","done":2,"percent":50,"bytes_left":2097152,"bytes_per_second":1048576,
+	"waits":["node n4 does not answer"]`
+
+// TestOperationIsFollowed waits for an operation, away from a terminal: a line for each change.
+func TestOperationIsFollowed(t *testing.T) {
+	for last, test := range map[string]struct{ want, err string }{
+		`"state":"done","done":4,"percent":100`: {"drain n3: done, 100 % (4 of 4)\n", ""},
+		`"state":"stopped","done":2,"percent":50,"detail":"another took its place"`: {
+			"drain n3: stopped, 50 % (2 of 4)\n  waits: another took its place\n", "op-1 was stopped: another"},
+	} {
+		conn := operationStates(t, "", halfWay, halfWay, last)
+		var out bytes.Buffer
+		cmd := &cobra.Command{}
+		cmd.SetOut(&out)
+		cmd.SetContext(t.Context())
+		w := waiting{wait: true, pause: time.Millisecond}
+		err := w.follow(cmd, conn, &caller{}, &client.Operation{
+			ID: "op-1", Kind: client.Drain, NodeName: "n3", State: client.OperationRunning, Total: 4})
+		want := "drain n3: running, 0 % (0 of 4)\n" +
+			"drain n3: running, 50 % (2 of 4), to copy: 2 MiB, 1 MiB/s, about 2s left\n" +
+			"  waits: node n4 does not answer\n" + test.want
+		if out.String() != want {
+			t.Errorf("printed\n%swant\n%s", out.String(), want)
+		}
+		if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {
+			t.Errorf("%v, want %q", err, test.err)
+		}
+	}
+}
+
+// TestProgressIsRedrawnInPlace checks that a terminal shows the last state only, and no line that takes two.
+func TestProgressIsRedrawnInPlace(t *testing.T) {
+	var out bytes.Buffer
+	p := &progress{out: &out, width: func() int { return 30 }}
+	op := &client.Operation{Kind: client.Drain, NodeName: "n3", State: client.OperationRunning, Waits: []string{"a"}}
+	if err := errors.Join(p.show(op), p.show(op)); err != nil {
+		t.Fatal(err)
+	}
+	once := "drain n3: running, 0 %\n  waits: a\n"
+	if want := once + "\x1b[2A\r\x1b[J" + once; out.String() != want {
+		t.Errorf("printed %q, want %q", out.String(), want)
+	}
+	out.Reset()
+	op.Waits[0] = strings.Repeat("é", 100)
+	if err := p.show(op); err != nil || strings.Contains(out.String(), strings.Repeat("é", 22)) {
+		t.Errorf("%v, printed %q", err, out.String())
+	}
+}
+
+// TestQuestionNeedsAYes checks that only a yes lets an operation begin that cannot be undone.
+func TestQuestionNeedsAYes(t *testing.T) {
+	for answer, want := range map[string]error{
+		"y\n": nil, "YES\n": nil, "n\n": errRefused, "\n": errRefused, "": errRefused, "yesterday\n": errRefused,
+	} {
+		var out bytes.Buffer
+		if err := confirm(strings.NewReader(answer), &out, "sure?"); !errors.Is(err, want) || out.String() != "sure?" {
+			t.Errorf("%q: %v, printed %q", answer, err, out.String())
+		}
+	}
+}
