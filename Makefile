@@ -36,6 +36,10 @@ demo: ## watch a cluster lose a node and nothing else
 chaos: ## break a cluster of real processes and judge it
 	$(GO) test -count=1 -v -timeout 20m ./chaos/... ./delivery/e2e
 
+.PHONY: moves-long
+moves-long: ## end each node that takes part in a move, at each moment of it
+	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 8m -run '^TestMoveSurvivesCrashes$$' ./cluster
+
 .PHONY: backup-long
 backup-long: ## back a cluster up under load for minutes, restore it into another shape, and account for every task
 	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 20m -run BackupUnderLoad ./chaos

@@ -1,0 +1,156 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/clustertest"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// The moments of a move at which nodes end.
+var moments = map[string]func(s cluster.ShardView) bool{
+	"a copy is placed": func(s cluster.ShardView) bool { return copyOf(s) != "" },
+	"the target votes": func(s cluster.ShardView) bool {
+		return len(s.Target) > 0 && copyOf(s) == "" && len(s.Replicas) > len(s.Target)
+	},
+	"the leader stays behind": func(s cluster.ShardView) bool {
+		return len(s.Target) > 0 && s.Leader != "" && !slices.Contains(s.Target, s.Leader)
+	},
+}
+
+// copyOf returns the node of a replica that does not vote yet, or "".
+func copyOf(s cluster.ShardView) string {
+	for _, r := range s.Replicas {
+		if slices.Contains(s.Target, r.Node) && !r.Voter {
+			return r.Node
+		}
+	}
+	return ""
+}
+
+// victims name the node that ends while a shard moves; "" if there is none.
+var victims = map[string]func(c *clustertest.Cluster, s cluster.ShardView) string{
+	"reconciler": func(c *clustertest.Cluster, _ cluster.ShardView) string { return c.Nodes()[0].ControlLeader() },
+	"source":     func(_ *clustertest.Cluster, s cluster.ShardView) string { return s.Leader },
+	"target": func(_ *clustertest.Cluster, s cluster.ShardView) string {
+		if node := copyOf(s); node != "" {
+			return node
+		}
+		return s.Target[0]
+	},
+}
+
+// A node ends without a farewell in the middle of a move: the leader of the control group, which plans the move, the
+// leader of the shard, or the node that gets a copy. The move goes on and ends, and no acknowledged task is lost. With
+// BELFRY_CHAOS=long each of them ends at each moment.
+func TestMoveSurvivesCrashes(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, hastyForGood)
+	c.Start(c.Add())
+	awaitReplicas(c, 3, 4)
+	l := &load{}
+	turn := 0
+	for _, moment := range []string{"a copy is placed", "the target votes", "the leader stays behind"} {
+		for i, victim := range []string{"reconciler", "target", "source"} {
+			if os.Getenv("BELFRY_CHAOS") == "long" || i == turn%3 {
+				l.moveAndCrash(t, c, moment, victim)
+			}
+		}
+		turn++
+	}
+	if n := l.lost(t, c); n > 0 {
+		t.Errorf("%d of %d acknowledged tasks are lost", n, len(l.acknowledged))
+	}
+}
+
+// hastyForGood makes nodes take replicas soon, and lets those that are away keep theirs.
+func hastyForGood(i int, cfg *cluster.Config) {
+	hasty(i, cfg)
+	cfg.ReplaceAfter = time.Hour
+}
+
+// load schedules tasks through any node, and remembers those that were acknowledged.
+type load struct {
+	begun        int
+	acknowledged []string
+}
+
+func (l *load) schedule(t *testing.T, c *clustertest.Cluster) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	running := c.Nodes()
+	l.begun++
+	id := fmt.Sprint("load", l.begun)
+	reply := running[l.begun%len(running)].Do(ctx, []*fsmpb.Command{schedule(id, time.Hour)})[0]
+	if reply.Err == nil {
+		l.acknowledged = append(l.acknowledged, id)
+	}
+}
+
+func (l *load) lost(t *testing.T, c *clustertest.Cluster) (lost int) {
+	t.Helper()
+	for _, id := range l.acknowledged {
+		task, err := c.Node(0).Get(t.Context(), "default", id, false)
+		if err != nil || task == nil {
+			lost++
+		}
+	}
+	return lost
+}
+
+// moveAndCrash drains a node, ends another one at the moment, starts it again, and waits until the drain is done. Then
+// the drained node works again.
+func (l *load) moveAndCrash(t *testing.T, c *clustertest.Cluster, moment, victim string) {
+	t.Helper()
+	drained := c.Nodes()[l.begun%4].ID()
+	began, err := c.Nodes()[0].Begin(t.Context(), &clusterpb.Operation{
+		Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: drained,
+	}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	struck := -1
+	c.Until(moment, func() error {
+		l.schedule(t, c)
+		for _, s := range c.Nodes()[0].View(t.Context()).Shards {
+			if moments[moment](s) {
+				if struck = c.Index(victims[victim](c, s)); struck >= 0 {
+					return nil
+				}
+			}
+		}
+		if op, _ := c.Nodes()[0].Operation(began.Operation.Id); op.GetEndedMs() > 0 {
+			return nil // the moment was too short to be seen
+		}
+		return errors.New("it has not come yet")
+	})
+	if struck < 0 {
+		t.Logf("%s, %s: not exercised", moment, victim)
+	} else {
+		t.Logf("%s: the %s, node %d, ends", moment, victim, struck)
+		c.Crash(struck)
+		for range 20 {
+			l.schedule(t, c)
+		}
+		c.Start(struck)
+	}
+	c.Until("the drain is done", func() error {
+		l.schedule(t, c)
+		op, left := c.Nodes()[0].Operation(began.Operation.Id)
+		if op.GetState() != clusterpb.OperationState_OPERATION_STATE_DONE {
+			return fmt.Errorf("%v, %d left", op, left)
+		}
+		return nil
+	})
+	c.WaitReady()
+	finish(t, c, 0, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_RESUME, Node: drained})
+	awaitReplicas(c, 3, 4)
+}
