@@ -80,7 +80,7 @@ func (w *writer) write(ctx context.Context) error {
 func (w *writer) shape() *clusterpb.ControlState {
 	state := proto.CloneOf(w.control)
 	state.ClusterId = w.made.ClusterID
-	state.Nodes, state.Orders, state.Operations, state.Backups = nil, nil, nil, nil
+	state.Nodes, state.Orders, state.Operations, state.Backups, state.JoinTokens = nil, nil, nil, nil, nil
 	for _, s := range state.Shards {
 		s.Replicas, s.Preferred, s.Target, s.Joined = []string{w.made.NodeID}, w.made.NodeID, nil, nil
 	}
