@@ -23,7 +23,7 @@ func TestPlanAsJSON(t *testing.T) {
 	if w := p.Workload; w.Tasks != 1e9 || w.Rate != 200e3 || w.Fires != w.Rate || w.Payload != 300 || p.Machine.Memory != 64<<30 {
 		t.Errorf("%+v on %+v", w, p.Machine)
 	}
-	if p.Nodes < 5 || len(p.Needs) == 0 || len(p.Warnings) == 0 || len(p.Serve) != 0 {
+	if p.Nodes < 5 || len(p.Needs) == 0 || len(p.Warnings) == 0 || len(p.Serve) != 1 {
 		t.Errorf("%+v", p)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
+	"github.com/belfryhq/belfry/node"
 )
 
 func fillCosts(t *table, costs capacity.Costs) {
@@ -37,6 +38,11 @@ func fillPlan(t *table, p capacity.Plan) {
 	t.row("idle\t%.0f messages a second and node (heartbeats %.0f, control group at most %.0f), %.1f %% of a core",
 		messages(f.Idle), f.Idle.Beats, f.Idle.Control, 100*f.Idle.CPU)
 	t.row("restart\t%s until a node has its tasks back", capacity.Duration(f.Restart))
+	if p.Nodes > 1 {
+		seconds, bytes := p.Move(node.DefaultMoveRate)
+		t.row("move\tabout %s to a node that replaces another; %s at the default --move-rate", size(bytes),
+			capacity.Duration(seconds))
+	}
 	fillAdvice(t, p)
 }
 

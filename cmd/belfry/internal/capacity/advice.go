@@ -17,14 +17,12 @@ func (p Plan) warnings(c Costs) []string {
 		}
 	}
 	w, f := p.Workload, p.Facts
-	warn(p.Nodes > formable, "This build keeps replicas only on the nodes that formed the cluster, %d at most: a "+
-		"cluster of %d nodes cannot be run yet.%s", formable, p.Nodes, p.asMany(c))
+	warn(p.Nodes > formable, "%d nodes form the cluster. The other %d join it later, each with --join, and get their "+
+		"share of the replicas.", formable, p.Nodes-formable)
 	warn(p.Nodes > tried, "Clusters of more than %d nodes were not thought through.", tried)
-	warn(p.Nodes <= formable && p.Shards != placement.Shards(p.Nodes, p.Machine.Cores), "Shards cannot be added later: "+
+	warn(p.Shards != placement.Shards(min(p.Nodes, formable), p.Machine.Cores), "Shards cannot be added later: "+
 		"give --shards %d when the cluster is formed.", p.Shards)
 	warn(w.Replication == 1, "With one replica nothing is left when a node is lost, and nothing fires while it restarts.")
-	warn(w.Replication == 5, "serve has no flag for five replicas yet.")
-	warn(w.Replication == 1 && p.Nodes > 1, "serve has no flag for one replica on several nodes yet.")
 	warn(w.Zones == 2, "One of two zones has a majority of a shard's replicas, and the shard stops if that zone is lost. "+
 		"Only three zones or more survive the loss of one.")
 	warn(w.Zones > 2, "Divide the nodes evenly among the zones, and give each its serve --zone: then no zone has a "+
@@ -43,39 +41,41 @@ func (p Plan) warnings(c Costs) []string {
 	return told
 }
 
-// asMany returns a sentence on splitting the load among several clusters of sizes that this build can form.
-func (p Plan) asMany(c Costs) string {
-	for _, clusters := range []int{2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 75, 100} {
-		w := p.Workload
-		w.Tasks, w.Rate, w.Fires = w.Tasks/float64(clusters), w.Rate/float64(clusters), w.Fires/float64(clusters)
-		if part, err := smallest(w, p.Machine, c, formable); err == nil {
-			return fmt.Sprintf(" Today %d clusters of %d nodes with %d shards carry it, %d nodes in all, if callers choose the "+
-				"cluster by the task's id.", clusters, part.Nodes, part.Shards, clusters*part.Nodes)
-		}
-	}
-	return ""
-}
-
-// commands returns the commands to run on each node, with those of the first node as an example. It returns none if
-// this build cannot run the plan.
+// commands returns the commands to run on each node that forms the cluster, with those of the first node as an example.
+// Further nodes need only --join.
 func (p Plan) commands() []string {
-	switch {
-	case p.Nodes > formable, p.Nodes > 1 && p.Workload.Replication != 3:
-		return nil
-	case p.Nodes == 1:
+	if p.Nodes == 1 {
 		return []string{p.serve()}
 	}
-	others := make([]string, 0, p.Nodes)
-	for i := 1; i < p.Nodes; i++ {
+	forming := p.forming()
+	others := make([]string, 0, forming)
+	for i := 1; i < forming; i++ {
 		others = append(others, fmt.Sprintf("node-%d:8500", i+1))
 	}
 	return []string{p.serve() + " --http :8400 --peer :8500" +
 		" --peer-cert node.pem --peer-key node.key --peer-ca ca.pem --gossip-key-file gossip.key" +
-		fmt.Sprintf(" --bootstrap-expect %d --name node-1 --join %s", p.Nodes, strings.Join(others, ","))}
+		fmt.Sprintf(" --bootstrap-expect %d --name node-1 --join %s", forming, strings.Join(others, ","))}
 }
 
+// forming returns the number of nodes that form the cluster: 1, 3 or 5.
+func (p Plan) forming() int { return min(p.Nodes-1+p.Nodes%2, formable) }
+
 func (p Plan) serve() string {
-	return fmt.Sprintf("belfry serve --data /var/lib/belfry --shards %d", p.Shards)
+	command := fmt.Sprintf("belfry serve --data /var/lib/belfry --shards %d", p.Shards)
+	if n := p.Workload.Replication; p.Nodes > 1 && n != aim {
+		command += fmt.Sprintf(" --replication %d", n)
+	}
+	return command
+}
+
+// aim is the replication factor of a new cluster without a setting for it.
+const aim = 3
+
+// Move returns the seconds that the copies to a node take that comes in the place of another one, and their bytes. Two
+// copies to a node are under way at a time, each at rate bytes a second.
+func (p Plan) Move(rate float64) (seconds, bytes float64) {
+	bytes = p.Facts.Memory / float64(p.Nodes)
+	return bytes / (2 * rate), bytes
 }
 
 // Duration formats a number of seconds for people.

@@ -14,7 +14,7 @@ const (
 	mostGroups = 64  // most replicas of one process; the Raft library is made for tens
 	mostNodes  = MaxShards
 	shardBlobs = 12 << 30 // bytes of payloads and targets in one shard; its addresses end at 16 GiB
-	formable   = 5        // most nodes that may form a cluster and hold its replicas
+	formable   = 5        // most nodes that may form a cluster; others join it later
 	tried      = 50       // most nodes that the design was examined for
 )
 
@@ -81,7 +81,7 @@ type Plan struct {
 	Needs    []Need   `json:"needs"`    // the limiting need first
 	Facts    Facts    `json:"facts"`
 	Warnings []string `json:"warnings"`
-	Serve    []string `json:"serve"` // the command for the first node; none if this build cannot run the plan
+	Serve    []string `json:"serve"` // the command for the first node
 }
 
 // Facts are further figures of a plan.
