@@ -40,8 +40,8 @@ type Registrar struct {
 // NewRegistrar returns a registrar.
 func NewRegistrar(cfg RegistrarConfig) *Registrar { return &Registrar{cfg: cfg} }
 
-// Run keeps this node's entry in the control group up to date until ctx ends or the node is removed. The node must be in
-// a cluster.
+// Run keeps this node's entry in the control group up to date until ctx ends or the node is removed. The node must be
+// in a cluster.
 func (r *Registrar) Run(ctx context.Context) {
 	for {
 		state, changed := r.cfg.Control.Watch()
