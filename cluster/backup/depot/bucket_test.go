@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/belfryhq/belfry/cluster/backup/depot/depottest"
@@ -51,5 +52,22 @@ func TestBrokenUploadServer(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// The errors of a store name no credential.
+func TestWrongSecretServer(t *testing.T) {
+	env, bucket := depottest.Start(t)
+	env["AWS_SECRET_ACCESS_KEY"], env["AWS_SESSION_TOKEN"] = "hidden-secret", "hidden-token"
+	d, _, err := At("s3://"+bucket, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, listed := d.List(t.Context(), "")
+	put := d.Put(t.Context(), "name", func(io.Writer) error { return nil }, func(io.Reader) error { return nil })
+	for _, err := range []error{listed, put} {
+		if err == nil || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("with a wrong secret: %v", err)
+		}
 	}
 }
