@@ -3,7 +3,8 @@
 //
 //	                         window                            breaker
 //	success, window in use   +1; +1/8 after the first limit    closes
-//	success, slow answer     -1/8, down to a quarter of Start  closes
+//	success, window not used the same, up to Start            closes
+//	success, slow answer     1/8 towards a quarter of Start    closes
 //	failure                  -1                                opens after a long run without success
 //	timeout                  -2                                the same
 //	"come back later"        half, and nothing until then      -
@@ -15,6 +16,9 @@
 //     wait there, and take this machine's time from other receivers.
 //   - The window of a receiver that fails one attempt in twenty keeps growing. The window of one that fails half of
 //     them soon shrinks to one.
+//   - Failures also shrink a window that is not in use. So successes restore it up to Start, in use or not. Otherwise a
+//     receiver that fails one attempt in ten ends up with a window of one, and after any pause the tasks that wait for
+//     it leave one by one.
 //   - A receiver that names a time to come back gets no attempt before it, within Config.MaxPause.
 //   - The breaker opens late: tasks behind an open breaker wait without using up their attempts, and a receiver that
 //     refuses one task may well take the next. One attempt at a time probes an open breaker, after pauses that grow.

@@ -94,7 +94,10 @@ func (t *Throttle) succeed(cfg Config, now time.Time, e Ending) {
 	switch {
 	case slow && t.window > cfg.floor():
 		t.window = max(t.window-slowStep, cfg.floor())
-	case slow || !e.Full:
+	case slow && t.window == cfg.floor():
+	case !e.Full && t.window >= float64(cfg.Start):
+	case slow:
+		t.window = min(t.window+slowStep, cfg.floor())
 	case t.steady:
 		t.window = min(t.window+slowStep, float64(cfg.Max))
 	default:

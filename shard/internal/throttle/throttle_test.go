@@ -46,6 +46,17 @@ func TestWindow(t *testing.T) {
 			end(th, cfg, begin, 1, good)
 			end(th, cfg, begin, 1000, slow)
 		}, 4},
+		{"one failure in ten of an idle window is no reason", func(th *Throttle, cfg Config) {
+			for range 500 {
+				end(th, cfg, begin, 1, bad)
+				end(th, cfg, begin, 9, idle)
+			}
+		}, 16},
+		{"slow answers give a failed receiver its quarter back", func(th *Throttle, cfg Config) {
+			end(th, cfg, begin, 1, good)
+			end(th, cfg, begin, 30, bad)
+			end(th, cfg, begin, 100, slow)
+		}, 4},
 		{"one failure in twenty is no reason", func(th *Throttle, cfg Config) {
 			for range 500 {
 				end(th, cfg, begin, 19, good)
