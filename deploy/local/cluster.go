@@ -42,6 +42,7 @@ type member struct {
 	Node
 	place   Place
 	build   Build
+	erased  bool     // its first data is gone: it joins the cluster, also if it has formed it
 	process *process // nil: the node does not run
 	ending  Kind     // expected end of the running process; empty: none
 }
@@ -76,10 +77,14 @@ func newMember(cfg Config, i int, a addresses) *member {
 	}}
 }
 
-// startAll starts every node before it waits for any, because a new cluster forms only with all its founders.
+// startAll starts every first node before it waits for any, because a new cluster forms only with all its founders.
 func (c *Cluster) startAll(ctx context.Context) error {
-	processes := make([]*process, len(c.members))
-	for i, m := range c.members {
+	first := c.members
+	if c.cfg.Founders > 0 {
+		first = first[:c.cfg.Founders]
+	}
+	processes := make([]*process, len(first))
+	for i, m := range first {
 		var err error
 		if processes[i], err = c.launch(m); err != nil {
 			return err
@@ -87,7 +92,7 @@ func (c *Cluster) startAll(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.StartTimeout)
 	defer cancel()
-	for i, m := range c.members {
+	for i, m := range first {
 		if err := awaitReady(ctx, c.nodeOf(m), processes[i]); err != nil {
 			return err
 		}
@@ -148,8 +153,8 @@ func (c *Cluster) args(m *member) []string {
 	if os.Getenv("GOMEMLIMIT") == "" { // the nodes would inherit the variable
 		args = append(args, "--memory-limit", memoryShare(len(c.members)))
 	}
-	founders := founders(len(c.members))
-	founds := slices.Contains(c.members[:founders], m)
+	founders := cmp.Or(c.cfg.Founders, founders(len(c.members)))
+	founds := slices.Contains(c.members[:founders], m) && !m.erased
 	if founds {
 		args = append(args, "--bootstrap-expect", strconv.Itoa(founders))
 	}
@@ -268,6 +273,27 @@ func (c *Cluster) Launch(name string) error {
 		return err
 	}
 	_, err = c.launch(m)
+	return err
+}
+
+// Erase deletes the data of a node that does not run, as the loss of its disk does. Its log stays.
+func (c *Cluster) Erase(name string) error {
+	m, err := c.member(name)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.process != nil {
+		return fmt.Errorf("%s runs: its data stays", name)
+	}
+	m.erased = true
+	entries, err := os.ReadDir(m.Data)
+	for _, e := range entries {
+		if path := filepath.Join(m.Data, e.Name()); path != logPath(m.Dir) && path != pidPath(m.Dir) {
+			err = errors.Join(err, os.RemoveAll(path))
+		}
+	}
 	return err
 }
 

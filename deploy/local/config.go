@@ -10,7 +10,10 @@ import (
 
 // Config describes a local cluster. Only DataDir is required.
 type Config struct {
-	Nodes     int       // default 3
+	Nodes int // default 3
+	// Founders is the number of the nodes that form the cluster: 1, 3 or 5. The other nodes run, and join it, from their
+	// Launch on. 0: all nodes run from the start.
+	Founders  int
 	DataDir   string    // the cluster's folder; made if it is missing
 	HTTPPort  int       // of the first node, the others count up; 0: free ports, chosen once and kept
 	Binary    string    // path of belfry; empty: the running program
@@ -62,6 +65,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("%d nodes: 1 to %d can be run", c.Nodes, maxNodes)
 	case len(c.Places) > c.Nodes:
 		return fmt.Errorf("places for %d nodes of %d", len(c.Places), c.Nodes)
+	case c.Founders < 0 || c.Founders > c.Nodes:
+		return fmt.Errorf("%d nodes of %d form the cluster", c.Founders, c.Nodes)
 	case c.HTTPPort < 0 || c.HTTPPort+c.Nodes-1 > 65535:
 		return fmt.Errorf("HTTP port %d: the ports of %d nodes do not fit", c.HTTPPort, c.Nodes)
 	}

@@ -1,0 +1,38 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestErase checks that the data of a stopped node is deleted, but neither its log nor the data of a running node.
+func TestErase(t *testing.T) {
+	c := start(t, Config{Nodes: 3, Founders: 1, ExtraArgs: []string{"--mood", "good"}})
+	nodes := c.Nodes()
+	if nodes[0].PID == 0 || nodes[1].PID != 0 || nodes[2].PID != 0 {
+		t.Fatalf("one node forms the cluster: %+v", nodes)
+	}
+	data := filepath.Join(nodes[0].Data, "log", "entry")
+	if err := os.MkdirAll(filepath.Dir(data), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(data, []byte("1"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Erase("node-1"); err == nil {
+		t.Error("the data of a running node was erased")
+	}
+	if err := c.Kill("node-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Erase("node-1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(data); !os.IsNotExist(err) {
+		t.Errorf("the data is still there: %v", err)
+	}
+	if _, err := os.Stat(logPath(nodes[0].Dir)); err != nil {
+		t.Errorf("the log is gone: %v", err)
+	}
+}
