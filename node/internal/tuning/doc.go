@@ -1,6 +1,7 @@
 // Package tuning lets tests change a node in ways that no setting offers. It changes nothing in a build without the tag
 // `chaos`.
 //
+//	BELFRY_CALM                time that a node must be up before it gets replicas: "1s"
 //	BELFRY_CLOCK_OFFSET_FILE   moves the clock, while the node runs
 //	BELFRY_GOSSIP_MUTE_FILE    loses all gossip, while the node runs
 //	BELFRY_SNAPSHOTS           bytes of log that make a snapshot due, and entries kept after it: "65536,8"

@@ -3,6 +3,7 @@
 package tuning
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -13,6 +14,7 @@ import (
 const (
 	snapshotsVar = "BELFRY_SNAPSHOTS"
 	stuckVar     = "BELFRY_STUCK"
+	calmVar      = "BELFRY_CALM"
 	muteFileVar  = "BELFRY_GOSSIP_MUTE_FILE"
 )
 
@@ -26,12 +28,8 @@ func Apply(cfg *cluster.Config) error {
 		}
 		cfg.Snapshots.Part = 1e-6
 	}
-	if text := os.Getenv(stuckVar); text != "" {
-		stuck, err := time.ParseDuration(text)
-		if err != nil {
-			return fmt.Errorf("%s: %w", stuckVar, err)
-		}
-		cfg.Timing.Stuck = stuck
+	if err := errors.Join(span(stuckVar, &cfg.Timing.Stuck), span(calmVar, &cfg.Calm)); err != nil {
+		return err
 	}
 	if path := os.Getenv(muteFileVar); path != "" {
 		muted, err := mapInt64(path)
@@ -40,5 +38,19 @@ func Apply(cfg *cluster.Config) error {
 		}
 		cfg.GossipMuted = func() bool { return muted.Load() != 0 }
 	}
+	return nil
+}
+
+// span sets a duration by an environment variable, if that is set.
+func span(variable string, to *time.Duration) error {
+	text := os.Getenv(variable)
+	if text == "" {
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", variable, err)
+	}
+	*to = d
 	return nil
 }
