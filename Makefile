@@ -52,6 +52,10 @@ siege: ## lay siege to a cluster for ten minutes, with all faults that this mach
 siege-page: ## write docs/siege.md anew, as root: a siege of ten minutes in which each invariant is exercised
 	$(GO) build -o bin/ ./chaos/cmd/siege && bin/siege --for 10m --seed 7 --page docs/siege.md
 
+.PHONY: siege-shape
+siege-shape: ## change the nodes and replicas of a cluster under load, for minutes, undisturbed and while nodes are killed
+	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 30m -run TestClusterChangesItsShapeUnderLoad ./chaos
+
 .PHONY: flaws
 flaws: ## seed mistakes into nodes, and see each of them found
 	.ci/run flaws

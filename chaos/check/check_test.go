@@ -1,6 +1,7 @@
 package check
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -131,7 +132,7 @@ func TestLateness(t *testing.T) {
 	s.arrive("c", 4500, 2500, c.Op)
 	f := Lateness(NewIndex(&s.h), limits)
 	want := "pushed: kill -9 of all nodes: 1, p50 2s, p99 2s, max 2s; no fault: 101, p50 49.3ms, p99 98.6ms, max 99ms" +
-		" | pulled:  | due within a leader's death alone: "
+		" | pulled:  | due within a leader's death alone:  | schedule calls: no fault: 102, p50 5ms, p99 5ms, max 5ms"
 	if f.Figures.String() != want {
 		t.Errorf("%q, want %q", f.Figures, want)
 	}
@@ -154,5 +155,31 @@ func TestTimeline(t *testing.T) {
 	}
 	if none := x.Timeline("", 0, 5); len(none) != 0 {
 		t.Errorf("%q", none)
+	}
+}
+
+// TestPlannedMovesAreToldApart checks that arrivals and schedule calls during planned changes count apart, and those
+// beside another fault do not.
+func TestPlannedMovesAreToldApart(t *testing.T) {
+	s := &story{}
+	c := s.schedule("a", 10_000, 1000)
+	s.arrive("a", 11_050, 11_000, c.Op)
+	c = s.schedule("b", 50_000, 1000)
+	s.arrive("b", 51_300, 51_000, c.Op)
+	s.fault("node joins", 9_900, 12_000, 12_000)
+	s.fault("node joins", 49_900, 52_000, 52_000)
+	for i := range s.h.Faults {
+		s.h.Faults[i].Planned = true
+	}
+	s.fault(history.KillLeader, 50_900, 51_500, 51_500)
+	late := map[string]int{}
+	for _, toll := range Tolls(NewIndex(&s.h)) {
+		late[toll.Kind] = toll.Late.Count
+		if toll.Kind == PlannedAlone && toll.Calls.Count != 2 {
+			t.Errorf("%+v", toll)
+		}
+	}
+	if want := map[string]int{PlannedAlone: 1, "node joins": 2, history.KillLeader: 1}; !maps.Equal(late, want) {
+		t.Errorf("late arrivals %v, want %v", late, want)
 	}
 }

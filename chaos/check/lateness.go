@@ -14,12 +14,19 @@ import (
 func Lateness(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "6", Promise: "a failover keeps its lateness budget"}
 	pushed, pulled := Spreads{}, Spreads{}
-	for _, toll := range Tolls(x) {
+	tolls := Tolls(x)
+	for _, toll := range tolls {
 		if toll.Late.Count > 0 {
 			pushed[toll.Kind] = toll.Late
 		}
 		if toll.Pulled.Count > 0 {
 			pulled[toll.Kind] = toll.Pulled
+		}
+	}
+	calls := Spreads{}
+	for _, toll := range tolls {
+		if (toll.Kind == PlannedAlone || toll.Kind == Calm) && toll.Calls.Count > 0 {
+			calls[toll.Kind] = toll.Calls
 		}
 	}
 	deaths, judged := Spreads{}, 0
@@ -38,7 +45,8 @@ func Lateness(x *Index, limits Limits) Finding {
 		f.Observe(judged, "leaders killed with nothing else broken and tasks due meanwhile")
 		f.Observe(deaths[history.KillLeader].Count, "tasks due meanwhile")
 	}
-	f.figures("pushed: %v | pulled: %v | due within a leader's death alone: %v", pushed, pulled, deaths)
+	f.figures("pushed: %v | pulled: %v | due within a leader's death alone: %v | "+
+		"schedule calls: %v", pushed, pulled, deaths, calls)
 	return f
 }
 

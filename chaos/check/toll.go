@@ -17,6 +17,7 @@ type Toll struct {
 	Pulled  Spread `json:"pulled"`  // lateness of the first leases
 	Repeats int    `json:"repeats"` // number of repeated arrivals
 	Heal    Spread `json:"heal"`    // from the mending until every shard took a write; without other faults only
+	Calls   Spread `json:"calls"`   // duration of single schedule calls that succeeded
 }
 
 // Plus returns the toll of t and u together, with the kind of u.
@@ -24,11 +25,15 @@ func (t Toll) Plus(u Toll) Toll {
 	return Toll{
 		Kind: u.Kind, Count: t.Count + u.Count, Held: t.Held.Plus(u.Held), Late: t.Late.Plus(u.Late),
 		Pulled: t.Pulled.Plus(u.Pulled), Repeats: t.Repeats + u.Repeats, Heal: t.Heal.Plus(u.Heal),
+		Calls: t.Calls.Plus(u.Calls),
 	}
 }
 
 // Calm is the kind under which Tolls counts arrivals while no fault was under way.
 const Calm = "no fault"
+
+// PlannedAlone is the kind under which Tolls counts what came while planned changes alone were under way.
+const PlannedAlone = "planned moves alone"
 
 // Tolls returns the tolls of all kinds of faults that struck, and of the calm between them, sorted by kind.
 func Tolls(x *Index) []Toll {
@@ -59,6 +64,13 @@ func Tolls(x *Index) []Toll {
 				default:
 					of(kind).Late.Add(late)
 				}
+			}
+		}
+	}
+	for i := range x.h.Calls {
+		if c := &x.h.Calls[i]; c.Kind == history.Schedule && c.Outcome == history.OK && !c.Batch {
+			for _, kind := range x.kindsIn(c.Start, c.End) {
+				of(kind).Calls.Add(c.End.Sub(c.Start))
 			}
 		}
 	}
@@ -106,14 +118,22 @@ func (x *Index) aloneUntil(f *history.Fault, until history.Instant) bool {
 // kindsIn returns the kinds of the faults that were under way between two instants or shortly before, Calm if none was.
 func (x *Index) kindsIn(from, to history.Instant) []string {
 	var kinds []string
+	planned := true
 	for i := range x.h.Faults {
 		f := &x.h.Faults[i]
-		if to >= f.Struck && from <= healed(f).Add(settleDown) && !slices.Contains(kinds, f.Kind) {
+		if to < f.Struck || from > healed(f).Add(settleDown) {
+			continue
+		}
+		planned = planned && f.Planned
+		if !slices.Contains(kinds, f.Kind) {
 			kinds = append(kinds, f.Kind)
 		}
 	}
-	if kinds == nil {
+	switch {
+	case kinds == nil:
 		return []string{Calm}
+	case planned:
+		return append(kinds, PlannedAlone)
 	}
 	return kinds
 }

@@ -7,6 +7,7 @@
 //	gossip    lost or forged gossip
 //	memory    a node without memory
 //	receiver  a slow or hostile receiver of deliveries
+//	shape     nodes that join, leave, are drained or lose their disk, and other numbers of replicas
 //	upgrade   another build on all nodes, one after the other, and back
 //
 // These are the groups of faults. All faults follow the same rules:

@@ -13,7 +13,7 @@ import (
 
 // The names of the kinds of group "process", except those of package history and KillOrphaned.
 const (
-	killAny        = "kill -9 of a node"
+	KillAny        = "kill -9 of a node"
 	killTwo        = "kill -9 of two nodes"
 	crashLoop      = "crash loop of a node"
 	pauseBriefly   = "short pause of a leader"
@@ -32,7 +32,7 @@ func processKinds() []Kind {
 	}
 	return []Kind{
 		kind(history.KillLeader, 10, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.leader(ctx)) }),
-		kind(killAny, 5, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.some(1)) }),
+		kind(KillAny, 5, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.some(1)) }),
 		kind(killTwo, 3, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.some(2)) }),
 		kind(history.KillAll, 3, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.Stand.Names()) }),
 		kind(crashLoop, 3, func(ctx context.Context, s *striking) error { return s.crashLoop(ctx, s.some(1)) }),

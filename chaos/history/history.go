@@ -168,6 +168,8 @@ type Fault struct {
 	Alone bool `json:"alone,omitempty"`
 	// Deaf is set if the nodes may have missed receivers' answers while they kept leading, and so repeated attempts.
 	Deaf bool `json:"deaf,omitempty"`
+	// Planned is set if an operator may do the same to a healthy cluster at any time.
+	Planned bool `json:"planned,omitempty"`
 	// Restarted is set if the nodes' processes ended and were started again.
 	Restarted bool `json:"restarted,omitempty"`
 

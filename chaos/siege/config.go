@@ -27,6 +27,7 @@ type Config struct {
 	// snapshot. The default of a soak is 2 MiB and 256.
 	Snapshots string
 	Nodes     int // default 3
+	Spare     int // further nodes, which join and leave by the faults of group "shape"; default none
 	Shards    int // default 3
 
 	Seed   uint64

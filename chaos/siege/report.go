@@ -144,7 +144,7 @@ func (r *Report) skip(k faults.Kind, why error) {
 	}
 	r.Skipped = append(r.Skipped, Skipped{
 		Group: k.Group, Why: why.Error(), Faults: []string{k.Name},
-		Chosen: errors.Is(why, faults.ErrFewNodes) || errors.Is(why, faults.ErrKeys) ||
+		Chosen: errors.Is(why, faults.ErrFewNodes) || errors.Is(why, stand.ErrNoSpare) || errors.Is(why, faults.ErrKeys) ||
 			errors.Is(why, stand.ErrOneBuild),
 	})
 }

@@ -56,7 +56,7 @@ func (s *siege) newRound(n int, plan *Plan) (*Round, error) {
 		nodes = append(nodes, workload.Node{Name: n.Name, URL: "http://" + n.HTTPAddr})
 	}
 	r.load, err = workload.New(workload.Config{
-		Nodes: nodes, Target: s.receiver.URL, Recorder: r.rec, Seed: r.seed, Prefix: prefix,
+		Nodes: nodes, Spare: s.stand.Spare, Target: s.receiver.URL, Recorder: r.rec, Seed: r.seed, Prefix: prefix,
 		PerSecond: s.cfg.PerSecond, BulkPerSecond: s.cfg.Bulk, MaxDelay: s.cfg.MaxDelay,
 		BulkKept: s.cfg.Strike + 3*s.cfg.Drain,
 	})

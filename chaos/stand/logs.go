@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -58,8 +59,12 @@ func copyFrom(to, path string, from int64) error {
 	return errors.Join(err, out.Close())
 }
 
+// openAt opens a log. A node that has never run has an empty one.
 func openAt(path string, offset int64) (*os.File, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) && offset == 0 {
+		f, err = os.Open(os.DevNull)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ type Config struct {
 	Binary string // path of the belfry program
 	Dir    string // folder of the nodes' data and logs
 	Nodes  int    // default 3
+	Spare  int    // further nodes, which may join the cluster later; only with 1, 3 or 5 nodes
 	Shards int    // default 3
 	Args   []string
 	Env    []string // of every node, as NAME=value
@@ -50,6 +51,13 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
+func (c Config) founders() int {
+	if c.Spare == 0 {
+		return 0
+	}
+	return c.Nodes
+}
+
 // Stand is a running cluster on its stage.
 type Stand struct {
 	Cluster  *local.Cluster
@@ -64,9 +72,12 @@ type Stand struct {
 	own    local.Build // of all nodes at first
 	other  local.Build // without a program: there is none
 
+	changes bool // some nodes are not in the cluster from the start
+
 	mu      sync.Mutex // guards the fields below
 	strays  []string   // nodes that run the other build
 	claimed []string   // nodes and other targets that a fault holds
+	spare   []string   // nodes that are not in the cluster
 }
 
 const viewTimeout = 5 * time.Second
@@ -83,7 +94,7 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 			s, err = nil, errors.Join(err, s.Close())
 		}
 	}()
-	places := make([]local.Place, cfg.Nodes)
+	places := make([]local.Place, cfg.Nodes+cfg.Spare)
 	for i := range places {
 		places[i].Env = cfg.Env
 	}
@@ -113,13 +124,15 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 		}
 	}
 	s.Cluster, err = local.Start(ctx, local.Config{
-		Binary: cfg.Binary, BuildArgs: cfg.BuildArgs, DataDir: cfg.Dir, Nodes: cfg.Nodes, Places: places,
+		Binary: cfg.Binary, BuildArgs: cfg.BuildArgs, DataDir: cfg.Dir, Places: places,
+		Nodes: cfg.Nodes + cfg.Spare, Founders: cfg.founders(),
 		ExtraArgs: slices.Concat([]string{"--shards", strconv.Itoa(cfg.Shards)}, cfg.Args),
 	})
 	if err != nil {
 		return s, err
 	}
 	s.Logs = newLogs(s.Cluster.Nodes())
+	s.spare, s.changes = names(cfg.Nodes + cfg.Spare)[cfg.Nodes:], cfg.Spare > 0
 	s.client, err = client.New(client.Config{
 		Addrs: s.Cluster.URLs(), Timeout: viewTimeout, AttemptTimeout: viewTimeout / 5,
 	})
@@ -148,13 +161,10 @@ func (s *Stand) Close() error {
 	return errors.Join(errs...)
 }
 
-// Names returns the names of all nodes.
+// Names returns the names of the nodes in the cluster.
 func (s *Stand) Names() []string {
-	var names []string
-	for _, n := range s.Cluster.Nodes() {
-		names = append(names, n.Name)
-	}
-	return names
+	spare := s.Spare()
+	return slices.DeleteFunc(names(len(s.Cluster.Nodes())), func(n string) bool { return slices.Contains(spare, n) })
 }
 
 // Claim takes nodes for one fault, so that no other fault starts or stops them meanwhile. It takes none if one of them

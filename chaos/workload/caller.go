@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -129,7 +130,25 @@ func (d driver) Lease(ctx context.Context, rng *rand.Rand) ([]load.Lease, bool) 
 	return d.lease(ctx, rng, d.cfg.Queue, d.demand(rng))
 }
 
-func (l *Load) anyNode(rng *rand.Rand) int { return rng.IntN(len(l.cfg.Nodes)) }
+func (l *Load) anyNode(rng *rand.Rand) int {
+	nodes := l.present()
+	return nodes[rng.IntN(len(nodes))]
+}
+
+// present returns the nodes that are in the cluster, by their place among all.
+func (l *Load) present() []int {
+	var spare []string
+	if l.cfg.Spare != nil {
+		spare = l.cfg.Spare()
+	}
+	var nodes []int
+	for i, n := range l.cfg.Nodes {
+		if !slices.Contains(spare, n.Name) {
+			nodes = append(nodes, i)
+		}
+	}
+	return nodes
+}
 
 // timeout draws the timeout of a request: Config.CallTimeout mostly. One request in 20 gets so little time that the
 // caller misses the answer of a call that happens.

@@ -16,7 +16,8 @@ type Node struct {
 // Config describes a load. Nodes, Target and Recorder are required.
 type Config struct {
 	Nodes    []Node
-	Target   string // the receiver's URL
+	Spare    func() []string // names of the nodes that are not in the cluster now; nil: all are
+	Target   string          // the receiver's URL
 	Recorder *history.Recorder
 
 	Seed      uint64

@@ -22,8 +22,9 @@ const (
 // Drain waits until every task of the load has come to rest, or until the context ends. A task at rest is finished,
 // absent, or due later than soon from now.
 func (l *Load) Drain(ctx context.Context, soon time.Duration) {
-	for node := 0; ; node++ {
-		if !l.isBusy(ctx, node%len(l.cfg.Nodes), soon) || !load.Wait(ctx, finalPoll) {
+	for i := 0; ; i++ {
+		nodes := l.present()
+		if !l.isBusy(ctx, nodes[i%len(nodes)], soon) || !load.Wait(ctx, finalPoll) {
 			return
 		}
 	}
@@ -66,7 +67,7 @@ func (l *Load) ReadAll(ctx context.Context, sample int) error {
 	})
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	l.each(all[:min(sample, len(all))], func(_ *rand.Rand, id string) {
-		for node := range l.cfg.Nodes {
+		for _, node := range l.present() {
 			op := l.player.GetStale(id)
 			op.What.Final = true
 			check(l.caller.call(ctx, node, finalTimeout, op))

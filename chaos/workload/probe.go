@@ -84,7 +84,7 @@ func (l *Load) probe(ctx context.Context, rng *rand.Rand, ids []string) {
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	for i := 0; ; i++ {
-		node := rng.IntN(len(l.cfg.Nodes))
+		node := l.anyNode(rng)
 		op := l.player.Touch(ids[i%len(ids)], probeDelay, nil)
 		writes.Go(func() { l.caller.call(context.WithoutCancel(ctx), node, probeTimeout, op) })
 		select {

@@ -114,6 +114,7 @@ broken, but a siege with drills did not exercise each invariant for which this m
 	f.StringSliceVar(&cfg.Faults, "faults", []string{"all"}, "groups or names of faults; all or none")
 	f.Uint64Var(&cfg.Seed, "seed", 1, "seed of all random choices")
 	f.IntVar(&cfg.Nodes, "nodes", 3, "number of nodes")
+	f.IntVar(&cfg.Spare, "spare", 0, "further nodes, which join and leave by the faults of group shape")
 	f.IntVar(&cfg.Shards, "shards", 6, "number of shards")
 	f.IntVar(&cfg.PerSecond, "rate", 200, "scripts of the load that are begun each second")
 	f.IntVar(&cfg.Bulk, "bulk", 1000, "plain tasks that are scheduled by batch each second")

@@ -1,0 +1,134 @@
+package stand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+// ErrNoSpare means that all nodes of the stand are in the cluster.
+var ErrNoSpare = errors.New("the stand has no nodes beside those that form the cluster: --spare adds some")
+
+// Shapes returns ErrNoSpare if the cluster's shape cannot change.
+func (s *Stand) Shapes() error {
+	if !s.changes {
+		return ErrNoSpare
+	}
+	return nil
+}
+
+// Spare returns the nodes that are not in the cluster.
+func (s *Stand) Spare() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.spare)
+}
+
+// Join starts a spare node with an empty data folder, so that it joins the cluster. It does not wait for that.
+func (s *Stand) Join(node string) error {
+	if err := s.Cluster.Launch(node); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spare = slices.DeleteFunc(s.spare, func(n string) bool { return n == node })
+	return nil
+}
+
+// Retire stops a node that the cluster has removed, and deletes its data. The node is spare then.
+func (s *Stand) Retire(node string) error {
+	if err := errors.Join(s.Kill(node), s.Cluster.Erase(node)); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.spare = append(s.spare, node)
+	return nil
+}
+
+// LoseDisk kills a node and deletes its data. The node is spare then, although the cluster still counts on it.
+func (s *Stand) LoseDisk(node string) error { return s.Retire(node) }
+
+// ID returns the id of the newest node of that name that the cluster knows, or "" if it knows none.
+func (s *Stand) ID(ctx context.Context, name string) (string, error) {
+	view, err := s.View(ctx)
+	if err != nil {
+		return "", err
+	}
+	id := ""
+	for _, n := range view.Nodes {
+		if n.Name == name && (id == "" || n.Alive) {
+			id = n.ID
+		}
+	}
+	return id, nil
+}
+
+const operationPoll = 200 * time.Millisecond
+
+// Operate begins an operation and waits until it has ended. It tries again while no node can begin it, and while the
+// operation is impossible: another fault may keep nodes away. The error says what it waited for when ctx ended.
+func (s *Stand) Operate(ctx context.Context, ask client.OperationRequest) error {
+	key := fmt.Sprintf("%s-%s-%d-%d", ask.Kind, ask.Node, ask.Replication, time.Now().UnixNano())
+	var op *client.Operation
+	var err error
+	for {
+		if op == nil {
+			op, err = s.client.Begin(ctx, ask, client.WithKey(key))
+		} else {
+			var now *client.Operation
+			if now, err = s.client.Operation(ctx, op.ID); err == nil {
+				op = now
+			}
+		}
+		switch {
+		case err == nil && op.State == client.OperationDone:
+			return nil
+		case err == nil && op.State == client.OperationStopped:
+			return fmt.Errorf("%s of %s was stopped: %s", ask.Kind, ask.Node, op.Detail)
+		}
+		select {
+		case <-time.After(operationPoll):
+		case <-ctx.Done():
+			return fmt.Errorf("%s %s: %w; %w; the operation: %+v", ask.Kind, ask.Node, ctx.Err(), err, op)
+		}
+	}
+}
+
+// AwaitMoves waits until no shard is on its way to other nodes, and each of the given nodes holds a replica.
+func (s *Stand) AwaitMoves(ctx context.Context, holders ...string) error {
+	for {
+		waits := "no node answers"
+		if view, err := s.View(ctx); err == nil {
+			waits = moving(view, holders)
+		}
+		if waits == "" {
+			return nil
+		}
+		select {
+		case <-time.After(operationPoll):
+		case <-ctx.Done():
+			return fmt.Errorf("the cluster has not its shape: %w; %s", ctx.Err(), waits)
+		}
+	}
+}
+
+// moving returns a reason why the cluster has not its shape, or "".
+func moving(view *client.Cluster, holders []string) string {
+	for _, h := range holders {
+		holds := func(r client.Replica) bool { n := view.Node(r.Node); return n != nil && n.Name == h && n.Alive }
+		if !slices.ContainsFunc(view.Shards, func(s client.Shard) bool { return slices.ContainsFunc(s.Replicas, holds) }) {
+			return h + " holds no replica"
+		}
+	}
+	for _, sh := range view.Shards {
+		if len(sh.Target) > 0 {
+			return fmt.Sprintf("shard %d is on its way to %v: %s", sh.ID, sh.Target, sh.Waits)
+		}
+	}
+	return view.Waits
+}
