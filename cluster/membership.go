@@ -80,6 +80,7 @@ func (n *Node) newMember() *membership.Member {
 		Peer: n.peers.rpc, Witness: n.peers.witness, Run: n.runHere, Expect: n.cfg.BootstrapExpect,
 		Plan:   control.Plan{Shards: n.cfg.Shards, Replication: n.cfg.Replication},
 		Shards: moves{n.router, n.viewer, n.health, n.leaders.Leader},
+		Slots:  n.router,
 		Limits: aim.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter},
 		Tokens: n.NeedsJoinTokens(), Clock: n.cfg.Clock,
 		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Logger: n.cfg.Logger, Fatal: n.cfg.Fatal,

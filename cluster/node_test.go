@@ -249,7 +249,7 @@ func leaderOf(t *testing.T, c *clustertest.Cluster, id string) int {
 	t.Helper()
 	slot := task.Slot("", id)
 	for _, s := range c.Node(0).View(t.Context()).Shards {
-		if s.FirstSlot <= slot && slot < s.EndSlot {
+		if s.Owns(slot) {
 			if i := c.Index(s.Leader); i >= 0 {
 				return i
 			}

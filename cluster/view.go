@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,12 +53,19 @@ type NodeView struct {
 	DiskFree, DiskTotal uint64 // bytes; 0 if not known
 }
 
+// SlotRange is the slots [First, End).
+type SlotRange struct{ First, End uint32 }
+
+// Owns reports whether the shard owns a slot.
+func (s *ShardView) Owns(slot uint32) bool {
+	return slices.ContainsFunc(s.Slots, func(r SlotRange) bool { return r.First <= slot && slot < r.End })
+}
+
 // ShardView describes one shard.
 type ShardView struct {
 	ID        uint32
-	FirstSlot uint32
-	EndSlot   uint32 // exclusive
-	Leader    string // node id; empty: no leader is known
+	Slots     []SlotRange // sorted
+	Leader    string      // node id; empty: no leader is known
 	Preferred string
 	Target    []string          // nodes that should hold the replicas; empty: where they are
 	Joined    map[string]uint64 // revision of the shard's record at which a node got its replica; absent: the first one
@@ -124,9 +132,9 @@ func (w *viewer) view(ctx context.Context) View {
 	for _, node := range state.Nodes {
 		v.Nodes = append(v.Nodes, w.viewNode(node, accounts[node.Id]))
 	}
-	slots := make(map[uint32]*clusterpb.SlotRange)
+	slots := make(map[uint32][]SlotRange)
 	for _, r := range state.Slots {
-		slots[r.Shard] = r
+		slots[r.Shard] = append(slots[r.Shard], SlotRange{r.First, r.End})
 	}
 	shape := shapeOf(accounts)
 	for _, s := range state.Shards {
@@ -250,9 +258,9 @@ func (w *viewer) viewNode(node *clusterpb.Node, report *account) NodeView {
 // viewShard takes the leader from the report with the highest term, and the tasks from the replica that has applied
 // most.
 func (w *viewer) viewShard(
-	s *clusterpb.Shard, slots *clusterpb.SlotRange, accounts map[string]*account,
+	s *clusterpb.Shard, slots []SlotRange, accounts map[string]*account,
 ) ShardView {
-	v := ShardView{ID: s.Id, FirstSlot: slots.GetFirst(), EndSlot: slots.GetEnd(), Preferred: s.Preferred}
+	v := ShardView{ID: s.Id, Slots: slots, Preferred: s.Preferred}
 	most, voters := uint64(0), votersOf(s, accounts)
 	for _, node := range s.Replicas {
 		var r *clusterpb.ReplicaStatus

@@ -94,8 +94,8 @@ func shardView(s cluster.ShardView) httpapi.ShardView {
 	view := httpapi.ShardView{ID: s.ID, Leader: s.Leader, Term: s.Term, Tasks: s.Tasks,
 		Target: s.Target, Waits: s.Waits, Bytes: s.Bytes(),
 	}
-	if s.EndSlot > s.FirstSlot {
-		view.Slots = []httpapi.SlotRange{{First: s.FirstSlot, End: s.EndSlot}}
+	for _, r := range s.Slots {
+		view.Slots = append(view.Slots, httpapi.SlotRange{First: r.First, End: r.End})
 	}
 	for _, r := range s.Replicas {
 		replica := httpapi.ReplicaView{

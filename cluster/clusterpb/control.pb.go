@@ -25,6 +25,55 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type SlotMoveState int32
+
+const (
+	SlotMoveState_SLOT_MOVE_STATE_COPYING   SlotMoveState = 0 // the target copies, and the source owns the slots
+	SlotMoveState_SLOT_MOVE_STATE_OPENING   SlotMoveState = 1 // the target owns the slots and opens them, and the source drops them
+	SlotMoveState_SLOT_MOVE_STATE_GIVING_UP SlotMoveState = 2 // the source keeps the slots
+)
+
+// Enum value maps for SlotMoveState.
+var (
+	SlotMoveState_name = map[int32]string{
+		0: "SLOT_MOVE_STATE_COPYING",
+		1: "SLOT_MOVE_STATE_OPENING",
+		2: "SLOT_MOVE_STATE_GIVING_UP",
+	}
+	SlotMoveState_value = map[string]int32{
+		"SLOT_MOVE_STATE_COPYING":   0,
+		"SLOT_MOVE_STATE_OPENING":   1,
+		"SLOT_MOVE_STATE_GIVING_UP": 2,
+	}
+)
+
+func (x SlotMoveState) Enum() *SlotMoveState {
+	p := new(SlotMoveState)
+	*p = x
+	return p
+}
+
+func (x SlotMoveState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SlotMoveState) Descriptor() protoreflect.EnumDescriptor {
+	return file_cluster_clusterpb_control_proto_enumTypes[0].Descriptor()
+}
+
+func (SlotMoveState) Type() protoreflect.EnumType {
+	return &file_cluster_clusterpb_control_proto_enumTypes[0]
+}
+
+func (x SlotMoveState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SlotMoveState.Descriptor instead.
+func (SlotMoveState) EnumDescriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{0}
+}
+
 // NodeOrder is what an operator wants of a node.
 type NodeOrder int32
 
@@ -65,11 +114,11 @@ func (x NodeOrder) String() string {
 }
 
 func (NodeOrder) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_control_proto_enumTypes[0].Descriptor()
+	return file_cluster_clusterpb_control_proto_enumTypes[1].Descriptor()
 }
 
 func (NodeOrder) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_control_proto_enumTypes[0]
+	return &file_cluster_clusterpb_control_proto_enumTypes[1]
 }
 
 func (x NodeOrder) Number() protoreflect.EnumNumber {
@@ -78,7 +127,7 @@ func (x NodeOrder) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NodeOrder.Descriptor instead.
 func (NodeOrder) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{0}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
 }
 
 type OperationKind int32
@@ -126,11 +175,11 @@ func (x OperationKind) String() string {
 }
 
 func (OperationKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_control_proto_enumTypes[1].Descriptor()
+	return file_cluster_clusterpb_control_proto_enumTypes[2].Descriptor()
 }
 
 func (OperationKind) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_control_proto_enumTypes[1]
+	return &file_cluster_clusterpb_control_proto_enumTypes[2]
 }
 
 func (x OperationKind) Number() protoreflect.EnumNumber {
@@ -139,7 +188,7 @@ func (x OperationKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OperationKind.Descriptor instead.
 func (OperationKind) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
 }
 
 type OperationState int32
@@ -175,11 +224,11 @@ func (x OperationState) String() string {
 }
 
 func (OperationState) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_control_proto_enumTypes[2].Descriptor()
+	return file_cluster_clusterpb_control_proto_enumTypes[3].Descriptor()
 }
 
 func (OperationState) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_control_proto_enumTypes[2]
+	return &file_cluster_clusterpb_control_proto_enumTypes[3]
 }
 
 func (x OperationState) Number() protoreflect.EnumNumber {
@@ -188,7 +237,7 @@ func (x OperationState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OperationState.Descriptor instead.
 func (OperationState) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
 }
 
 // ControlState is the whole state of the control group. The state is small, so each change copies it whole, and a
@@ -209,8 +258,10 @@ type ControlState struct {
 	Operations     []*Operation         `protobuf:"bytes,11,rep,name=operations,proto3" json:"operations,omitempty"`                                                                                                    // in the order of their beginning; the last that have ended stay for a while
 	// Newest command version among the applied entries; 0 means 1. Older builds refuse snapshots of the state.
 	Version       uint32       `protobuf:"varint,15,opt,name=version,proto3" json:"version,omitempty"`
-	Backups       *Backups     `protobuf:"bytes,20,opt,name=backups,proto3" json:"backups,omitempty"`                         // made on a schedule; absent: no node has begun one
-	JoinTokens    []*JoinToken `protobuf:"bytes,24,rep,name=join_tokens,json=joinTokens,proto3" json:"join_tokens,omitempty"` // sorted by id
+	SlotMoves     []*SlotMove  `protobuf:"bytes,16,rep,name=slot_moves,json=slotMoves,proto3" json:"slot_moves,omitempty"`             // under way, sorted by number
+	LastSlotMove  uint64       `protobuf:"varint,17,opt,name=last_slot_move,json=lastSlotMove,proto3" json:"last_slot_move,omitempty"` // number of the last move of slots that began
+	Backups       *Backups     `protobuf:"bytes,20,opt,name=backups,proto3" json:"backups,omitempty"`                                  // made on a schedule; absent: no node has begun one
+	JoinTokens    []*JoinToken `protobuf:"bytes,24,rep,name=join_tokens,json=joinTokens,proto3" json:"join_tokens,omitempty"`          // sorted by id
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -329,6 +380,20 @@ func (x *ControlState) GetVersion() uint32 {
 	return 0
 }
 
+func (x *ControlState) GetSlotMoves() []*SlotMove {
+	if x != nil {
+		return x.SlotMoves
+	}
+	return nil
+}
+
+func (x *ControlState) GetLastSlotMove() uint64 {
+	if x != nil {
+		return x.LastSlotMove
+	}
+	return 0
+}
+
 func (x *ControlState) GetBackups() *Backups {
 	if x != nil {
 		return x.Backups
@@ -341,6 +406,99 @@ func (x *ControlState) GetJoinTokens() []*JoinToken {
 		return x.JoinTokens
 	}
 	return nil
+}
+
+// SlotMove is a move of slots from one shard to another.
+type SlotMove struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // rises from move to move; also the epoch of the slots in the target
+	Ranges        []*fsmpb.SlotRange     `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"`  // sorted, disjoint
+	From          uint32                 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint32                 `protobuf:"varint,4,opt,name=to,proto3" json:"to,omitempty"`
+	State         SlotMoveState          `protobuf:"varint,5,opt,name=state,proto3,enum=belfry.cluster.v1.SlotMoveState" json:"state,omitempty"`
+	Fresh         bool                   `protobuf:"varint,6,opt,name=fresh,proto3" json:"fresh,omitempty"` // the target owned no slot when the move began
+	Tries         uint32                 `protobuf:"varint,7,opt,name=tries,proto3" json:"tries,omitempty"` // moves of the same slots that were given up before
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SlotMove) Reset() {
+	*x = SlotMove{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SlotMove) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SlotMove) ProtoMessage() {}
+
+func (x *SlotMove) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SlotMove.ProtoReflect.Descriptor instead.
+func (*SlotMove) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *SlotMove) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *SlotMove) GetRanges() []*fsmpb.SlotRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *SlotMove) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *SlotMove) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *SlotMove) GetState() SlotMoveState {
+	if x != nil {
+		return x.State
+	}
+	return SlotMoveState_SLOT_MOVE_STATE_COPYING
+}
+
+func (x *SlotMove) GetFresh() bool {
+	if x != nil {
+		return x.Fresh
+	}
+	return false
+}
+
+func (x *SlotMove) GetTries() uint32 {
+	if x != nil {
+		return x.Tries
+	}
+	return 0
 }
 
 // Backups describes the backups that the nodes make on a schedule. The running try is a claim: no other node begins one
@@ -357,7 +515,7 @@ type Backups struct {
 
 func (x *Backups) Reset() {
 	*x = Backups{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -369,7 +527,7 @@ func (x *Backups) String() string {
 func (*Backups) ProtoMessage() {}
 
 func (x *Backups) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -382,7 +540,7 @@ func (x *Backups) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backups.ProtoReflect.Descriptor instead.
 func (*Backups) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Backups) GetRevision() uint64 {
@@ -428,7 +586,7 @@ type BackupTry struct {
 
 func (x *BackupTry) Reset() {
 	*x = BackupTry{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -440,7 +598,7 @@ func (x *BackupTry) String() string {
 func (*BackupTry) ProtoMessage() {}
 
 func (x *BackupTry) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -453,7 +611,7 @@ func (x *BackupTry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupTry.ProtoReflect.Descriptor instead.
 func (*BackupTry) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *BackupTry) GetNode() string {
@@ -517,7 +675,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -529,7 +687,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -542,7 +700,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Operation) GetId() string {
@@ -633,7 +791,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -645,7 +803,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -658,7 +816,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Node) GetId() string {
@@ -723,13 +881,14 @@ type SlotRange struct {
 	First         uint32                 `protobuf:"varint,1,opt,name=first,proto3" json:"first,omitempty"`
 	End           uint32                 `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
 	Shard         uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"` // number of the move that brought the slots here; 0: Init did
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SlotRange) Reset() {
 	*x = SlotRange{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -741,7 +900,7 @@ func (x *SlotRange) String() string {
 func (*SlotRange) ProtoMessage() {}
 
 func (x *SlotRange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -754,7 +913,7 @@ func (x *SlotRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
 func (*SlotRange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SlotRange) GetFirst() uint32 {
@@ -778,6 +937,13 @@ func (x *SlotRange) GetShard() uint32 {
 	return 0
 }
 
+func (x *SlotRange) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
 // Shard names the nodes that hold a replica of a shard, and the nodes that should.
 type Shard struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -797,7 +963,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -809,7 +975,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -822,7 +988,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{6}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Shard) GetId() uint32 {
@@ -897,7 +1063,7 @@ type JoinToken struct {
 
 func (x *JoinToken) Reset() {
 	*x = JoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -909,7 +1075,7 @@ func (x *JoinToken) String() string {
 func (*JoinToken) ProtoMessage() {}
 
 func (x *JoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -922,7 +1088,7 @@ func (x *JoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinToken.ProtoReflect.Descriptor instead.
 func (*JoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *JoinToken) GetId() string {
@@ -993,6 +1159,10 @@ type ControlEntry struct {
 	//	*ControlEntry_SetReplication
 	//	*ControlEntry_SetBackups
 	//	*ControlEntry_Mend
+	//	*ControlEntry_Split
+	//	*ControlEntry_MoveSlots
+	//	*ControlEntry_TurnMove
+	//	*ControlEntry_EndMove
 	//	*ControlEntry_Raise
 	//	*ControlEntry_AddJoinToken
 	//	*ControlEntry_RemoveJoinToken
@@ -1003,7 +1173,7 @@ type ControlEntry struct {
 
 func (x *ControlEntry) Reset() {
 	*x = ControlEntry{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1185,7 @@ func (x *ControlEntry) String() string {
 func (*ControlEntry) ProtoMessage() {}
 
 func (x *ControlEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1198,7 @@ func (x *ControlEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControlEntry.ProtoReflect.Descriptor instead.
 func (*ControlEntry) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ControlEntry) GetVersion() uint32 {
@@ -1153,6 +1323,42 @@ func (x *ControlEntry) GetMend() *Mend {
 	return nil
 }
 
+func (x *ControlEntry) GetSplit() *Split {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_Split); ok {
+			return x.Split
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetMoveSlots() *MoveSlots {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_MoveSlots); ok {
+			return x.MoveSlots
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetTurnMove() *TurnMove {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_TurnMove); ok {
+			return x.TurnMove
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetEndMove() *EndMove {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_EndMove); ok {
+			return x.EndMove
+		}
+	}
+	return nil
+}
+
 func (x *ControlEntry) GetRaise() *Raise {
 	if x != nil {
 		if x, ok := x.Op.(*ControlEntry_Raise); ok {
@@ -1232,6 +1438,22 @@ type ControlEntry_Mend struct {
 	Mend *Mend `protobuf:"bytes,24,opt,name=mend,proto3,oneof"`
 }
 
+type ControlEntry_Split struct {
+	Split *Split `protobuf:"bytes,40,opt,name=split,proto3,oneof"`
+}
+
+type ControlEntry_MoveSlots struct {
+	MoveSlots *MoveSlots `protobuf:"bytes,41,opt,name=move_slots,json=moveSlots,proto3,oneof"`
+}
+
+type ControlEntry_TurnMove struct {
+	TurnMove *TurnMove `protobuf:"bytes,42,opt,name=turn_move,json=turnMove,proto3,oneof"`
+}
+
+type ControlEntry_EndMove struct {
+	EndMove *EndMove `protobuf:"bytes,43,opt,name=end_move,json=endMove,proto3,oneof"`
+}
+
 type ControlEntry_Raise struct {
 	Raise *Raise `protobuf:"bytes,30,opt,name=raise,proto3,oneof"`
 }
@@ -1268,11 +1490,248 @@ func (*ControlEntry_SetBackups) isControlEntry_Op() {}
 
 func (*ControlEntry_Mend) isControlEntry_Op() {}
 
+func (*ControlEntry_Split) isControlEntry_Op() {}
+
+func (*ControlEntry_MoveSlots) isControlEntry_Op() {}
+
+func (*ControlEntry_TurnMove) isControlEntry_Op() {}
+
+func (*ControlEntry_EndMove) isControlEntry_Op() {}
+
 func (*ControlEntry_Raise) isControlEntry_Op() {}
 
 func (*ControlEntry_AddJoinToken) isControlEntry_Op() {}
 
 func (*ControlEntry_RemoveJoinToken) isControlEntry_Op() {}
+
+// Split makes a new shard on the nodes of another one, and begins to move half of the slots to it.
+type Split struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`   // shard to split
+	Shards        uint32                 `protobuf:"varint,2,opt,name=shards,proto3" json:"shards,omitempty"` // number of shards that the split is based on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Split) Reset() {
+	*x = Split{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Split) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Split) ProtoMessage() {}
+
+func (x *Split) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Split.ProtoReflect.Descriptor instead.
+func (*Split) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Split) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *Split) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+// MoveSlots begins a move. It is refused if another move has begun since the one that it is based on.
+type MoveSlots struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ranges        []*fsmpb.SlotRange     `protobuf:"bytes,1,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	From          uint32                 `protobuf:"varint,2,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint32                 `protobuf:"varint,3,opt,name=to,proto3" json:"to,omitempty"`
+	Last          uint64                 `protobuf:"varint,4,opt,name=last,proto3" json:"last,omitempty"` // ControlState.last_slot_move that the move is based on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MoveSlots) Reset() {
+	*x = MoveSlots{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MoveSlots) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MoveSlots) ProtoMessage() {}
+
+func (x *MoveSlots) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MoveSlots.ProtoReflect.Descriptor instead.
+func (*MoveSlots) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *MoveSlots) GetRanges() []*fsmpb.SlotRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *MoveSlots) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *MoveSlots) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *MoveSlots) GetLast() uint64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+// TurnMove decides on a move that is copying: the target gets the slots, or the move is given up.
+type TurnMove struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	State         SlotMoveState          `protobuf:"varint,2,opt,name=state,proto3,enum=belfry.cluster.v1.SlotMoveState" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TurnMove) Reset() {
+	*x = TurnMove{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TurnMove) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TurnMove) ProtoMessage() {}
+
+func (x *TurnMove) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TurnMove.ProtoReflect.Descriptor instead.
+func (*TurnMove) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *TurnMove) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *TurnMove) GetState() SlotMoveState {
+	if x != nil {
+		return x.State
+	}
+	return SlotMoveState_SLOT_MOVE_STATE_COPYING
+}
+
+// EndMove removes a move that has been decided on, after its last step. A move that was given up begins anew under
+// another number if again is set.
+type EndMove struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Again         bool                   `protobuf:"varint,2,opt,name=again,proto3" json:"again,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndMove) Reset() {
+	*x = EndMove{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndMove) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndMove) ProtoMessage() {}
+
+func (x *EndMove) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndMove.ProtoReflect.Descriptor instead.
+func (*EndMove) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *EndMove) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *EndMove) GetAgain() bool {
+	if x != nil {
+		return x.Again
+	}
+	return false
+}
 
 // Init is the first command of a cluster. It sets the cluster's id and the slots of each shard. A later Init changes
 // nothing.
@@ -1286,7 +1745,7 @@ type Init struct {
 
 func (x *Init) Reset() {
 	*x = Init{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1757,7 @@ func (x *Init) String() string {
 func (*Init) ProtoMessage() {}
 
 func (x *Init) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1770,7 @@ func (x *Init) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Init.ProtoReflect.Descriptor instead.
 func (*Init) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Init) GetClusterId() string {
@@ -1340,7 +1799,7 @@ type Register struct {
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1352,7 +1811,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1365,7 +1824,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Register) GetNode() *Node {
@@ -1395,7 +1854,7 @@ type Admission struct {
 
 func (x *Admission) Reset() {
 	*x = Admission{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1866,7 @@ func (x *Admission) String() string {
 func (*Admission) ProtoMessage() {}
 
 func (x *Admission) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1879,7 @@ func (x *Admission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Admission.ProtoReflect.Descriptor instead.
 func (*Admission) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Admission) GetTokenHash() []byte {
@@ -1455,7 +1914,7 @@ type AddJoinToken struct {
 
 func (x *AddJoinToken) Reset() {
 	*x = AddJoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1926,7 @@ func (x *AddJoinToken) String() string {
 func (*AddJoinToken) ProtoMessage() {}
 
 func (x *AddJoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1939,7 @@ func (x *AddJoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddJoinToken.ProtoReflect.Descriptor instead.
 func (*AddJoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AddJoinToken) GetToken() *JoinToken {
@@ -1500,7 +1959,7 @@ type RemoveJoinToken struct {
 
 func (x *RemoveJoinToken) Reset() {
 	*x = RemoveJoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1971,7 @@ func (x *RemoveJoinToken) String() string {
 func (*RemoveJoinToken) ProtoMessage() {}
 
 func (x *RemoveJoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1984,7 @@ func (x *RemoveJoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveJoinToken.ProtoReflect.Descriptor instead.
 func (*RemoveJoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RemoveJoinToken) GetId() string {
@@ -1545,7 +2004,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +2016,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +2029,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Place) GetShards() []*Shard {
@@ -1590,7 +2049,7 @@ type Retarget struct {
 
 func (x *Retarget) Reset() {
 	*x = Retarget{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1602,7 +2061,7 @@ func (x *Retarget) String() string {
 func (*Retarget) ProtoMessage() {}
 
 func (x *Retarget) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1615,7 +2074,7 @@ func (x *Retarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retarget.ProtoReflect.Descriptor instead.
 func (*Retarget) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Retarget) GetShards() []*Shard {
@@ -1637,7 +2096,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +2108,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +2121,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Assign) GetShard() uint32 {
@@ -1699,7 +2158,7 @@ type Mend struct {
 
 func (x *Mend) Reset() {
 	*x = Mend{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +2170,7 @@ func (x *Mend) String() string {
 func (*Mend) ProtoMessage() {}
 
 func (x *Mend) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +2183,7 @@ func (x *Mend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mend.ProtoReflect.Descriptor instead.
 func (*Mend) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Mend) GetShard() uint32 {
@@ -1759,7 +2218,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1771,7 +2230,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1784,7 +2243,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Begin) GetOperation() *Operation {
@@ -1805,7 +2264,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1817,7 +2276,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1830,7 +2289,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *End) GetId() string {
@@ -1857,7 +2316,7 @@ type SetReplication struct {
 
 func (x *SetReplication) Reset() {
 	*x = SetReplication{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1869,7 +2328,7 @@ func (x *SetReplication) String() string {
 func (*SetReplication) ProtoMessage() {}
 
 func (x *SetReplication) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1882,7 +2341,7 @@ func (x *SetReplication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReplication.ProtoReflect.Descriptor instead.
 func (*SetReplication) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SetReplication) GetReplication() uint32 {
@@ -1905,7 +2364,7 @@ type SetQueue struct {
 
 func (x *SetQueue) Reset() {
 	*x = SetQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2376,7 @@ func (x *SetQueue) String() string {
 func (*SetQueue) ProtoMessage() {}
 
 func (x *SetQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2389,7 @@ func (x *SetQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQueue.ProtoReflect.Descriptor instead.
 func (*SetQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetQueue) GetPolicy() *fsmpb.QueuePolicy {
@@ -1958,7 +2417,7 @@ type SetBackups struct {
 
 func (x *SetBackups) Reset() {
 	*x = SetBackups{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1970,7 +2429,7 @@ func (x *SetBackups) String() string {
 func (*SetBackups) ProtoMessage() {}
 
 func (x *SetBackups) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1983,7 +2442,7 @@ func (x *SetBackups) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackups.ProtoReflect.Descriptor instead.
 func (*SetBackups) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetBackups) GetBackups() *Backups {
@@ -2004,7 +2463,7 @@ type DeleteQueue struct {
 
 func (x *DeleteQueue) Reset() {
 	*x = DeleteQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2016,7 +2475,7 @@ func (x *DeleteQueue) String() string {
 func (*DeleteQueue) ProtoMessage() {}
 
 func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2029,7 +2488,7 @@ func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueue.ProtoReflect.Descriptor instead.
 func (*DeleteQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DeleteQueue) GetNamespace() string {
@@ -2057,7 +2516,7 @@ type Raise struct {
 
 func (x *Raise) Reset() {
 	*x = Raise{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2069,7 +2528,7 @@ func (x *Raise) String() string {
 func (*Raise) ProtoMessage() {}
 
 func (x *Raise) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2082,7 +2541,7 @@ func (x *Raise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Raise.ProtoReflect.Descriptor instead.
 func (*Raise) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Raise) GetVersion() uint32 {
@@ -2110,7 +2569,7 @@ type GossipMeta struct {
 
 func (x *GossipMeta) Reset() {
 	*x = GossipMeta{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2122,7 +2581,7 @@ func (x *GossipMeta) String() string {
 func (*GossipMeta) ProtoMessage() {}
 
 func (x *GossipMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2135,7 +2594,7 @@ func (x *GossipMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipMeta.ProtoReflect.Descriptor instead.
 func (*GossipMeta) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GossipMeta) GetId() string {
@@ -2212,7 +2671,7 @@ type LeaderHints struct {
 
 func (x *LeaderHints) Reset() {
 	*x = LeaderHints{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2224,7 +2683,7 @@ func (x *LeaderHints) String() string {
 func (*LeaderHints) ProtoMessage() {}
 
 func (x *LeaderHints) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2237,7 +2696,7 @@ func (x *LeaderHints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHints.ProtoReflect.Descriptor instead.
 func (*LeaderHints) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *LeaderHints) GetClusterId() string {
@@ -2266,7 +2725,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2278,7 +2737,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2291,7 +2750,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *LeaderHint) GetShard() uint32 {
@@ -2319,7 +2778,7 @@ var File_cluster_clusterpb_control_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xed\x05\n" +
+	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xcf\x06\n" +
 	"\fControlState\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12'\n" +
@@ -2336,13 +2795,24 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
 	"operations\x18\v \x03(\v2\x1c.belfry.cluster.v1.OperationR\n" +
 	"operations\x12\x18\n" +
-	"\aversion\x18\x0f \x01(\rR\aversion\x124\n" +
+	"\aversion\x18\x0f \x01(\rR\aversion\x12:\n" +
+	"\n" +
+	"slot_moves\x18\x10 \x03(\v2\x1b.belfry.cluster.v1.SlotMoveR\tslotMoves\x12$\n" +
+	"\x0elast_slot_move\x18\x11 \x01(\x04R\flastSlotMove\x124\n" +
 	"\abackups\x18\x14 \x01(\v2\x1a.belfry.cluster.v1.BackupsR\abackups\x12=\n" +
 	"\vjoin_tokens\x18\x18 \x03(\v2\x1c.belfry.cluster.v1.JoinTokenR\n" +
 	"joinTokens\x1aW\n" +
 	"\vOrdersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
-	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xd7\x01\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xdc\x01\n" +
+	"\bSlotMove\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x120\n" +
+	"\x06ranges\x18\x02 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x12\n" +
+	"\x04from\x18\x03 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x04 \x01(\rR\x02to\x126\n" +
+	"\x05state\x18\x05 \x01(\x0e2 .belfry.cluster.v1.SlotMoveStateR\x05state\x12\x14\n" +
+	"\x05fresh\x18\x06 \x01(\bR\x05fresh\x12\x14\n" +
+	"\x05tries\x18\a \x01(\rR\x05tries\"\xd7\x01\n" +
 	"\aBackups\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x04R\brevision\x126\n" +
 	"\arunning\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.BackupTryR\arunning\x129\n" +
@@ -2376,11 +2846,12 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x0fcommand_version\x18\x05 \x01(\rR\x0ecommandVersion\x12\x12\n" +
 	"\x04boot\x18\x06 \x01(\x04R\x04boot\x12\x12\n" +
 	"\x04zone\x18\a \x01(\tR\x04zone\x12\x16\n" +
-	"\x06weight\x18\b \x01(\rR\x06weight\"I\n" +
+	"\x06weight\x18\b \x01(\rR\x06weight\"_\n" +
 	"\tSlotRange\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\rR\x05first\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\rR\x03end\x12\x14\n" +
-	"\x05shard\x18\x03 \x01(\rR\x05shard\"\xbd\x02\n" +
+	"\x05shard\x18\x03 \x01(\rR\x05shard\x12\x14\n" +
+	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\"\xbd\x02\n" +
 	"\x05Shard\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x1a\n" +
 	"\breplicas\x18\x02 \x03(\tR\breplicas\x12\x1c\n" +
@@ -2403,7 +2874,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"expires_ms\x18\x04 \x01(\x03R\texpiresMs\x12\x17\n" +
 	"\aused_by\x18\x05 \x01(\tR\x06usedBy\x12\x1b\n" +
 	"\tused_name\x18\x06 \x01(\tR\busedName\x12\x17\n" +
-	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\xa5\a\n" +
+	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\x8b\t\n" +
 	"\fControlEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
 	"\x04init\x18\b \x01(\v2\x17.belfry.cluster.v1.InitH\x00R\x04init\x129\n" +
@@ -2420,10 +2891,29 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\vset_backups\x18\x14 \x01(\v2\x1d.belfry.cluster.v1.SetBackupsH\x00R\n" +
 	"setBackups\x12-\n" +
 	"\x04mend\x18\x18 \x01(\v2\x17.belfry.cluster.v1.MendH\x00R\x04mend\x120\n" +
+	"\x05split\x18( \x01(\v2\x18.belfry.cluster.v1.SplitH\x00R\x05split\x12=\n" +
+	"\n" +
+	"move_slots\x18) \x01(\v2\x1c.belfry.cluster.v1.MoveSlotsH\x00R\tmoveSlots\x12:\n" +
+	"\tturn_move\x18* \x01(\v2\x1b.belfry.cluster.v1.TurnMoveH\x00R\bturnMove\x127\n" +
+	"\bend_move\x18+ \x01(\v2\x1a.belfry.cluster.v1.EndMoveH\x00R\aendMove\x120\n" +
 	"\x05raise\x18\x1e \x01(\v2\x18.belfry.cluster.v1.RaiseH\x00R\x05raise\x12G\n" +
 	"\x0eadd_join_token\x18  \x01(\v2\x1f.belfry.cluster.v1.AddJoinTokenH\x00R\faddJoinToken\x12P\n" +
 	"\x11remove_join_token\x18! \x01(\v2\".belfry.cluster.v1.RemoveJoinTokenH\x00R\x0fremoveJoinTokenB\x04\n" +
-	"\x02op\"Y\n" +
+	"\x02op\"5\n" +
+	"\x05Split\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
+	"\x06shards\x18\x02 \x01(\rR\x06shards\"u\n" +
+	"\tMoveSlots\x120\n" +
+	"\x06ranges\x18\x01 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\rR\x04from\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\rR\x02to\x12\x12\n" +
+	"\x04last\x18\x04 \x01(\x04R\x04last\"Z\n" +
+	"\bTurnMove\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x126\n" +
+	"\x05state\x18\x02 \x01(\x0e2 .belfry.cluster.v1.SlotMoveStateR\x05state\"7\n" +
+	"\aEndMove\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x14\n" +
+	"\x05again\x18\x02 \x01(\bR\x05again\"Y\n" +
 	"\x04Init\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x122\n" +
@@ -2492,7 +2982,11 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"LeaderHint\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x16\n" +
-	"\x06leader\x18\x03 \x01(\tR\x06leader*z\n" +
+	"\x06leader\x18\x03 \x01(\tR\x06leader*h\n" +
+	"\rSlotMoveState\x12\x1b\n" +
+	"\x17SLOT_MOVE_STATE_COPYING\x10\x00\x12\x1b\n" +
+	"\x17SLOT_MOVE_STATE_OPENING\x10\x01\x12\x1d\n" +
+	"\x19SLOT_MOVE_STATE_GIVING_UP\x10\x02*z\n" +
 	"\tNodeOrder\x12\x13\n" +
 	"\x0fNODE_ORDER_WORK\x10\x00\x12\x14\n" +
 	"\x10NODE_ORDER_DRAIN\x10\x01\x12\x15\n" +
@@ -2524,90 +3018,106 @@ func file_cluster_clusterpb_control_proto_rawDescGZIP() []byte {
 	return file_cluster_clusterpb_control_proto_rawDescData
 }
 
-var file_cluster_clusterpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_cluster_clusterpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_cluster_clusterpb_control_proto_goTypes = []any{
-	(NodeOrder)(0),            // 0: belfry.cluster.v1.NodeOrder
-	(OperationKind)(0),        // 1: belfry.cluster.v1.OperationKind
-	(OperationState)(0),       // 2: belfry.cluster.v1.OperationState
-	(*ControlState)(nil),      // 3: belfry.cluster.v1.ControlState
-	(*Backups)(nil),           // 4: belfry.cluster.v1.Backups
-	(*BackupTry)(nil),         // 5: belfry.cluster.v1.BackupTry
-	(*Operation)(nil),         // 6: belfry.cluster.v1.Operation
-	(*Node)(nil),              // 7: belfry.cluster.v1.Node
-	(*SlotRange)(nil),         // 8: belfry.cluster.v1.SlotRange
-	(*Shard)(nil),             // 9: belfry.cluster.v1.Shard
-	(*JoinToken)(nil),         // 10: belfry.cluster.v1.JoinToken
-	(*ControlEntry)(nil),      // 11: belfry.cluster.v1.ControlEntry
-	(*Init)(nil),              // 12: belfry.cluster.v1.Init
-	(*Register)(nil),          // 13: belfry.cluster.v1.Register
-	(*Admission)(nil),         // 14: belfry.cluster.v1.Admission
-	(*AddJoinToken)(nil),      // 15: belfry.cluster.v1.AddJoinToken
-	(*RemoveJoinToken)(nil),   // 16: belfry.cluster.v1.RemoveJoinToken
-	(*Place)(nil),             // 17: belfry.cluster.v1.Place
-	(*Retarget)(nil),          // 18: belfry.cluster.v1.Retarget
-	(*Assign)(nil),            // 19: belfry.cluster.v1.Assign
-	(*Mend)(nil),              // 20: belfry.cluster.v1.Mend
-	(*Begin)(nil),             // 21: belfry.cluster.v1.Begin
-	(*End)(nil),               // 22: belfry.cluster.v1.End
-	(*SetReplication)(nil),    // 23: belfry.cluster.v1.SetReplication
-	(*SetQueue)(nil),          // 24: belfry.cluster.v1.SetQueue
-	(*SetBackups)(nil),        // 25: belfry.cluster.v1.SetBackups
-	(*DeleteQueue)(nil),       // 26: belfry.cluster.v1.DeleteQueue
-	(*Raise)(nil),             // 27: belfry.cluster.v1.Raise
-	(*GossipMeta)(nil),        // 28: belfry.cluster.v1.GossipMeta
-	(*LeaderHints)(nil),       // 29: belfry.cluster.v1.LeaderHints
-	(*LeaderHint)(nil),        // 30: belfry.cluster.v1.LeaderHint
-	nil,                       // 31: belfry.cluster.v1.ControlState.OrdersEntry
-	nil,                       // 32: belfry.cluster.v1.Shard.JoinedEntry
-	(*fsmpb.QueuePolicy)(nil), // 33: belfry.fsm.v1.QueuePolicy
+	(SlotMoveState)(0),        // 0: belfry.cluster.v1.SlotMoveState
+	(NodeOrder)(0),            // 1: belfry.cluster.v1.NodeOrder
+	(OperationKind)(0),        // 2: belfry.cluster.v1.OperationKind
+	(OperationState)(0),       // 3: belfry.cluster.v1.OperationState
+	(*ControlState)(nil),      // 4: belfry.cluster.v1.ControlState
+	(*SlotMove)(nil),          // 5: belfry.cluster.v1.SlotMove
+	(*Backups)(nil),           // 6: belfry.cluster.v1.Backups
+	(*BackupTry)(nil),         // 7: belfry.cluster.v1.BackupTry
+	(*Operation)(nil),         // 8: belfry.cluster.v1.Operation
+	(*Node)(nil),              // 9: belfry.cluster.v1.Node
+	(*SlotRange)(nil),         // 10: belfry.cluster.v1.SlotRange
+	(*Shard)(nil),             // 11: belfry.cluster.v1.Shard
+	(*JoinToken)(nil),         // 12: belfry.cluster.v1.JoinToken
+	(*ControlEntry)(nil),      // 13: belfry.cluster.v1.ControlEntry
+	(*Split)(nil),             // 14: belfry.cluster.v1.Split
+	(*MoveSlots)(nil),         // 15: belfry.cluster.v1.MoveSlots
+	(*TurnMove)(nil),          // 16: belfry.cluster.v1.TurnMove
+	(*EndMove)(nil),           // 17: belfry.cluster.v1.EndMove
+	(*Init)(nil),              // 18: belfry.cluster.v1.Init
+	(*Register)(nil),          // 19: belfry.cluster.v1.Register
+	(*Admission)(nil),         // 20: belfry.cluster.v1.Admission
+	(*AddJoinToken)(nil),      // 21: belfry.cluster.v1.AddJoinToken
+	(*RemoveJoinToken)(nil),   // 22: belfry.cluster.v1.RemoveJoinToken
+	(*Place)(nil),             // 23: belfry.cluster.v1.Place
+	(*Retarget)(nil),          // 24: belfry.cluster.v1.Retarget
+	(*Assign)(nil),            // 25: belfry.cluster.v1.Assign
+	(*Mend)(nil),              // 26: belfry.cluster.v1.Mend
+	(*Begin)(nil),             // 27: belfry.cluster.v1.Begin
+	(*End)(nil),               // 28: belfry.cluster.v1.End
+	(*SetReplication)(nil),    // 29: belfry.cluster.v1.SetReplication
+	(*SetQueue)(nil),          // 30: belfry.cluster.v1.SetQueue
+	(*SetBackups)(nil),        // 31: belfry.cluster.v1.SetBackups
+	(*DeleteQueue)(nil),       // 32: belfry.cluster.v1.DeleteQueue
+	(*Raise)(nil),             // 33: belfry.cluster.v1.Raise
+	(*GossipMeta)(nil),        // 34: belfry.cluster.v1.GossipMeta
+	(*LeaderHints)(nil),       // 35: belfry.cluster.v1.LeaderHints
+	(*LeaderHint)(nil),        // 36: belfry.cluster.v1.LeaderHint
+	nil,                       // 37: belfry.cluster.v1.ControlState.OrdersEntry
+	nil,                       // 38: belfry.cluster.v1.Shard.JoinedEntry
+	(*fsmpb.QueuePolicy)(nil), // 39: belfry.fsm.v1.QueuePolicy
+	(*fsmpb.SlotRange)(nil),   // 40: belfry.fsm.v1.SlotRange
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
-	7,  // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
-	8,  // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
-	9,  // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
-	33, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
-	31, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
-	6,  // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
-	4,  // 6: belfry.cluster.v1.ControlState.backups:type_name -> belfry.cluster.v1.Backups
-	10, // 7: belfry.cluster.v1.ControlState.join_tokens:type_name -> belfry.cluster.v1.JoinToken
-	5,  // 8: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
-	5,  // 9: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
-	5,  // 10: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
-	1,  // 11: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
-	2,  // 12: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
-	32, // 13: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
-	12, // 14: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
-	13, // 15: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
-	17, // 16: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	24, // 17: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
-	26, // 18: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
-	18, // 19: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
-	19, // 20: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
-	21, // 21: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
-	22, // 22: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
-	23, // 23: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
-	25, // 24: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
-	20, // 25: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
-	27, // 26: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
-	15, // 27: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
-	16, // 28: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
-	8,  // 29: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	7,  // 30: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	14, // 31: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
-	10, // 32: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
-	9,  // 33: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	9,  // 34: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
-	6,  // 35: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
-	33, // 36: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	4,  // 37: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
-	30, // 38: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	0,  // 39: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
-	40, // [40:40] is the sub-list for method output_type
-	40, // [40:40] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	9,  // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
+	10, // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
+	11, // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
+	39, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
+	37, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
+	8,  // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
+	5,  // 6: belfry.cluster.v1.ControlState.slot_moves:type_name -> belfry.cluster.v1.SlotMove
+	6,  // 7: belfry.cluster.v1.ControlState.backups:type_name -> belfry.cluster.v1.Backups
+	12, // 8: belfry.cluster.v1.ControlState.join_tokens:type_name -> belfry.cluster.v1.JoinToken
+	40, // 9: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
+	0,  // 10: belfry.cluster.v1.SlotMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	7,  // 11: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
+	7,  // 12: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
+	7,  // 13: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
+	2,  // 14: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
+	3,  // 15: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
+	38, // 16: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	18, // 17: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
+	19, // 18: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
+	23, // 19: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
+	30, // 20: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	32, // 21: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	24, // 22: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
+	25, // 23: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
+	27, // 24: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
+	28, // 25: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
+	29, // 26: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
+	31, // 27: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
+	26, // 28: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
+	14, // 29: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
+	15, // 30: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
+	16, // 31: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
+	17, // 32: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
+	33, // 33: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
+	21, // 34: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
+	22, // 35: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
+	40, // 36: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	0,  // 37: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	10, // 38: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	9,  // 39: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	20, // 40: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
+	12, // 41: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
+	11, // 42: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	11, // 43: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	8,  // 44: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
+	39, // 45: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	6,  // 46: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
+	36, // 47: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	1,  // 48: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
+	49, // [49:49] is the sub-list for method output_type
+	49, // [49:49] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }
@@ -2615,7 +3125,7 @@ func file_cluster_clusterpb_control_proto_init() {
 	if File_cluster_clusterpb_control_proto != nil {
 		return
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[8].OneofWrappers = []any{
+	file_cluster_clusterpb_control_proto_msgTypes[9].OneofWrappers = []any{
 		(*ControlEntry_Init)(nil),
 		(*ControlEntry_Register)(nil),
 		(*ControlEntry_Place)(nil),
@@ -2628,18 +3138,22 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_SetReplication)(nil),
 		(*ControlEntry_SetBackups)(nil),
 		(*ControlEntry_Mend)(nil),
+		(*ControlEntry_Split)(nil),
+		(*ControlEntry_MoveSlots)(nil),
+		(*ControlEntry_TurnMove)(nil),
+		(*ControlEntry_EndMove)(nil),
 		(*ControlEntry_Raise)(nil),
 		(*ControlEntry_AddJoinToken)(nil),
 		(*ControlEntry_RemoveJoinToken)(nil),
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[21].OneofWrappers = []any{}
+	file_cluster_clusterpb_control_proto_msgTypes[26].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_control_proto_rawDesc), len(file_cluster_clusterpb_control_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   30,
+			NumEnums:      4,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -2,7 +2,7 @@
 // group's state holds the decisions of the whole cluster:
 //
 //	nodes      the members, their addresses, the build that each runs
-//	slots      which shard owns which slots
+//	slots      which shard owns which slots, and the moves of slots between shards
 //	shards     which nodes hold which shard
 //	operations what operators have asked for: nodes to drain or remove, the replication factor
 //	queues     the queues' policies
@@ -14,7 +14,8 @@
 //
 // # Steps
 //
-// The group's leader brings the cluster into its shape. Three loops look at the cluster and take steps:
+// The group's leader brings the cluster into its shape. Three loops look at the cluster and take steps, and a fourth
+// drives the moves of slots:
 //
 //	            decides by                          package  its steps
 //	reconciler  state, members of this group,       aim      entries (targets, ends of operations), changes of this
@@ -35,6 +36,34 @@
 //   - One faulty replica is mended at a time over the cluster, after its fault has lasted for the time of calm, if the
 //     shard has a majority of sound replicas in touch without it, and each at most once in mendAgain.
 //   - Once nothing else is to do, leaders of busy shards change places: loads measures the shards' rates over minutes.
+//
+// # Moves of slots
+//
+// A split makes a new shard on the nodes of an old one, and moves half of the slots to it. There is one way to move
+// slots, driven by slotMover. Its steps, the log that gets each, and the state that a crash after it leaves:
+//
+//	   step          log      after it                                    then, after a crash
+//	1  Split         control  the new shard, empty; COPYING               nodes open its replicas; go on
+//	   or MoveSlots
+//	2  ExpectSlots   target   the slots are coming                        the step is repeated
+//	3  ImportTasks   target   copies; the source goes on as ever          copy on, or 9 if a leader of them changed
+//	4  SealSlots     source   calls on the slots wait                     copy the rest, or 9 after 2 s
+//	5  ReadySlots    target   the copies equal the source's tasks         the step is repeated
+//	6  TurnMove      control  OPENING: the target owns the slots          go on; there is no way back
+//	7  OpenSlots     target   the target takes calls, and fires           the step is repeated
+//	8  DropSlots     source   callers are told the new place; EndMove     the step is repeated
+//	9  TurnMove      control  GIVING_UP: the source keeps the slots       go on
+//	10 UnsealSlots   source   the source takes calls again                the step is repeated
+//	11 AbandonSlots  target   no copies; EndMove begins the move anew     the step is repeated
+//
+// Rules of the moves:
+//
+//   - TurnMove decides, once. Before it nothing that the target does counts; after it nothing that the source does.
+//   - The number of the move is in each step, and is the epoch of the slots in the target. A step of an older move is
+//     refused by the shards.
+//   - Steps 3 to 5 are the work of the two leaders (see package shard), at the request of the driver.
+//   - Calls wait from 4 to 7, in which three entries are committed: some tens of milliseconds.
+//   - A move that was given up eight times ends. The shards are then as before, and a new shard stays empty.
 //
 // # Operations
 //

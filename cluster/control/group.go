@@ -26,6 +26,7 @@ type Config struct {
 	Plan      Plan
 
 	Shards Shards     // the way to the replicas of shards
+	Slots  Slots      // the way to the leaders of shards; nil: no slots move
 	Limits aim.Limits // 0: a calm of 10 s, a replacement after 10 min
 
 	Tokens bool             // a new node needs a one-time token, because nodes show certificates

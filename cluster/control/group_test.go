@@ -61,9 +61,10 @@ func replicaWith(t *testing.T, dir, id string, existing bool, bootstrap []string
 	if err != nil {
 		t.Fatal(err)
 	}
+	slots, _ := shards.(Slots)
 	g, err := Open(Config{
 		NodeID: id, Bootstrap: bootstrap, Plan: plan, Storage: disk, Transport: tr, Heartbeat: 150 * time.Millisecond,
-		Shards: shards, Fatal: fatal,
+		Shards: shards, Slots: slots, Fatal: fatal,
 	})
 	if err != nil {
 		t.Fatal(err)

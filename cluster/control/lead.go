@@ -50,6 +50,9 @@ func (g *Group) reconcile(ctx context.Context) {
 	moving.Go(func() { r.mover.run(ctx) })
 	moving.Go(func() { newMender(g).run(ctx) })
 	moving.Go(func() { r.loads.run(ctx, g.cfg.Shards.Commands) })
+	if g.cfg.Slots != nil {
+		moving.Go(func() { newSlotMover(g).run(ctx) })
+	}
 	r.run(ctx)
 }
 

@@ -65,6 +65,14 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 		if next.Replication == 0 {
 			next.Replication = op.SetReplication.GetReplication()
 		}
+	case *clusterpb.ControlEntry_Split:
+		refusal = applySplit(next, op.Split)
+	case *clusterpb.ControlEntry_MoveSlots:
+		refusal = applyMoveSlots(next, op.MoveSlots)
+	case *clusterpb.ControlEntry_TurnMove:
+		refusal = applyTurnMove(next, op.TurnMove)
+	case *clusterpb.ControlEntry_EndMove:
+		refusal = applyEndMove(next, op.EndMove)
 	case *clusterpb.ControlEntry_SetQueue:
 		change, refusal = applySetQueue(next, op.SetQueue)
 	case *clusterpb.ControlEntry_DeleteQueue:

@@ -36,7 +36,7 @@ func schedule(t *testing.T, n *cluster.Node, id string) uint64 {
 // shardOf returns the shard of a task's id.
 func shardOf(v cluster.View, id string) cluster.ShardView {
 	slot := task.Slot("", id)
-	i := slices.IndexFunc(v.Shards, func(s cluster.ShardView) bool { return s.FirstSlot <= slot && slot < s.EndSlot })
+	i := slices.IndexFunc(v.Shards, func(s cluster.ShardView) bool { return s.Owns(slot) })
 	return v.Shards[i]
 }
 

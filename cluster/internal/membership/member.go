@@ -45,6 +45,7 @@ type Config struct {
 	Expect    int          // nodes to form a cluster with, this one included; 0: join an existing one
 	Plan      control.Plan // of a new cluster, without its id
 	Shards    control.Shards
+	Slots     control.Slots
 	Limits    aim.Limits
 	Tokens    bool // new nodes need a token
 	Clock     func() time.Time
@@ -185,7 +186,8 @@ func (m *Member) controlConfig() control.Config {
 	plan.ClusterID = m.cfg.Identity.ClusterID()
 	return control.Config{
 		NodeID: m.cfg.Identity.NodeID(), Applied: m.cfg.Records.Kept(control.Number).Index,
-		Bootstrap: m.bootstrapList(), Heartbeat: m.cfg.Heartbeat, Plan: plan, Shards: m.cfg.Shards, Limits: m.cfg.Limits,
+		Bootstrap: m.bootstrapList(), Heartbeat: m.cfg.Heartbeat, Plan: plan,
+		Shards: m.cfg.Shards, Slots: m.cfg.Slots, Limits: m.cfg.Limits,
 		Tokens: m.cfg.Tokens, Clock: m.cfg.Clock,
 		Logger: m.cfg.Logger.With("group", "control"), Fatal: m.cfg.Fatal,
 	}

@@ -1,0 +1,242 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard"
+)
+
+// Slots is the way to the leaders of the shards between which slots move.
+type Slots interface {
+	// Step commits a command of a move in a shard's log. more means that the command has not done all of its work. The
+	// error wraps shard.ErrMoveRefused if the shard's state does not allow the command.
+	Step(ctx context.Context, id uint32, c *fsmpb.Command) (more bool, err error)
+	// PullSlots has the target go on with the copy for a while. The error wraps shard.ErrMoveLost if the copy must begin
+	// anew.
+	PullSlots(ctx context.Context, target uint32, ask *clusterpb.PullSlotsCall) (*clusterpb.SlotsProgress, error)
+}
+
+// The pauses and limits of moves of slots.
+const (
+	pullFor     = 500 * time.Millisecond // of one PullSlots
+	sealedMost  = 2 * time.Second        // that a source stays sealed before its target is ready
+	silentMost  = 5 * time.Second        // without an answer of the target
+	beforeDrop  = time.Second            // that the source keeps its tasks, for grants that have not started yet
+	betweenDrop = 10 * time.Millisecond
+	stepTasks   = 4096 // that one entry opens
+	dropTasks   = 1024 // that one entry drops
+	mostTries   = 8    // of a move that is given up
+)
+
+// errTooLong gives up a move whose slots are sealed for too long, or whose target does not answer.
+var errTooLong = errors.New("the move takes too long")
+
+// slotMover drives the moves of slots during one leadership of the control group.
+type slotMover struct {
+	group *Group
+	slots Slots
+
+	mu      sync.Mutex
+	driving map[uint64]bool // by number of the move
+}
+
+func newSlotMover(g *Group) *slotMover {
+	return &slotMover{group: g, slots: g.cfg.Slots, driving: make(map[uint64]bool)}
+}
+
+// run drives all moves, side by side, until ctx ends.
+func (m *slotMover) run(ctx context.Context) {
+	var drives sync.WaitGroup
+	defer drives.Wait()
+	for ctx.Err() == nil {
+		state, changed := m.group.machine.watch()
+		for _, move := range state.SlotMoves {
+			if m.begin(move.Number) {
+				drives.Go(func() { m.drive(ctx, move.Number) })
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (m *slotMover) begin(number uint64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.driving[number] {
+		return false
+	}
+	m.driving[number] = true
+	return true
+}
+
+// drive takes the steps of a move until it has ended. A step that fails is taken again.
+func (m *slotMover) drive(ctx context.Context, number uint64) {
+	for ctx.Err() == nil {
+		state := m.group.State()
+		at := moveAt(state, number)
+		if at < 0 {
+			return
+		}
+		if err := m.step(ctx, state.SlotMoves[at]); err != nil && ctx.Err() == nil {
+			m.group.cfg.Logger.Info("a step of a move of slots is taken again", "move", number, "err", err)
+			sleep(ctx, moveLook)
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// step takes the move from its state to the next one.
+func (m *slotMover) step(ctx context.Context, move *clusterpb.SlotMove) error {
+	switch move.State {
+	case copying:
+		return m.copy(ctx, move)
+	case opening:
+		return m.open(ctx, move)
+	default:
+		return m.giveUp(ctx, move)
+	}
+}
+
+// copy has the target copy the tasks until it is ready, and then decides.
+func (m *slotMover) copy(ctx context.Context, move *clusterpb.SlotMove) error {
+	err := m.all(ctx, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
+		Move: move.Number, Ranges: move.Ranges, From: move.From, Epoch: move.Number, Fresh: move.Fresh,
+	}}})
+	if err == nil {
+		err = m.pull(ctx, move)
+	}
+	switch {
+	case err == nil:
+		return m.turn(ctx, move, opening)
+	case errors.Is(err, shard.ErrMoveLost), errors.Is(err, shard.ErrMoveRefused), errors.Is(err, errTooLong):
+		m.group.cfg.Logger.Warn("a move of slots is given up", "move", move.Number, "from", move.From, "to", move.To,
+			"tries", move.Tries, "err", err)
+		return m.turn(ctx, move, givingUp)
+	}
+	return err
+}
+
+// pull waits until the target is ready. Calls wait while the slots are sealed, so this must not take long.
+func (m *slotMover) pull(ctx context.Context, move *clusterpb.SlotMove) error {
+	ask := &clusterpb.PullSlotsCall{
+		Move: move.Number, Ranges: move.Ranges, From: move.From, Epoch: move.Number, ForMs: pullFor.Milliseconds(),
+	}
+	answered, sealed := time.Now(), time.Time{}
+	for ctx.Err() == nil {
+		limited, cancel := context.WithTimeout(ctx, silentMost)
+		p, err := m.slots.PullSlots(limited, move.To, ask)
+		cancel()
+		switch {
+		case p.GetReady():
+			return nil
+		case errors.Is(err, shard.ErrMoveLost), errors.Is(err, shard.ErrMoveRefused):
+			return err
+		case err != nil:
+			if time.Since(answered) > silentMost {
+				return fmt.Errorf("%w: the target does not answer: %w", errTooLong, err)
+			}
+			sleep(ctx, moveLook)
+			continue
+		case p.Sealed && sealed.IsZero():
+			sealed = time.Now()
+		}
+		if answered = time.Now(); !sealed.IsZero() && time.Since(sealed) > sealedMost {
+			return fmt.Errorf("%w: the slots are sealed, and %d changes are left", errTooLong, p.Left)
+		}
+	}
+	return ctx.Err()
+}
+
+func (m *slotMover) turn(ctx context.Context, move *clusterpb.SlotMove, to clusterpb.SlotMoveState) error {
+	_, err := m.group.propose(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_TurnMove{
+		TurnMove: &clusterpb.TurnMove{Number: move.Number, State: to},
+	}})
+	return err
+}
+
+// open has the target open the slots that it owns now, and the source drop them.
+func (m *slotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
+	err := m.all(ctx, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_OpenSlots{
+		OpenSlots: &fsmpb.OpenSlots{Move: move.Number, Max: stepTasks},
+	}})
+	if err != nil {
+		return err
+	}
+	sleep(ctx, beforeDrop)
+	err = m.all(ctx, move.From, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_DropSlots{
+		DropSlots: &fsmpb.DropSlots{Move: move.Number, Max: dropTasks},
+	}})
+	if err != nil {
+		return err
+	}
+	return m.end(ctx, move, false)
+}
+
+// giveUp has the source unseal the slots, and the target drop its copies. The move begins anew unless it has failed too
+// often.
+func (m *slotMover) giveUp(ctx context.Context, move *clusterpb.SlotMove) error {
+	err := m.all(ctx, move.From, 0, &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{
+		UnsealSlots: &fsmpb.UnsealSlots{Move: move.Number, Max: stepTasks},
+	}})
+	if err != nil {
+		return err
+	}
+	err = m.all(ctx, move.To, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{
+		AbandonSlots: &fsmpb.AbandonSlots{Move: move.Number, Max: dropTasks},
+	}})
+	if err != nil {
+		return err
+	}
+	return m.end(ctx, move, move.Tries+1 < mostTries)
+}
+
+func (m *slotMover) end(ctx context.Context, move *clusterpb.SlotMove, again bool) error {
+	_, err := m.group.propose(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_EndMove{
+		EndMove: &clusterpb.EndMove{Number: move.Number, Again: again},
+	}})
+	return err
+}
+
+// all commits a command until it has done all of its work, with a pause after each part.
+func (m *slotMover) all(ctx context.Context, id uint32, pause time.Duration, c *fsmpb.Command) error {
+	for {
+		limited, cancel := context.WithTimeout(ctx, moveCall)
+		more, err := m.slots.Step(limited, id, c)
+		cancel()
+		if err != nil || !more {
+			return err
+		}
+		sleep(ctx, pause)
+	}
+}
+
+// Split begins to move half of a shard's slots to a new shard on the same nodes. This node must lead the group.
+func (g *Group) Split(ctx context.Context, id uint32) error {
+	_, err := g.propose(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Split{
+		Split: &clusterpb.Split{Shard: id, Shards: uint32(len(g.State().Shards))},
+	}})
+	return err
+}
+
+// MoveSlots begins to move slots between two shards. This node must lead the group.
+func (g *Group) MoveSlots(ctx context.Context, from, to uint32, ranges []*fsmpb.SlotRange) error {
+	_, err := g.propose(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_MoveSlots{MoveSlots: &clusterpb.MoveSlots{
+		Ranges: ranges, From: from, To: to, Last: g.State().LastSlotMove,
+	}}})
+	return err
+}

@@ -1,0 +1,230 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard"
+)
+
+// twoShards is a state with two shards of equal size.
+func twoShards() *clusterpb.ControlState {
+	return &clusterpb.ControlState{
+		ClusterId: "c", CommandVersion: Version,
+		Slots:  []*clusterpb.SlotRange{{End: 2048, Shard: 1}, {First: 2048, End: 4096, Shard: 2}},
+		Shards: []*clusterpb.Shard{{Id: 1, Replicas: []string{"a"}, Preferred: "a"}, {Id: 2, Replicas: []string{"a"}}},
+	}
+}
+
+// Whatever moves begin, are decided on and end, each slot has one owner, the source of a move owns its slots until the
+// decision and the target after it, and no two moves share a slot or a target.
+func TestSlotMapStaysWhole(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, last := twoShards(), uint64(0)
+		for range rapid.IntRange(1, 40).Draw(t, "entries") {
+			e := drawSlotEntry(t, s)
+			e.Version = Version
+			data, err := proto.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			next, _, err := apply(s, data)
+			if err != nil && !errors.Is(err, ErrRefused) {
+				t.Fatal(err)
+			}
+			if s = next; s.LastSlotMove < last {
+				t.Fatalf("move %d after %d", s.LastSlotMove, last)
+			}
+			last = s.LastSlotMove
+			checkSlotMap(t, s)
+		}
+	})
+}
+
+func drawSlotEntry(t *rapid.T, s *clusterpb.ControlState) *clusterpb.ControlEntry {
+	shardID := func(name string) uint32 { return rapid.Uint32Range(1, uint32(len(s.Shards))).Draw(t, name) }
+	number := func() uint64 { return rapid.Uint64Range(0, s.LastSlotMove).Draw(t, "number") }
+	switch rapid.IntRange(0, 4).Draw(t, "entry") {
+	case 0:
+		return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Split{
+			Split: &clusterpb.Split{Shard: shardID("split"), Shards: uint32(len(s.Shards))},
+		}}
+	case 1:
+		first := rapid.Uint32Range(0, task.Slots-1).Draw(t, "first")
+		return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_MoveSlots{MoveSlots: &clusterpb.MoveSlots{
+			Ranges: []*fsmpb.SlotRange{{First: first, End: first + rapid.Uint32Range(0, 900).Draw(t, "length")}},
+			From:   shardID("from"), To: shardID("to"), Last: s.LastSlotMove,
+		}}}
+	case 2:
+		return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_EndMove{
+			EndMove: &clusterpb.EndMove{Number: number(), Again: rapid.Bool().Draw(t, "again")},
+		}}
+	default:
+		return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_TurnMove{TurnMove: &clusterpb.TurnMove{
+			Number: number(), State: clusterpb.SlotMoveState(rapid.Int32Range(0, 2).Draw(t, "state")),
+		}}}
+	}
+}
+
+func checkSlotMap(t *rapid.T, s *clusterpb.ControlState) {
+	next := uint32(0)
+	for _, r := range s.Slots {
+		if r.First != next || r.End <= r.First || Shard(s, r.Shard) == nil || r.Epoch > s.LastSlotMove {
+			t.Fatalf("the slot map: %v", s.Slots)
+		}
+		next = r.End
+	}
+	if next != task.Slots {
+		t.Fatalf("the slot map ends at %d", next)
+	}
+	for i, m := range s.SlotMoves {
+		owner := m.From
+		if m.State == opening {
+			owner = m.To
+		}
+		for _, r := range m.Ranges {
+			if !owns(s.Slots, owner, r) {
+				t.Fatalf("%v, and the slot map is %v", m, s.Slots)
+			}
+		}
+		for _, other := range s.SlotMoves[i+1:] {
+			if other.To == m.To || overlap(other.Ranges, m.Ranges) || other.Number <= m.Number {
+				t.Fatalf("%v beside %v", m, other)
+			}
+		}
+	}
+}
+
+func TestSplitHalvesAShard(t *testing.T) {
+	s := twoShards()
+	s.Slots = []*clusterpb.SlotRange{{End: 100, Shard: 1}, {First: 100, End: 4000, Shard: 2}, {First: 4000, End: 4096, Shard: 1}}
+	next := mustApply(t, s, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Split{Split: &clusterpb.Split{Shard: 1, Shards: 2}}})
+	if got := next.SlotMoves[0]; !got.Fresh || got.To != 3 || fmt.Sprint(got.Ranges) != fmt.Sprint([]*fsmpb.SlotRange{{First: 98, End: 100}, {First: 4000, End: 4096}}) {
+		t.Errorf("%v", got)
+	}
+	if made := Shard(next, 3); !slices.Equal(made.Replicas, []string{"a"}) || made.Preferred != "a" || len(made.Joined) != 0 {
+		t.Errorf("%v", made)
+	}
+}
+
+// shardLeaders are the leaders of all shards. They record the commands and answer as the test says.
+type shardLeaders struct {
+	mu    sync.Mutex
+	steps []string
+	parts int // parts that a command takes
+	pull  func(n int) (*clusterpb.SlotsProgress, error)
+	pulls int
+}
+
+func (l *shardLeaders) Step(_ context.Context, id uint32, c *fsmpb.Command) (more bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kind := strings.TrimPrefix(fmt.Sprintf("%T", c.Op), "*fsmpb.Command_")
+	l.steps = append(l.steps, fmt.Sprint(kind, " ", id))
+	n := 0
+	for _, s := range l.steps {
+		if s == l.steps[len(l.steps)-1] {
+			n++
+		}
+	}
+	if l.parts > 0 && n == 1 {
+		return false, fmt.Errorf("shard %d: no leader", id) // the first try of each
+	}
+	return n <= l.parts, nil
+}
+
+func (l *shardLeaders) PullSlots(_ context.Context, target uint32, _ *clusterpb.PullSlotsCall) (*clusterpb.SlotsProgress, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.pulls++
+	l.steps = append(l.steps, fmt.Sprint("Pull ", target))
+	return l.pull(l.pulls)
+}
+
+func (l *shardLeaders) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Compact(slices.Clone(l.steps))
+}
+
+// moving returns a group of one whose slots move by these leaders.
+func moving(t *testing.T, l *shardLeaders) *Group {
+	t.Helper()
+	g := single(t, struct {
+		still
+		*shardLeaders
+	}{shardLeaders: l})
+	until(t, g, "the version is raised", func(s *clusterpb.ControlState) bool { return s.Version == Version })
+	if err := g.Split(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// A split takes its steps in order. Each step is taken again when it fails, and as often as it has more to do.
+func TestSlotMoverTakesAllSteps(t *testing.T) {
+	l := &shardLeaders{parts: 2, pull: func(n int) (*clusterpb.SlotsProgress, error) {
+		switch n {
+		case 1:
+			return nil, errors.New("no leader")
+		case 2:
+			return &clusterpb.SlotsProgress{Tasks: 5}, nil
+		}
+		return &clusterpb.SlotsProgress{Ready: true}, nil
+	}}
+	g := moving(t, l)
+	until(t, g, "the move has ended", func(s *clusterpb.ControlState) bool {
+		return len(s.SlotMoves) == 0 && s.LastSlotMove == 1
+	})
+	want := []string{"ExpectSlots 13", "Pull 13", "OpenSlots 13", "DropSlots 1", "OpenSlots 13", "DropSlots 1"}
+	if got := l.all(); !slices.Equal(got, want) {
+		t.Errorf("steps %v, want %v", got, want)
+	}
+	slot := g.State().Slots[0].End
+	if owner := g.State().Slots[1]; owner.Shard != 13 || owner.First != slot || owner.Epoch != 1 {
+		t.Errorf("the slot map: %v", g.State().Slots)
+	}
+}
+
+// A move whose copy is lost is given up and begins anew. The source is unsealed before the target drops its copies.
+func TestSlotMoverBeginsAnew(t *testing.T) {
+	l := &shardLeaders{pull: func(n int) (*clusterpb.SlotsProgress, error) {
+		if n == 1 {
+			return nil, fmt.Errorf("x: %w", shard.ErrMoveLost)
+		}
+		return &clusterpb.SlotsProgress{Ready: true}, nil
+	}}
+	g := moving(t, l)
+	until(t, g, "the move has ended", func(s *clusterpb.ControlState) bool {
+		return len(s.SlotMoves) == 0 && s.LastSlotMove == 2
+	})
+	want := []string{
+		"ExpectSlots 13", "Pull 13", "UnsealSlots 1", "AbandonSlots 13",
+		"ExpectSlots 13", "Pull 13", "OpenSlots 13", "DropSlots 1",
+	}
+	if got := l.all(); !slices.Equal(got, want) {
+		t.Errorf("steps %v, want %v", got, want)
+	}
+}
+
+// A move that fails again and again ends, and its source keeps the slots.
+func TestSlotMoverGivesUp(t *testing.T) {
+	l := &shardLeaders{pull: func(int) (*clusterpb.SlotsProgress, error) { return nil, shard.ErrMoveRefused }}
+	g := moving(t, l)
+	before := len(g.State().Slots)
+	until(t, g, "the move has ended", func(s *clusterpb.ControlState) bool { return len(s.SlotMoves) == 0 && s.LastSlotMove > 0 })
+	if s := g.State(); s.LastSlotMove != mostTries || len(s.Slots) != before || slices.Contains(l.all(), "OpenSlots 13") {
+		t.Errorf("%d moves, slots %v", s.LastSlotMove, s.Slots)
+	}
+}

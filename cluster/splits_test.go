@@ -1,0 +1,144 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/internal/clustertest"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// Shards split while tasks are scheduled and fired through all nodes. No call fails, and each task is delivered.
+func TestShardsSplitUnderLoad(t *testing.T) {
+	t.Parallel()
+	const nodes, splits, lasting = 3, 3, 400
+	c := clustertest.New(t, nodes, nil)
+	var kept []string
+	for i := range lasting {
+		kept = append(kept, fmt.Sprint("kept-", i))
+		mustRepeat(t, c.Node(i%nodes), schedule(kept[i], time.Hour))
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	written := make([]int, nodes)
+	for w := range nodes {
+		writers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				cmd := schedule(fmt.Sprintf("task-%d-%d", w, i), time.Duration(i%300)*time.Millisecond)
+				cmd.Key = &fsmpb.Key{Hash: uint64(i + 1), Call: 1}
+				if err := write(c.Node(w), cmd); err != nil {
+					t.Errorf("writer %d, task %d: %v", w, i, err)
+					return
+				}
+				written[w] = i + 1
+			}
+		})
+	}
+	before := len(c.Node(0).State().Shards)
+	for shard := range uint32(splits) {
+		c.Until("the split has begun", func() error { return splitAnywhere(c, shard+1) })
+	}
+	c.Until("the slots have moved", func() error { return haveSplit(c, before+splits) })
+	stop()
+	writers.Wait()
+	c.Until("all tasks are delivered", func() error { return areDelivered(c, written) })
+	checkListed(t, c, kept)
+}
+
+// splitAnywhere begins a split at the leader of the control group.
+func splitAnywhere(c *clustertest.Cluster, shard uint32) error {
+	var errs []error
+	for _, n := range c.Nodes() {
+		err := n.Split(context.Background(), shard)
+		if err == nil {
+			return nil
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func haveSplit(c *clustertest.Cluster, shards int) error {
+	for _, n := range c.Nodes() {
+		owners := map[uint32]bool{}
+		for _, r := range n.State().Slots {
+			owners[r.Shard] = true
+		}
+		if moves := n.State().SlotMoves; len(owners) != shards || len(moves) > 0 {
+			return fmt.Errorf("%d shards own slots, moves: %v", len(owners), moves)
+		}
+	}
+	return nil
+}
+
+func areDelivered(c *clustertest.Cluster, written []int) error {
+	for w, n := range written {
+		for i := range n {
+			if id := fmt.Sprintf("task-%d-%d", w, i); c.Deliver.Attempts(id) == 0 {
+				return fmt.Errorf("%s was not delivered", id)
+			}
+		}
+	}
+	return nil
+}
+
+// write commits a command with a key, and repeats it while its outcome is unknown: a leadership may change on a busy
+// machine.
+func write(n *cluster.Node, cmd *fsmpb.Command) error {
+	for {
+		err := n.Do(context.Background(), []*fsmpb.Command{cmd})[0].Err
+		if !errors.Is(err, task.ErrUnknown) {
+			return err
+		}
+	}
+}
+
+// checkListed checks that a listing through each node has each task that is left, once.
+func checkListed(t *testing.T, c *clustertest.Cluster, ids []string) {
+	t.Helper()
+	for _, n := range c.Nodes() {
+		seen := map[string]int{}
+		for q, more := (&fsmpb.ListQuery{Limit: 90, Prefix: "kept-"}), true; more; {
+			page, err := n.List(t.Context(), q, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range page.Tasks {
+				seen[v.Id]++
+			}
+			more, q.Slot, q.AfterId = page.More, page.Slot, page.AfterId
+		}
+		for _, id := range ids {
+			if seen[id] != 1 {
+				t.Errorf("%s is listed %d times", id, seen[id])
+			}
+		}
+	}
+}
+
+// A split goes on after the crash of any node, the leaders of both shards and of the control group among them.
+func TestSplitSurvivesCrashes(t *testing.T) {
+	t.Parallel()
+	const nodes = 3
+	c := clustertest.New(t, nodes, nil)
+	var kept []string
+	for i := range 2000 {
+		kept = append(kept, fmt.Sprint("kept-", i))
+		mustRepeat(t, c.Node(i%nodes), schedule(kept[i], time.Hour))
+	}
+	before := len(c.Node(0).State().Shards)
+	for i := range nodes {
+		c.Until("the split has begun", func() error { return splitAnywhere(c, uint32(i)+1) })
+		c.Crash(i)
+		c.Start(i)
+		c.WaitReady()
+		c.Until("the slots have moved", func() error { return haveSplit(c, before+i+1) })
+	}
+	checkListed(t, c, kept)
+}
