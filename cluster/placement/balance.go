@@ -8,8 +8,8 @@ const worthwhile = 0.2
 
 // Exchange returns the two shards that should exchange their preferred leaders, so that the leaders' loads become more
 // even. load has the load of each shard, in any unit. A node's load is the sum of the shards that it should lead, for
-// its weight. The number of leaderships of each node stays, and so Target agrees with the result. Exchange returns false
-// if no exchange is worth while.
+// its weight. The number of leaderships of each node stays, and so Target agrees with the result. Exchange returns
+// false if no exchange is worth while.
 func Exchange(nodes []Node, present []Replicas, load []float64) (a, b int, ok bool) {
 	c, err := newCluster(nodes)
 	if err != nil {

@@ -21,7 +21,8 @@ type Rebuild struct {
 	sources int
 }
 
-// rebuiltSince is the first version that reads a rebuilt state: Store.Inherited, and progress records of scheduled tasks.
+// rebuiltSince is the first version that reads a rebuilt state: Store.Inherited, and progress records of scheduled
+// tasks.
 const rebuiltSince = 2
 
 // NewRebuild begins a store. The rules are those of the queues' policies. No task is due before positionMs unless it
