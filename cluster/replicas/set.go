@@ -225,12 +225,12 @@ func (s *Set) All() []*shard.Shard {
 }
 
 // Ready returns nil once each replica that a state places here has caught up, and until then an error about one that
-// has not.
+// has not. A replica that is being copied here does not count.
 func (s *Set) Ready(state *clusterpb.ControlState) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, placed := range state.Shards {
-		if !slices.Contains(placed.Replicas, s.cfg.Self) {
+		if !slices.Contains(placed.Replicas, s.cfg.Self) || s.isArriving(placed) {
 			continue
 		}
 		if err := s.failed[placed.Id]; err != nil {
@@ -247,6 +247,12 @@ func (s *Set) Ready(state *clusterpb.ControlState) error {
 		}
 	}
 	return nil
+}
+
+// isArriving reports whether a replica here may be a copy on its way, which keeps no call from being answered. The
+// shard's other replicas serve, and this node takes calls for them as before.
+func (s *Set) isArriving(placed *clusterpb.Shard) bool {
+	return len(placed.Target) > 0 && placed.Joined[s.cfg.Self] > 0
 }
 
 // Close closes all replicas side by side. Calls still find them, and are refused.
