@@ -8,7 +8,8 @@ import (
 )
 
 // sightings remembers since when each node has been up or away, during one leadership of the control group. A new
-// leader begins anew, so a node is replaced later than asked, never sooner.
+// leader begins anew, so a node is replaced later than asked, never sooner. A node with replicas that is up at the
+// leader's first look counts as up for long: otherwise each change of leader would hold up the moves.
 type sightings struct {
 	up    func(node string) bool
 	since map[string]sighting
@@ -25,9 +26,14 @@ func newSightings(up func(node string) bool) *sightings {
 
 // look notes which nodes are up.
 func (s *sightings) look(state *clusterpb.ControlState, now time.Time) {
+	first := len(s.since) == 0
 	for _, n := range state.Nodes {
 		up := s.up(n.Id)
-		if before, known := s.since[n.Id]; !known || before.up != up {
+		before, known := s.since[n.Id]
+		switch {
+		case first && up && aim.Holds(state, n.Id):
+			s.since[n.Id] = sighting{up: true}
+		case !known || before.up != up:
 			s.since[n.Id] = sighting{up, now}
 		}
 	}

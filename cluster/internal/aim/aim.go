@@ -46,7 +46,7 @@ func keepEnough(state *clusterpb.ControlState, nodes []placement.Node) []placeme
 	lacking := min(Wanted(state), most(state)) - Takers(nodes)
 	for _, kept := range []placement.State{placement.Draining, placement.Lost} {
 		for i := range nodes {
-			if lacking > 0 && nodes[i].State == kept && holds(state, nodes[i].ID) {
+			if lacking > 0 && nodes[i].State == kept && Holds(state, nodes[i].ID) {
 				nodes[i].State = placement.Absent
 				lacking--
 			}
@@ -58,12 +58,12 @@ func keepEnough(state *clusterpb.ControlState, nodes []placement.Node) []placeme
 // isLeft reports whether a node with replicas should give them away.
 func isLeft(state *clusterpb.ControlState, nodes []placement.Node) bool {
 	return slices.ContainsFunc(nodes, func(n placement.Node) bool {
-		return (n.State == placement.Lost || n.State == placement.Draining) && holds(state, n.ID)
+		return (n.State == placement.Lost || n.State == placement.Draining) && Holds(state, n.ID)
 	})
 }
 
-// holds reports whether a node has a replica, or is about to get one.
-func holds(state *clusterpb.ControlState, node string) bool {
+// Holds reports whether a node has a replica, or is about to get one.
+func Holds(state *clusterpb.ControlState, node string) bool {
 	return slices.ContainsFunc(state.Shards, func(s *clusterpb.Shard) bool { return slices.Contains(present(s), node) })
 }
 
