@@ -48,6 +48,7 @@ func (r *run) shape() {
 	r.state = &clusterpb.ControlState{
 		ClusterId: r.report.ClusterID, CommandVersion: fsm.CommandVersion, Version: fsm.CommandVersion,
 		Queues: old.Queues, QueuesVersion: old.QueuesVersion, Replication: old.Replication,
+		LastSlotMove: old.LastSlotMove, // the shards may remember moves
 	}
 	for i, slots := range r.ranges {
 		id := uint32(i + 1)

@@ -19,6 +19,15 @@ import (
 // boot is the number of the present start of the node in these tests.
 const boot = 2
 
+// still are shards of which nothing is asked.
+type still struct{ control.Shards }
+
+func (still) Up(string) bool { return true }
+
+func (still) Faults(context.Context) []control.Fault { return nil }
+
+func (still) Commands(context.Context) map[uint32]uint64 { return nil }
+
 // controlled returns the policies of a node with a control group of its own and no shards.
 func controlled(t *testing.T) (*Policies, *control.Group) {
 	t.Helper()
@@ -31,7 +40,7 @@ func controlled(t *testing.T) (*Policies, *control.Group) {
 	g, err := control.Open(control.Config{
 		NodeID: "a", Bootstrap: []string{"a"}, Storage: disk, Transport: transport,
 		Plan: control.Plan{ClusterID: "c", Shards: 1, Replication: 1}, Heartbeat: 100 * time.Millisecond,
-		Fatal: fatal,
+		Shards: still{}, Fatal: fatal,
 	})
 	if err != nil {
 		t.Fatal(err)
