@@ -271,7 +271,7 @@ func TestList(t *testing.T) {
 
 func TestClusterTable(t *testing.T) {
 	s := serveOne(t, 200, `{"cluster_id":"c1","nodes":[{"id":"n1","name":"node-1","http_addr":"h:1","zone":"eu-1","weight":20,"alive":true}],
-		"shards":[{"id":0,"leader":"n1","term":2,"replicas":[{"node":"n1","applied":9,"state":"leader"}],"tasks":4},
+		"shards":[{"id":0,"leader":"n1","term":2,"replicas":[{"node":"n1","applied":9,"state":"leader","voter":true}],"tasks":4},
 		{"id":1,"leader":"","term":2,"replicas":[],"tasks":0}]}`)
 	out, code := belfry(t, "cluster", "status", "--addr", s.url)
 	for _, want := range []string{"cluster c1", "node-1  h:1   eu-1  20      true", "node-1 (leader, 9)", "none"} {
