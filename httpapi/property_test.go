@@ -33,7 +33,12 @@ func newRouteCaller(t testing.TB) *routeCaller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &routeCaller{api: api, h: newHarness(t), calls: map[string][2]int{}}
+	h := newHarness(t)
+	h.fake.tokens = []JoinToken{{ID: "a", Created: testNow, Expires: testNow.Add(time.Hour)}} // an id that the calls use
+	h.fake.operations = []OperationView{{
+		ID: "a", Kind: "drain", State: "running", Node: "n1", NodeName: "one", BeganAt: Instant(testNow.UnixMilli()), Total: 1,
+	}}
+	return &routeCaller{api: api, h: h, calls: map[string][2]int{}}
 }
 
 // patience is the time after which a caller goes, which ends its streams.
