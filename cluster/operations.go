@@ -11,22 +11,22 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 )
 
-// Begin begins an operation on the nodes or the replicas, and returns it with the moves of replicas that it needs. A
-// preview begins nothing. A caller may use any node, and sets the operation's kind and its node or replication factor,
-// and an id if the request may be repeated. An operation with the same id, or an equal one that is under way, is
+// Begin begins an operation on the nodes, the replicas or the slots, and returns it with the moves that it needs. A
+// preview begins nothing. A caller may use any node, and sets the operation's kind and the fields of that kind, and an
+// id if the request may be repeated. An operation with the same id, or an equal one that is under way, is
 // returned instead. The error is a *control.ImpossibleError for an operation that could not end.
 func (n *Node) Begin(ctx context.Context, op *clusterpb.Operation, preview bool) (*clusterpb.Began, error) {
 	return n.operations.Begin(ctx, op, preview)
 }
 
-// Operation returns an operation, with the number of replicas that it has still to move. It returns nil if there is
-// none, or if it has ended long ago.
+// Operation returns an operation, with the number of replicas or slots that it has still to move. It returns nil if
+// there is none, or if it has ended long ago.
 func (n *Node) Operation(id string) (op *clusterpb.Operation, left uint32) {
 	state := n.control.State()
 	if op = control.FindOperation(state, id); op == nil || op.EndedMs > 0 {
 		return op, 0
 	}
-	return op, control.ReplicasLeft(state, op)
+	return op, control.Left(state, op)
 }
 
 // ErrNoNode is the error of a name that no registered node has.

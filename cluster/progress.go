@@ -16,7 +16,8 @@ type OperationView struct {
 	*clusterpb.Operation
 	Done    uint32   // of Total
 	Percent float64  // copies under way count in part; 100 only at the end
-	Left    uint64   // bytes still to be copied, as far as known
+	Left    uint64   // bytes still to be copied, as far as known; of slots, by the moves under way
+	Tasks   uint64   // tasks that the moves of slots under way have copied
 	Rate    uint64   // bytes that arrive each second
 	Waits   []string // reasons why it waits; empty: it goes on, or has ended
 }
@@ -40,8 +41,9 @@ func (v *View) fillShape(state *clusterpb.ControlState, shape *clusterpb.Shape) 
 			v.Fewest = len(s.Replicas)
 		}
 	}
+	v.Moves = slotMovesOf(state, shape)
 	for _, op := range state.Operations {
-		v.Operations = append(v.Operations, v.progress(op, control.ReplicasLeft(state, op)))
+		v.Operations = append(v.Operations, v.progress(op, control.Left(state, op)))
 	}
 }
 
@@ -92,6 +94,11 @@ func (v *View) progress(op *clusterpb.Operation, left uint32) OperationView {
 	for _, s := range v.Shards {
 		if s.concerns(op) {
 			parts += o.add(s)
+		}
+	}
+	for _, m := range v.Moves {
+		if control.Concerns(op, m.move) {
+			parts += o.addSlots(m, v)
 		}
 	}
 	if op.Total > 0 {

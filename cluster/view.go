@@ -33,6 +33,7 @@ type View struct {
 	// fewest has.
 	Replication, Fewest int
 	Operations          []OperationView // those under way and those that ended last, in the order of their beginning
+	Moves               []SlotMoveView  // moves of slots under way, in the order of their beginning
 }
 
 // NodeView describes one node.

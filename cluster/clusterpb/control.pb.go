@@ -140,18 +140,26 @@ const (
 	OperationKind_OPERATION_KIND_REPLACE     OperationKind = 4
 	OperationKind_OPERATION_KIND_REPLICATION OperationKind = 5
 	OperationKind_OPERATION_KIND_REST        OperationKind = 6
+	OperationKind_OPERATION_KIND_SPLIT       OperationKind = 7  // moves half of a shard's slots to a new shard
+	OperationKind_OPERATION_KIND_MOVE_SLOTS  OperationKind = 8  // moves slots to a shard
+	OperationKind_OPERATION_KIND_BALANCE     OperationKind = 9  // gives all shards as many slots, new shards included
+	OperationKind_OPERATION_KIND_KEEP_SLOTS  OperationKind = 10 // ends one of the three that is under way, and is done at once
 )
 
 // Enum value maps for OperationKind.
 var (
 	OperationKind_name = map[int32]string{
-		0: "OPERATION_KIND_UNSPECIFIED",
-		1: "OPERATION_KIND_DRAIN",
-		2: "OPERATION_KIND_RESUME",
-		3: "OPERATION_KIND_REMOVE",
-		4: "OPERATION_KIND_REPLACE",
-		5: "OPERATION_KIND_REPLICATION",
-		6: "OPERATION_KIND_REST",
+		0:  "OPERATION_KIND_UNSPECIFIED",
+		1:  "OPERATION_KIND_DRAIN",
+		2:  "OPERATION_KIND_RESUME",
+		3:  "OPERATION_KIND_REMOVE",
+		4:  "OPERATION_KIND_REPLACE",
+		5:  "OPERATION_KIND_REPLICATION",
+		6:  "OPERATION_KIND_REST",
+		7:  "OPERATION_KIND_SPLIT",
+		8:  "OPERATION_KIND_MOVE_SLOTS",
+		9:  "OPERATION_KIND_BALANCE",
+		10: "OPERATION_KIND_KEEP_SLOTS",
 	}
 	OperationKind_value = map[string]int32{
 		"OPERATION_KIND_UNSPECIFIED": 0,
@@ -161,6 +169,10 @@ var (
 		"OPERATION_KIND_REPLACE":     4,
 		"OPERATION_KIND_REPLICATION": 5,
 		"OPERATION_KIND_REST":        6,
+		"OPERATION_KIND_SPLIT":       7,
+		"OPERATION_KIND_MOVE_SLOTS":  8,
+		"OPERATION_KIND_BALANCE":     9,
+		"OPERATION_KIND_KEEP_SLOTS":  10,
 	}
 )
 
@@ -658,17 +670,23 @@ func (x *BackupTry) GetError() string {
 
 // Operation is one request of an operator that takes a while.
 type Operation struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Kind          OperationKind          `protobuf:"varint,2,opt,name=kind,proto3,enum=belfry.cluster.v1.OperationKind" json:"kind,omitempty"`
-	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`                       // node id, for operations on a node
-	Replication   uint32                 `protobuf:"varint,4,opt,name=replication,proto3" json:"replication,omitempty"`        // for REPLICATION
-	Total         uint32                 `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`                    // replicas to move, as counted at the beginning
-	BeganMs       int64                  `protobuf:"varint,6,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"` // Unix time by the clock of the group's leader
-	EndedMs       int64                  `protobuf:"varint,7,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"` // 0: it is under way
-	State         OperationState         `protobuf:"varint,8,opt,name=state,proto3,enum=belfry.cluster.v1.OperationState" json:"state,omitempty"`
-	Detail        string                 `protobuf:"bytes,9,opt,name=detail,proto3" json:"detail,omitempty"` // why it was stopped; for people
-	Name          string                 `protobuf:"bytes,10,opt,name=name,proto3" json:"name,omitempty"`    // of the node at the beginning, for people: the node may have left the cluster since
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Id          string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind        OperationKind          `protobuf:"varint,2,opt,name=kind,proto3,enum=belfry.cluster.v1.OperationKind" json:"kind,omitempty"`
+	Node        string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`                       // node id, for operations on a node
+	Replication uint32                 `protobuf:"varint,4,opt,name=replication,proto3" json:"replication,omitempty"`        // for REPLICATION
+	Total       uint32                 `protobuf:"varint,5,opt,name=total,proto3" json:"total,omitempty"`                    // replicas or slots to move, as counted at the beginning
+	BeganMs     int64                  `protobuf:"varint,6,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"` // Unix time by the clock of the group's leader
+	EndedMs     int64                  `protobuf:"varint,7,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"` // 0: it is under way
+	State       OperationState         `protobuf:"varint,8,opt,name=state,proto3,enum=belfry.cluster.v1.OperationState" json:"state,omitempty"`
+	Detail      string                 `protobuf:"bytes,9,opt,name=detail,proto3" json:"detail,omitempty"`   // why it was stopped; for people
+	Name        string                 `protobuf:"bytes,10,opt,name=name,proto3" json:"name,omitempty"`      // of the node at the beginning, for people: the node may have left the cluster since
+	Shard       uint32                 `protobuf:"varint,11,opt,name=shard,proto3" json:"shard,omitempty"`   // for SPLIT: the shard to split; for MOVE_SLOTS: the shard that gets the slots
+	Shards      uint32                 `protobuf:"varint,12,opt,name=shards,proto3" json:"shards,omitempty"` // for BALANCE: number of shards; 0: as many as there are
+	Slots       []*fsmpb.SlotRange     `protobuf:"bytes,13,rep,name=slots,proto3" json:"slots,omitempty"`    // for MOVE_SLOTS; sorted, disjoint
+	// Where the operation brings slots, sorted; their epochs are 0. The leader decides on them at the beginning. A shard
+	// that is not there yet is made by a split.
+	Aims          []*SlotRange `protobuf:"bytes,14,rep,name=aims,proto3" json:"aims,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -771,6 +789,34 @@ func (x *Operation) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *Operation) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *Operation) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+func (x *Operation) GetSlots() []*fsmpb.SlotRange {
+	if x != nil {
+		return x.Slots
+	}
+	return nil
+}
+
+func (x *Operation) GetAims() []*SlotRange {
+	if x != nil {
+		return x.Aims
+	}
+	return nil
 }
 
 // Node is one data folder. The folder keeps its id for its whole life. Every other field may change when the node
@@ -1504,11 +1550,12 @@ func (*ControlEntry_AddJoinToken) isControlEntry_Op() {}
 
 func (*ControlEntry_RemoveJoinToken) isControlEntry_Op() {}
 
-// Split makes a new shard on the nodes of another one, and begins to move half of the slots to it.
+// Split makes a new shard on the nodes of another one, and begins to move slots of that one to it.
 type Split struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`   // shard to split
 	Shards        uint32                 `protobuf:"varint,2,opt,name=shards,proto3" json:"shards,omitempty"` // number of shards that the split is based on
+	Ranges        []*fsmpb.SlotRange     `protobuf:"bytes,3,rep,name=ranges,proto3" json:"ranges,omitempty"`  // slots to move; empty: the upper half
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1555,6 +1602,13 @@ func (x *Split) GetShards() uint32 {
 		return x.Shards
 	}
 	return 0
+}
+
+func (x *Split) GetRanges() []*fsmpb.SlotRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
 }
 
 // MoveSlots begins a move. It is refused if another move has begun since the one that it is based on.
@@ -2825,7 +2879,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\aseen_ms\x18\x03 \x01(\x03R\x06seenMs\x12\x14\n" +
 	"\x05place\x18\x04 \x01(\tR\x05place\x12\x14\n" +
 	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error\"\xb8\x02\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error\"\xc8\x03\n" +
 	"\tOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x124\n" +
 	"\x04kind\x18\x02 \x01(\x0e2 .belfry.cluster.v1.OperationKindR\x04kind\x12\x12\n" +
@@ -2837,7 +2891,11 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x05state\x18\b \x01(\x0e2!.belfry.cluster.v1.OperationStateR\x05state\x12\x16\n" +
 	"\x06detail\x18\t \x01(\tR\x06detail\x12\x12\n" +
 	"\x04name\x18\n" +
-	" \x01(\tR\x04name\"\xcd\x01\n" +
+	" \x01(\tR\x04name\x12\x14\n" +
+	"\x05shard\x18\v \x01(\rR\x05shard\x12\x16\n" +
+	"\x06shards\x18\f \x01(\rR\x06shards\x12.\n" +
+	"\x05slots\x18\r \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x05slots\x120\n" +
+	"\x04aims\x18\x0e \x03(\v2\x1c.belfry.cluster.v1.SlotRangeR\x04aims\"\xcd\x01\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -2899,10 +2957,11 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x05raise\x18\x1e \x01(\v2\x18.belfry.cluster.v1.RaiseH\x00R\x05raise\x12G\n" +
 	"\x0eadd_join_token\x18  \x01(\v2\x1f.belfry.cluster.v1.AddJoinTokenH\x00R\faddJoinToken\x12P\n" +
 	"\x11remove_join_token\x18! \x01(\v2\".belfry.cluster.v1.RemoveJoinTokenH\x00R\x0fremoveJoinTokenB\x04\n" +
-	"\x02op\"5\n" +
+	"\x02op\"g\n" +
 	"\x05Split\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
-	"\x06shards\x18\x02 \x01(\rR\x06shards\"u\n" +
+	"\x06shards\x18\x02 \x01(\rR\x06shards\x120\n" +
+	"\x06ranges\x18\x03 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\"u\n" +
 	"\tMoveSlots\x120\n" +
 	"\x06ranges\x18\x01 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\rR\x04from\x12\x0e\n" +
@@ -2992,7 +3051,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x10NODE_ORDER_DRAIN\x10\x01\x12\x15\n" +
 	"\x11NODE_ORDER_REMOVE\x10\x02\x12\x16\n" +
 	"\x12NODE_ORDER_REPLACE\x10\x03\x12\x13\n" +
-	"\x0fNODE_ORDER_REST\x10\x04*\xd4\x01\n" +
+	"\x0fNODE_ORDER_REST\x10\x04*\xc8\x02\n" +
 	"\rOperationKind\x12\x1e\n" +
 	"\x1aOPERATION_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14OPERATION_KIND_DRAIN\x10\x01\x12\x19\n" +
@@ -3000,7 +3059,12 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x15OPERATION_KIND_REMOVE\x10\x03\x12\x1a\n" +
 	"\x16OPERATION_KIND_REPLACE\x10\x04\x12\x1e\n" +
 	"\x1aOPERATION_KIND_REPLICATION\x10\x05\x12\x17\n" +
-	"\x13OPERATION_KIND_REST\x10\x06*d\n" +
+	"\x13OPERATION_KIND_REST\x10\x06\x12\x18\n" +
+	"\x14OPERATION_KIND_SPLIT\x10\a\x12\x1d\n" +
+	"\x19OPERATION_KIND_MOVE_SLOTS\x10\b\x12\x1a\n" +
+	"\x16OPERATION_KIND_BALANCE\x10\t\x12\x1d\n" +
+	"\x19OPERATION_KIND_KEEP_SLOTS\x10\n" +
+	"*d\n" +
 	"\x0eOperationState\x12\x1b\n" +
 	"\x17OPERATION_STATE_RUNNING\x10\x00\x12\x18\n" +
 	"\x14OPERATION_STATE_DONE\x10\x01\x12\x1b\n" +
@@ -3080,44 +3144,47 @@ var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	7,  // 13: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
 	2,  // 14: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
 	3,  // 15: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
-	38, // 16: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
-	18, // 17: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
-	19, // 18: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
-	23, // 19: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	30, // 20: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
-	32, // 21: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
-	24, // 22: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
-	25, // 23: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
-	27, // 24: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
-	28, // 25: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
-	29, // 26: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
-	31, // 27: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
-	26, // 28: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
-	14, // 29: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
-	15, // 30: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
-	16, // 31: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
-	17, // 32: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
-	33, // 33: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
-	21, // 34: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
-	22, // 35: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
-	40, // 36: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	0,  // 37: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
-	10, // 38: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	9,  // 39: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	20, // 40: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
-	12, // 41: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
-	11, // 42: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	11, // 43: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
-	8,  // 44: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
-	39, // 45: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	6,  // 46: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
-	36, // 47: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	1,  // 48: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
-	49, // [49:49] is the sub-list for method output_type
-	49, // [49:49] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	40, // 16: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
+	10, // 17: belfry.cluster.v1.Operation.aims:type_name -> belfry.cluster.v1.SlotRange
+	38, // 18: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	18, // 19: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
+	19, // 20: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
+	23, // 21: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
+	30, // 22: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	32, // 23: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	24, // 24: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
+	25, // 25: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
+	27, // 26: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
+	28, // 27: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
+	29, // 28: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
+	31, // 29: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
+	26, // 30: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
+	14, // 31: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
+	15, // 32: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
+	16, // 33: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
+	17, // 34: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
+	33, // 35: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
+	21, // 36: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
+	22, // 37: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
+	40, // 38: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
+	40, // 39: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	0,  // 40: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	10, // 41: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	9,  // 42: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	20, // 43: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
+	12, // 44: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
+	11, // 45: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	11, // 46: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	8,  // 47: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
+	39, // 48: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	6,  // 49: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
+	36, // 50: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	1,  // 51: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
+	52, // [52:52] is the sub-list for method output_type
+	52, // [52:52] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }

@@ -1831,12 +1831,13 @@ func (x *BackupOutcome) GetError() string {
 
 // Shape tells what keeps the cluster from the shape that it should have.
 type Shape struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Waits          string                 `protobuf:"bytes,1,opt,name=waits,proto3" json:"waits,omitempty"`                                                                                                // for people; empty: nothing
-	Shards         map[uint32]string      `protobuf:"bytes,2,rep,name=shards,proto3" json:"shards,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                   // reasons why shards on their way wait, by shard; for people
-	AwayMs         map[string]int64       `protobuf:"bytes,3,rep,name=away_ms,json=awayMs,proto3" json:"away_ms,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`     // for how long each node has been away that is away, by node
-	StuckMs        map[uint32]int64       `protobuf:"bytes,4,rep,name=stuck_ms,json=stuckMs,proto3" json:"stuck_ms,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // how long these shards have waited, except for their turn
-	ReplaceAfterMs int64                  `protobuf:"varint,5,opt,name=replace_after_ms,json=replaceAfterMs,proto3" json:"replace_after_ms,omitempty"`                                                     // how long a node may be away before others take its replicas
+	state          protoimpl.MessageState    `protogen:"open.v1"`
+	Waits          string                    `protobuf:"bytes,1,opt,name=waits,proto3" json:"waits,omitempty"`                                                                                                // for people; empty: nothing
+	Shards         map[uint32]string         `protobuf:"bytes,2,rep,name=shards,proto3" json:"shards,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                   // reasons why shards on their way wait, by shard; for people
+	AwayMs         map[string]int64          `protobuf:"bytes,3,rep,name=away_ms,json=awayMs,proto3" json:"away_ms,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`     // for how long each node has been away that is away, by node
+	StuckMs        map[uint32]int64          `protobuf:"bytes,4,rep,name=stuck_ms,json=stuckMs,proto3" json:"stuck_ms,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // how long these shards have waited, except for their turn
+	ReplaceAfterMs int64                     `protobuf:"varint,5,opt,name=replace_after_ms,json=replaceAfterMs,proto3" json:"replace_after_ms,omitempty"`                                                     // how long a node may be away before others take its replicas
+	Slots          map[uint64]*SlotsProgress `protobuf:"bytes,6,rep,name=slots,proto3" json:"slots,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                     // how far the targets of moves of slots are, by number of the move
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1904,6 +1905,13 @@ func (x *Shape) GetReplaceAfterMs() int64 {
 		return x.ReplaceAfterMs
 	}
 	return 0
+}
+
+func (x *Shape) GetSlots() map[uint64]*SlotsProgress {
+	if x != nil {
+		return x.Slots
+	}
+	return nil
 }
 
 // NodeHealth decides whether a node gets leaderships and new tasks.
@@ -3259,7 +3267,7 @@ type Began struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Impossible    string                 `protobuf:"bytes,1,opt,name=impossible,proto3" json:"impossible,omitempty"` // reason why nothing has begun; empty: it has
 	Operation     *Operation             `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
-	Moves         []*PlannedMove         `protobuf:"bytes,3,rep,name=moves,proto3" json:"moves,omitempty"` // of replicas, by shard, in the order in which a shard takes them
+	Moves         []*PlannedMove         `protobuf:"bytes,3,rep,name=moves,proto3" json:"moves,omitempty"` // by shard, in the order in which a shard takes them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3315,11 +3323,14 @@ func (x *Began) GetMoves() []*PlannedMove {
 	return nil
 }
 
+// PlannedMove is a move of a replica, or of slots to a shard.
 type PlannedMove struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	Action        string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"` // add, lead, remove
-	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	Action        string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"` // add, lead, remove; of slots: split (to a new shard), move
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`     // of a replica
+	From          uint32                 `protobuf:"varint,4,opt,name=from,proto3" json:"from,omitempty"`    // shard that gives slots
+	Slots         uint32                 `protobuf:"varint,5,opt,name=slots,proto3" json:"slots,omitempty"`  // number of slots
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3373,6 +3384,20 @@ func (x *PlannedMove) GetNode() string {
 		return x.Node
 	}
 	return ""
+}
+
+func (x *PlannedMove) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *PlannedMove) GetSlots() uint32 {
+	if x != nil {
+		return x.Slots
+	}
+	return 0
 }
 
 // Membership is the configuration of a group in the view of its leader.
@@ -4616,13 +4641,14 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\rBackupOutcome\x12\x19\n" +
 	"\bwhole_ms\x18\x01 \x01(\x03R\awholeMs\x12\x1b\n" +
 	"\tfailed_ms\x18\x02 \x01(\x03R\bfailedMs\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error\"\xb8\x03\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\xcf\x04\n" +
 	"\x05Shape\x12\x14\n" +
 	"\x05waits\x18\x01 \x01(\tR\x05waits\x12<\n" +
 	"\x06shards\x18\x02 \x03(\v2$.belfry.cluster.v1.Shape.ShardsEntryR\x06shards\x12=\n" +
 	"\aaway_ms\x18\x03 \x03(\v2$.belfry.cluster.v1.Shape.AwayMsEntryR\x06awayMs\x12@\n" +
 	"\bstuck_ms\x18\x04 \x03(\v2%.belfry.cluster.v1.Shape.StuckMsEntryR\astuckMs\x12(\n" +
-	"\x10replace_after_ms\x18\x05 \x01(\x03R\x0ereplaceAfterMs\x1a9\n" +
+	"\x10replace_after_ms\x18\x05 \x01(\x03R\x0ereplaceAfterMs\x129\n" +
+	"\x05slots\x18\x06 \x03(\v2#.belfry.cluster.v1.Shape.SlotsEntryR\x05slots\x1a9\n" +
 	"\vShardsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
@@ -4631,7 +4657,11 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1a:\n" +
 	"\fStuckMsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"f\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\x1aZ\n" +
+	"\n" +
+	"SlotsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x04R\x03key\x126\n" +
+	"\x05value\x18\x02 \x01(\v2 .belfry.cluster.v1.SlotsProgressR\x05value:\x028\x01\"f\n" +
 	"\n" +
 	"NodeHealth\x12\x19\n" +
 	"\bdisk_low\x18\x01 \x01(\bR\adiskLow\x12\x1f\n" +
@@ -4735,11 +4765,13 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"impossible\x18\x01 \x01(\tR\n" +
 	"impossible\x12:\n" +
 	"\toperation\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\x124\n" +
-	"\x05moves\x18\x03 \x03(\v2\x1e.belfry.cluster.v1.PlannedMoveR\x05moves\"O\n" +
+	"\x05moves\x18\x03 \x03(\v2\x1e.belfry.cluster.v1.PlannedMoveR\x05moves\"y\n" +
 	"\vPlannedMove\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x12\n" +
-	"\x04node\x18\x03 \x01(\tR\x04node\"\x8b\x01\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x12\n" +
+	"\x04from\x18\x04 \x01(\rR\x04from\x12\x14\n" +
+	"\x05slots\x18\x05 \x01(\rR\x05slots\"\x8b\x01\n" +
 	"\n" +
 	"Membership\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x123\n" +
@@ -4869,7 +4901,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
@@ -4940,23 +4972,24 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	nil,                        // 66: belfry.cluster.v1.Shape.ShardsEntry
 	nil,                        // 67: belfry.cluster.v1.Shape.AwayMsEntry
 	nil,                        // 68: belfry.cluster.v1.Shape.StuckMsEntry
-	(*Shard)(nil),              // 69: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 70: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 71: belfry.cluster.v1.JoinToken
-	(*fsmpb.Task)(nil),         // 72: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 73: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 74: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 75: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 76: belfry.cluster.v1.DeleteQueue
-	(*Operation)(nil),          // 77: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 78: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 79: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 80: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 81: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 82: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 83: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 84: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 85: belfry.cluster.v1.Backups
+	nil,                        // 69: belfry.cluster.v1.Shape.SlotsEntry
+	(*Shard)(nil),              // 70: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 71: belfry.cluster.v1.Node
+	(*JoinToken)(nil),          // 72: belfry.cluster.v1.JoinToken
+	(*fsmpb.Task)(nil),         // 73: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 74: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 75: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 76: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 77: belfry.cluster.v1.DeleteQueue
+	(*Operation)(nil),          // 78: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 79: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 80: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 81: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 82: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 83: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 84: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 85: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 86: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -4966,13 +4999,13 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	7,  // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	69, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	70, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	70, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	71, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	13, // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	71, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	72, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
 	20, // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	22, // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	72, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	73, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
 	56, // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	31, // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	30, // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
@@ -4983,84 +5016,86 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	66, // 21: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
 	67, // 22: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
 	68, // 23: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	34, // 24: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	36, // 25: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	30, // 26: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	32, // 27: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	38, // 28: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	39, // 29: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	40, // 30: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	41, // 31: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	42, // 32: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	43, // 33: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	44, // 34: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	45, // 35: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	46, // 36: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	57, // 37: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	59, // 38: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	73, // 39: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	74, // 40: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	75, // 41: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	76, // 42: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	49, // 43: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	77, // 44: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	77, // 45: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	48, // 46: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	50, // 47: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	52, // 48: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	56, // 49: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	55, // 50: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	72, // 51: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	78, // 52: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	53, // 53: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	79, // 54: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	54, // 55: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	49, // 56: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	47, // 57: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	58, // 58: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	60, // 59: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	80, // 60: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	56, // 61: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 62: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	81, // 63: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	82, // 64: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	83, // 65: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	81, // 66: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	84, // 67: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	56, // 68: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	85, // 69: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	56, // 70: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	8,  // 71: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	10, // 72: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	37, // 73: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	15, // 74: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	25, // 75: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	33, // 76: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	17, // 77: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	19, // 78: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	23, // 79: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 80: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	12, // 81: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	61, // 82: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	63, // 83: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	9,  // 84: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	11, // 85: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	51, // 86: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	16, // 87: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	26, // 88: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	35, // 89: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	18, // 90: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	21, // 91: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	24, // 92: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 93: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	14, // 94: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	62, // 95: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	64, // 96: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	84, // [84:97] is the sub-list for method output_type
-	71, // [71:84] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	69, // 24: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
+	34, // 25: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	36, // 26: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	30, // 27: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	32, // 28: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	38, // 29: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	39, // 30: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	40, // 31: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	41, // 32: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	42, // 33: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	43, // 34: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	44, // 35: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	45, // 36: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	46, // 37: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	57, // 38: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	59, // 39: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	74, // 40: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	75, // 41: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	76, // 42: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	77, // 43: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	49, // 44: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	78, // 45: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	78, // 46: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	48, // 47: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	50, // 48: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	52, // 49: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	56, // 50: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	55, // 51: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	73, // 52: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	79, // 53: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	53, // 54: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	80, // 55: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	54, // 56: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	49, // 57: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	47, // 58: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	58, // 59: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	60, // 60: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	81, // 61: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	56, // 62: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 63: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	82, // 64: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	83, // 65: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	84, // 66: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	82, // 67: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	85, // 68: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	56, // 69: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	86, // 70: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	56, // 71: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	60, // 72: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	8,  // 73: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	10, // 74: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	37, // 75: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	15, // 76: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	25, // 77: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	33, // 78: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	17, // 79: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	19, // 80: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	23, // 81: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 82: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	12, // 83: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
+	61, // 84: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	63, // 85: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	9,  // 86: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	11, // 87: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	51, // 88: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	16, // 89: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	26, // 90: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	35, // 91: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	18, // 92: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	21, // 93: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	24, // 94: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 95: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	14, // 96: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	62, // 97: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	64, // 98: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	86, // [86:99] is the sub-list for method output_type
+	73, // [73:86] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -5102,7 +5137,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   68,
+			NumMessages:   69,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

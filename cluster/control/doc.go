@@ -63,7 +63,8 @@
 //     refused by the shards.
 //   - Steps 3 to 5 are the work of the two leaders (see package shard), at the request of the driver.
 //   - Calls wait from 4 to 7, in which three entries are committed: some tens of milliseconds.
-//   - A move that was given up eight times ends. The shards are then as before, and a new shard stays empty.
+//   - A move that was given up eight times ends. The shards are then as before, and a new shard stays empty. The
+//     operation that it belongs to begins it anew.
 //
 // # Operations
 //
@@ -72,6 +73,11 @@
 //   - An operation is done when the state shows that it is. Its entry End is that fact, and removes the node of a
 //     removal in the same moment.
 //   - A request for an operation that is under way, on the same node and for the same, begins none: it gets that one.
+//   - An operation on slots (SPLIT, MOVE_SLOTS, BALANCE) records where its slots should be. The reconciler compares the
+//     record with the slot map, and begins moves until both are equal; so any leader goes on with it. Each slot moves
+//     once: a new shard gets its slots from their present owners, and no shard is halved again and again.
+//   - One operation on slots is under way at a time, because each is planned on the slot map that the one before
+//     leaves. KEEP_SLOTS ends it: moves under way go on to their ends, and no other begins.
 //   - A resting node (REST) keeps its replicas, and leads neither shards nor this group while another node can. Its
 //     shards hand over at once, because it counts as reluctant to lead; see package health.
 //   - A removed node never registers again: its data may be old, and its votes are forgotten.

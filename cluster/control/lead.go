@@ -25,6 +25,7 @@ const (
 type reconciler struct {
 	group *Group
 	mover *mover
+	slots *slotMover
 	loads loads
 	began time.Time
 	log   *slog.Logger
@@ -43,7 +44,8 @@ func (g *Group) reconcile(ctx context.Context) {
 	var moving sync.WaitGroup
 	defer moving.Wait()
 	r := &reconciler{
-		group: g, mover: newMover(g), began: time.Now(), log: g.cfg.Logger, seen: newSightings(g.cfg.Shards.Up),
+		group: g, mover: newMover(g), slots: newSlotMover(g), began: time.Now(), log: g.cfg.Logger,
+		seen: newSightings(g.cfg.Shards.Up),
 	}
 	g.leading.Store(r)
 	defer g.leading.Store(nil)
@@ -51,7 +53,7 @@ func (g *Group) reconcile(ctx context.Context) {
 	moving.Go(func() { newMender(g).run(ctx) })
 	moving.Go(func() { r.loads.run(ctx, g.cfg.Shards.Commands) })
 	if g.cfg.Slots != nil {
-		moving.Go(func() { newSlotMover(g).run(ctx) })
+		moving.Go(func() { r.slots.run(ctx) })
 	}
 	r.run(ctx)
 }

@@ -153,6 +153,8 @@ func (l look) isDone(op *clusterpb.Operation) bool {
 	switch op.Kind {
 	case clusterpb.OperationKind_OPERATION_KIND_RESUME:
 		return true
+	case splitShard, moveSlots, balance, keepSlots:
+		return haveMoved(l.state, op)
 	case clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
 		return ReplicasLeft(l.state, op) == 0
 	case clusterpb.OperationKind_OPERATION_KIND_REST:
@@ -160,6 +162,15 @@ func (l look) isDone(op *clusterpb.Operation) bool {
 	default:
 		return ReplicasLeft(l.state, op) == 0 && !l.votes(op.Node)
 	}
+}
+
+// Left returns the number of replicas that an operation has still to move, add or remove, or of slots that it has still
+// to move.
+func Left(state *clusterpb.ControlState, op *clusterpb.Operation) uint32 {
+	if onSlots(op) {
+		return SlotsLeft(state, op)
+	}
+	return ReplicasLeft(state, op)
 }
 
 // ReplicasLeft returns the number of replicas that an operation has still to move, add or remove.

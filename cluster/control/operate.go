@@ -20,12 +20,12 @@ type ImpossibleError struct{ Reason string }
 
 func (e *ImpossibleError) Error() string { return e.Reason }
 
-// Begin begins an operation and returns it with the moves of replicas that it needs. A preview begins nothing. An
-// operation with the same id, or an equal one that is under way, is returned instead, without moves. The error is an
+// Begin begins an operation and returns it with the moves of replicas or slots that it needs. A preview begins nothing.
+// An operation with the same id, or an equal one that is under way, is returned instead, without moves. The error is an
 // *ImpossibleError for an operation that could not end, and a *task.NotLeaderError if this replica does not lead.
 func (g *Group) Begin(
 	ctx context.Context, op *clusterpb.Operation, preview bool,
-) (*clusterpb.Operation, []placement.Move, error) {
+) (*clusterpb.Operation, []*clusterpb.PlannedMove, error) {
 	r := g.leading.Load()
 	if r == nil {
 		leader, _ := g.Leader()
@@ -67,7 +67,10 @@ func (r *reconciler) waive(ctx context.Context, op *clusterpb.Operation) error {
 
 // judge returns the moves that an operation needs, and sets its total. The error is an *ImpossibleError if the
 // operation could not end.
-func (r *reconciler) judge(op *clusterpb.Operation) ([]placement.Move, error) {
+func (r *reconciler) judge(op *clusterpb.Operation) ([]*clusterpb.PlannedMove, error) {
+	if onSlots(op) {
+		return r.judgeSlots(op)
+	}
 	before := r.group.State()
 	after := shallowCopy(before)
 	if err := applyBegin(after, op); err != nil {
@@ -94,7 +97,11 @@ func (r *reconciler) judge(op *clusterpb.Operation) ([]placement.Move, error) {
 	if op.Kind == clusterpb.OperationKind_OPERATION_KIND_REST {
 		op.Total = r.group.leads(op.Node)
 	}
-	return placement.Compare(standing(before), aim.Placement(after)).Moves, nil
+	var moves []*clusterpb.PlannedMove
+	for _, m := range placement.Compare(standing(before), aim.Placement(after)).Moves {
+		moves = append(moves, &clusterpb.PlannedMove{Shard: uint32(m.Shard) + 1, Action: string(m.Action), Node: m.Node})
+	}
+	return moves, nil
 }
 
 // hopeful returns what is known of a node, without the time for which a node must have been up to take replicas: an
@@ -205,7 +212,7 @@ func (g *Group) Shape() *clusterpb.Shape {
 	defer r.mu.Unlock()
 	reasons, stuckMs := r.mover.waiting()
 	return &clusterpb.Shape{
-		Waits: r.waits, Shards: reasons, StuckMs: stuckMs, AwayMs: r.seen.away(time.Now()),
+		Waits: r.waits, Shards: reasons, StuckMs: stuckMs, Slots: r.slots.progress(), AwayMs: r.seen.away(time.Now()),
 		ReplaceAfterMs: r.group.cfg.Limits.ReplaceAfter.Milliseconds(),
 	}
 }

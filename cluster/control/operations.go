@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
 // ErrRemoved is the error of the registration of a node that was removed from the cluster.
@@ -27,13 +28,17 @@ func applyBegin(s *clusterpb.ControlState, op *clusterpb.Operation) error {
 		return nil
 	case onNode(op) && Node(s, op.Node) == nil:
 		return fmt.Errorf("node %s is not registered", op.Node)
+	case onSlots(op):
+		if err := checkSlots(s, op); err != nil {
+			return err
+		}
 	}
 	if err := applyOrder(s, op); err != nil {
 		return err
 	}
 	s.Operations = slices.Clone(s.Operations)
 	for i, old := range s.Operations {
-		if old.State == clusterpb.OperationState_OPERATION_STATE_RUNNING && onNode(old) == onNode(op) && old.Node == op.Node {
+		if old.State == clusterpb.OperationState_OPERATION_STATE_RUNNING && contradicts(op, old) {
 			stopped := proto.CloneOf(old)
 			stopped.State = clusterpb.OperationState_OPERATION_STATE_STOPPED
 			stopped.EndedMs, stopped.Detail = op.BeganMs, "operation "+op.Id+" took its place"
@@ -68,7 +73,9 @@ func applyOrder(s *clusterpb.ControlState, op *clusterpb.Operation) error {
 		}
 		s.Replication = op.Replication
 	default:
-		return fmt.Errorf("an operation of kind %v is not known", op.Kind)
+		if !onSlots(op) {
+			return fmt.Errorf("an operation of kind %v is not known", op.Kind)
+		}
 	}
 	s.Orders = orders
 	return nil
@@ -90,12 +97,20 @@ func begunBefore(s *clusterpb.ControlState, op *clusterpb.Operation) *clusterpb.
 
 // SameRequest reports whether two operations ask for the same.
 func SameRequest(a, b *clusterpb.Operation) bool {
-	return a.Kind == b.Kind && a.Node == b.Node && a.Replication == b.Replication
+	return a.Kind == b.Kind && a.Node == b.Node && a.Replication == b.Replication && a.Shard == b.Shard &&
+		a.Shards == b.Shards && slices.EqualFunc(a.Slots, b.Slots, func(x, y *fsmpb.SlotRange) bool {
+		return x.First == y.First && x.End == y.End
+	})
 }
 
 // onNode reports whether an operation is about one node.
 func onNode(op *clusterpb.Operation) bool {
-	return op.GetKind() != clusterpb.OperationKind_OPERATION_KIND_REPLICATION
+	return op.GetKind() != clusterpb.OperationKind_OPERATION_KIND_REPLICATION && !onSlots(op)
+}
+
+// contradicts reports whether a new operation stops an old one.
+func contradicts(op, old *clusterpb.Operation) bool {
+	return onNode(old) == onNode(op) && onSlots(old) == onSlots(op) && old.Node == op.Node
 }
 
 // applyEnd ends an operation. The node of a removal leaves the cluster.

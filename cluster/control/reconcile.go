@@ -51,7 +51,7 @@ func (l look) next() (step, error) {
 	}
 	waits := ""
 	for _, rule := range []func() (step, error){
-		l.place, l.raise, l.join, l.newer, l.replication, l.dismiss, l.end, l.rest, l.vote, l.retarget, l.balance,
+		l.place, l.raise, l.join, l.newer, l.replication, l.dismiss, l.end, l.shift, l.rest, l.vote, l.retarget, l.balance,
 	} {
 		s, err := rule()
 		if err != nil || s.what != "" || s.halts {

@@ -43,11 +43,11 @@ type slotMover struct {
 	slots Slots
 
 	mu      sync.Mutex
-	driving map[uint64]bool // by number of the move
+	driving map[uint64]*clusterpb.SlotsProgress // by number of the move; empty before the target has answered
 }
 
 func newSlotMover(g *Group) *slotMover {
-	return &slotMover{group: g, slots: g.cfg.Slots, driving: make(map[uint64]bool)}
+	return &slotMover{group: g, slots: g.cfg.Slots, driving: make(map[uint64]*clusterpb.SlotsProgress)}
 }
 
 // run drives all moves, side by side, until ctx ends.
@@ -71,11 +71,31 @@ func (m *slotMover) run(ctx context.Context) {
 func (m *slotMover) begin(number uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.driving[number] {
+	if m.driving[number] != nil {
 		return false
 	}
-	m.driving[number] = true
+	m.driving[number] = &clusterpb.SlotsProgress{}
 	return true
+}
+
+func (m *slotMover) note(number uint64, p *clusterpb.SlotsProgress) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.driving[number] = p
+}
+
+// progress returns how far the targets of the moves under way are, by number of the move.
+func (m *slotMover) progress() map[uint64]*clusterpb.SlotsProgress {
+	state := m.group.State()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	under := make(map[uint64]*clusterpb.SlotsProgress)
+	for _, move := range state.SlotMoves {
+		if p := m.driving[move.Number]; p != nil {
+			under[move.Number] = p
+		}
+	}
+	return under
 }
 
 // drive takes the steps of a move until it has ended. A step that fails is taken again.
@@ -114,7 +134,7 @@ func (m *slotMover) step(ctx context.Context, move *clusterpb.SlotMove) error {
 
 // copy has the target copy the tasks until it is ready, and then decides.
 func (m *slotMover) copy(ctx context.Context, move *clusterpb.SlotMove) error {
-	err := m.all(ctx, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
+	err := m.commit(ctx, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
 		Move: move.Number, Ranges: move.Ranges, From: move.From, Epoch: move.Number, Fresh: move.Fresh,
 	}}})
 	if err == nil {
@@ -141,6 +161,9 @@ func (m *slotMover) pull(ctx context.Context, move *clusterpb.SlotMove) error {
 		limited, cancel := context.WithTimeout(ctx, silentMost)
 		p, err := m.slots.PullSlots(limited, move.To, ask)
 		cancel()
+		if err == nil {
+			m.note(move.Number, p)
+		}
 		switch {
 		case p.GetReady():
 			return nil
@@ -171,14 +194,14 @@ func (m *slotMover) turn(ctx context.Context, move *clusterpb.SlotMove, to clust
 
 // open has the target open the slots that it owns now, and the source drop them.
 func (m *slotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
-	err := m.all(ctx, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_OpenSlots{
+	err := m.commit(ctx, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_OpenSlots{
 		OpenSlots: &fsmpb.OpenSlots{Move: move.Number, Max: stepTasks},
 	}})
 	if err != nil {
 		return err
 	}
 	sleep(ctx, beforeDrop)
-	err = m.all(ctx, move.From, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_DropSlots{
+	err = m.commit(ctx, move.From, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_DropSlots{
 		DropSlots: &fsmpb.DropSlots{Move: move.Number, Max: dropTasks},
 	}})
 	if err != nil {
@@ -190,13 +213,13 @@ func (m *slotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
 // giveUp has the source unseal the slots, and the target drop its copies. The move begins anew unless it has failed too
 // often.
 func (m *slotMover) giveUp(ctx context.Context, move *clusterpb.SlotMove) error {
-	err := m.all(ctx, move.From, 0, &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{
+	err := m.commit(ctx, move.From, 0, &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{
 		UnsealSlots: &fsmpb.UnsealSlots{Move: move.Number, Max: stepTasks},
 	}})
 	if err != nil {
 		return err
 	}
-	err = m.all(ctx, move.To, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{
+	err = m.commit(ctx, move.To, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{
 		AbandonSlots: &fsmpb.AbandonSlots{Move: move.Number, Max: dropTasks},
 	}})
 	if err != nil {
@@ -212,8 +235,8 @@ func (m *slotMover) end(ctx context.Context, move *clusterpb.SlotMove, again boo
 	return err
 }
 
-// all commits a command until it has done all of its work, with a pause after each part.
-func (m *slotMover) all(ctx context.Context, id uint32, pause time.Duration, c *fsmpb.Command) error {
+// commit commits a command until it has done all of its work, with a pause after each part.
+func (m *slotMover) commit(ctx context.Context, id uint32, pause time.Duration, c *fsmpb.Command) error {
 	for {
 		limited, cancel := context.WithTimeout(ctx, moveCall)
 		more, err := m.slots.Step(limited, id, c)

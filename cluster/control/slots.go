@@ -22,7 +22,7 @@ const (
 // MaxShards is the largest number of shards of a cluster. Each costs memory, goroutines and heartbeats on its nodes.
 const MaxShards = 256
 
-// applySplit makes a shard on the nodes of another one, and begins the move of half of the slots.
+// applySplit makes a shard on the nodes of another one, and begins the move of some of the slots.
 func applySplit(s *clusterpb.ControlState, split *clusterpb.Split) error {
 	from := Shard(s, split.Shard)
 	switch {
@@ -35,7 +35,10 @@ func applySplit(s *clusterpb.ControlState, split *clusterpb.Split) error {
 	case len(s.Shards) >= MaxShards:
 		return fmt.Errorf("there are %d shards already, and %d is the limit", len(s.Shards), MaxShards)
 	}
-	ranges := upperHalf(s.Slots, split.Shard)
+	ranges := split.Ranges
+	if len(ranges) == 0 {
+		ranges = upper(s.Slots, split.Shard, owned(s.Slots, split.Shard)/2)
+	}
 	if len(ranges) == 0 {
 		return fmt.Errorf("shard %d has fewer than two slots", split.Shard)
 	}
@@ -44,20 +47,24 @@ func applySplit(s *clusterpb.ControlState, split *clusterpb.Split) error {
 	return beginMove(s, &clusterpb.SlotMove{Ranges: ranges, From: from.Id, To: made.Id})
 }
 
-// upperHalf returns the upper half of a shard's slots.
-func upperHalf(slots []*clusterpb.SlotRange, shard uint32) []*fsmpb.SlotRange {
-	owned := uint32(0)
+// owned returns the number of slots that a shard owns.
+func owned(slots []*clusterpb.SlotRange, shard uint32) uint32 {
+	count := uint32(0)
 	for _, r := range slots {
 		if r.Shard == shard {
-			owned += r.End - r.First
+			count += r.End - r.First
 		}
 	}
-	left := owned / 2
+	return count
+}
+
+// upper returns the upper count of a shard's slots.
+func upper(slots []*clusterpb.SlotRange, shard, count uint32) []*fsmpb.SlotRange {
 	var ranges []*fsmpb.SlotRange
 	for _, r := range slices.Backward(slots) {
-		if n := min(left, r.End-r.First); r.Shard == shard && n > 0 {
+		if n := min(count, r.End-r.First); r.Shard == shard && n > 0 {
 			ranges = append(ranges, &fsmpb.SlotRange{First: r.End - n, End: r.End})
-			left -= n
+			count -= n
 		}
 	}
 	slices.Reverse(ranges)

@@ -1,6 +1,6 @@
 // Package operations begins the operations of operators: drain, resume, remove or replace a node, change the
-// replication factor. The leader of the control group judges and commits each of them; see package control. Any node
-// takes the request and passes it on.
+// replication factor, split shards, move slots. The leader of the control group judges and commits each of them; see
+// package control. Any node takes the request and passes it on.
 //
 // An operation has an id before it is passed on, so it may be passed on again after an unknown outcome: the leader
 // begins it once.
@@ -39,7 +39,7 @@ func New(cfg Config) *Operations { return &Operations{cfg} }
 // patience is the time that a call has whose context has no deadline.
 const patience = 10 * time.Second
 
-// Begin begins an operation, which gets an id if it has none, and returns it with the moves of replicas that it needs.
+// Begin begins an operation, which gets an id if it has none, and returns it with the moves that it needs.
 // An operation that has begun before, by its id, or an equal one that is under way is returned instead. A preview
 // begins nothing. The error is a *control.ImpossibleError for an operation that could not end, and wraps
 // task.ErrNotProposed or task.ErrUnknown if the control group does not answer.
@@ -118,11 +118,5 @@ func (o *Operations) BeginHere(ctx context.Context, call *clusterpb.BeginCall) (
 	case err != nil:
 		return nil, err
 	}
-	began := &clusterpb.Began{Operation: op}
-	for _, m := range moves {
-		began.Moves = append(began.Moves, &clusterpb.PlannedMove{
-			Shard: uint32(m.Shard) + 1, Action: string(m.Action), Node: m.Node,
-		})
-	}
-	return began, nil
+	return &clusterpb.Began{Operation: op, Moves: moves}, nil
 }
