@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -19,6 +20,10 @@ const (
 	Remove      OperationKind = "remove"      // moves all replicas off a node, and takes it out of the cluster
 	Replace     OperationKind = "replace"     // takes a lost node out of the cluster; others make its replicas anew
 	Replication OperationKind = "replication" // changes how many replicas each shard has
+	Split       OperationKind = "split"       // moves half of a shard's slots to a new shard
+	MoveSlots   OperationKind = "move_slots"  // moves slots to a shard
+	Balance     OperationKind = "balance"     // gives all shards as many slots, new shards included
+	KeepSlots   OperationKind = "keep_slots"  // stops one of these three; moves under way go on to their ends
 )
 
 // OperationState is the state of an operation.
@@ -38,14 +43,18 @@ type Operation struct {
 	Node           string         `json:"node,omitempty"` // a node's ID; empty: it is about the whole cluster
 	NodeName       string         `json:"node_name,omitempty"`
 	Replication    int            `json:"replication,omitempty"`
+	Shard          int            `json:"shard,omitempty"` // that is split
+	To             int            `json:"to,omitempty"`    // shard that gets the slots; number of shards of Balance
+	Slots          string         `json:"slots,omitempty"` // that move: "0-511,1024"
 	State          OperationState `json:"state"`
 	BeganAt        time.Time      `json:"began_at"`
 	EndedAt        *time.Time     `json:"ended_at"` // nil: it is under way
-	Total          int            `json:"total"`    // replicas to move, add or remove; leaderships for Rest
+	Total          int            `json:"total"`    // replicas or slots to move; leaderships for Rest
 	Done           int            `json:"done"`
 	Percent        float64        `json:"percent"` // copies under way count in part
 	BytesLeft      uint64         `json:"bytes_left"`
 	BytesPerSecond uint64         `json:"bytes_per_second"`
+	TasksCopied    uint64         `json:"tasks_copied"`     // by the moves of slots under way
 	Waits          []string       `json:"waits"`            // reasons why it does not go on; empty: it does, or has ended
 	Detail         string         `json:"detail,omitempty"` // why it was stopped
 }
@@ -53,8 +62,13 @@ type Operation struct {
 // OperationRequest asks for an operation.
 type OperationRequest struct {
 	Kind        OperationKind
-	Node        string // ID or name, unless Kind is Replication
+	Node        string // ID or name, if Kind is about a node
 	Replication int    // if Kind is Replication
+	Shard       int    // to split, if Kind is Split
+	// To is the shard that gets the slots if Kind is MoveSlots, and the number of shards if Kind is Balance; 0: as many
+	// as there are.
+	To    int
+	Slots string // if Kind is MoveSlots: "0-511,1024"
 }
 
 // Plan is the preview of an operation.
@@ -63,18 +77,23 @@ type Plan struct {
 	Node        string        `json:"node,omitempty"`
 	NodeName    string        `json:"node_name,omitempty"`
 	Replication int           `json:"replication,omitempty"`
+	Shard       int           `json:"shard,omitempty"`
+	To          int           `json:"to,omitempty"`
+	Slots       string        `json:"slots,omitempty"`
 	Total       int           `json:"total"`
 	Bytes       uint64        `json:"bytes"` // to be copied, as far as known
 	Steps       []PlanStep    `json:"steps"`
 }
 
-// PlanStep is one move of a replica or of a leadership.
+// PlanStep is one move of a replica, of a leadership, or of slots.
 type PlanStep struct {
 	Shard    uint32 `json:"shard"`
-	Action   string `json:"action"` // add, lead or remove
-	Node     string `json:"node"`   // a node's ID
+	Action   string `json:"action"` // add, lead or remove; of slots: split (to a new shard) or move
+	Node     string `json:"node"`   // a node's ID; empty: slots move
 	NodeName string `json:"node_name"`
 	Bytes    uint64 `json:"bytes"`
+	From     uint32 `json:"from,omitempty"`  // shard that gives the slots
+	Slots    int    `json:"slots,omitempty"` // number of slots that move
 }
 
 // Nodes returns the nodes of the cluster.
@@ -100,7 +119,8 @@ func (c *Client) Operation(ctx context.Context, id string) (*Operation, error) {
 	return c.operationCall(ctx, call{method: http.MethodGet, path: operationPath(id)})
 }
 
-// StopOperation stops an operation on a node that is under way, and returns the operation that resumes the node.
+// StopOperation stops an operation on a node or on slots that is under way. It returns the operation that resumes the
+// node, or that keeps the slots where they are.
 func (c *Client) StopOperation(ctx context.Context, id string, opts ...Option) (*Operation, error) {
 	o := gather(opts)
 	return c.operationCall(ctx, call{method: http.MethodDelete, path: operationPath(id), header: c.header(&o)})
@@ -136,6 +156,21 @@ func (c *Client) ReplaceNode(ctx context.Context, node string, opts ...Option) (
 // SetReplication changes how many replicas each shard has: 1, 3, 5 or 7.
 func (c *Client) SetReplication(ctx context.Context, replicas int, opts ...Option) (*Operation, error) {
 	return c.Begin(ctx, OperationRequest{Kind: Replication, Replication: replicas}, opts...)
+}
+
+// SplitShard moves half of a shard's slots to a new shard on the same nodes.
+func (c *Client) SplitShard(ctx context.Context, shard int, opts ...Option) (*Operation, error) {
+	return c.Begin(ctx, OperationRequest{Kind: Split, Shard: shard}, opts...)
+}
+
+// MoveSlots moves slots, such as "0-511,1024", to a shard.
+func (c *Client) MoveSlots(ctx context.Context, slots string, to int, opts ...Option) (*Operation, error) {
+	return c.Begin(ctx, OperationRequest{Kind: MoveSlots, Slots: slots, To: to}, opts...)
+}
+
+// BalanceShards gives all shards as many slots. It makes new shards if there are fewer than the number; 0 makes none.
+func (c *Client) BalanceShards(ctx context.Context, shards int, opts ...Option) (*Operation, error) {
+	return c.Begin(ctx, OperationRequest{Kind: Balance, To: shards}, opts...)
 }
 
 // Begin begins an operation, or returns the equal one that is under way. The error is ErrImpossible if the operation
@@ -175,6 +210,14 @@ func (r OperationRequest) call(preview bool) (_ call, err error) {
 		method, path, members["replication"] = http.MethodPut, "/v1/cluster", r.Replication
 	case Rest:
 		path, members["leaders"] = "/v1/nodes/"+url.PathEscape(r.Node)+"/"+string(Drain), true
+	case Split:
+		path = fmt.Sprintf("/v1/shards/%d/split", r.Shard)
+	case MoveSlots:
+		path, members["slots"], members["to"] = "/v1/shards/move", r.Slots, r.To
+	case Balance:
+		if path = "/v1/shards/balance"; r.To > 0 {
+			members["to"] = r.To
+		}
 	}
 	body, err := json.Marshal(members)
 	return call{method: method, path: path, body: body, contentType: jsonType}, err

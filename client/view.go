@@ -23,6 +23,20 @@ type Cluster struct {
 	Replication ReplicaCounts `json:"replication"`
 	Waits       string        `json:"waits"`      // why it has not the shape that it should have; empty: it has
 	Operations  []Operation   `json:"operations"` // those under way, and the last that have ended
+	SlotMoves   []SlotMove    `json:"slot_moves"` // under way
+}
+
+// SlotMove is a move of slots from one shard to another, under way.
+type SlotMove struct {
+	Number      uint64 `json:"number"`
+	From        uint32 `json:"from"`
+	To          uint32 `json:"to"`
+	Slots       int    `json:"slots"` // number of slots
+	State       string `json:"state"` // copying, opening, giving_up
+	Tries       int    `json:"tries"` // moves of the same slots that were given up before
+	TasksCopied uint64 `json:"tasks_copied"`
+	BytesCopied uint64 `json:"bytes_copied"`
+	Sealed      bool   `json:"sealed"` // calls on the slots wait for the target
 }
 
 // ReplicaCounts is the number of replicas of the shards.

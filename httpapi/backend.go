@@ -117,6 +117,7 @@ type ClusterView struct {
 	Replication Replication     `json:"replication"`
 	Waits       string          `json:"waits"`      // why the cluster has not the shape that it should have; empty: it has
 	Operations  []OperationView `json:"operations"` // those under way and those that ended last
+	SlotMoves   []SlotMoveView  `json:"slot_moves"` // under way
 }
 
 // NodeView is one node as the answering node knows it.
@@ -201,6 +202,9 @@ func (v *ClusterView) normalise() {
 	}
 	if v.Operations == nil {
 		v.Operations = []OperationView{}
+	}
+	if v.SlotMoves == nil {
+		v.SlotMoves = []SlotMoveView{}
 	}
 	for i := range v.Operations {
 		v.Operations[i].Waits = append([]string{}, v.Operations[i].Waits...)

@@ -42,7 +42,8 @@ type fakeBackend struct {
 }
 
 // Begin begins an operation on the node n1 of the name one, and refuses to remove it. There are the nodes a, b and c,
-// too. A factor above 5 is impossible.
+// too. A factor above 5 is impossible, and
+// so is a shard above 9.
 func (f *fakeBackend) Begin(_ context.Context, r OperationRequest) (*OperationView, *PlanView, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,7 +52,7 @@ func (f *fakeBackend) Begin(_ context.Context, r OperationRequest) (*OperationVi
 		return nil, nil, f.readErr
 	case !slices.Contains([]string{"", "n1", "one", "a", "b", "c"}, r.Node):
 		return nil, nil, &NoNodeError{Reason: "no such node"}
-	case r.Kind == "remove" && r.Node == "n1" || r.Replication > 5:
+	case r.Kind == "remove" && r.Node == "n1" || r.Replication > 5 || r.Shard > 9 || r.To > 9:
 		return nil, nil, &ImpossibleError{Reason: "no other node"}
 	case r.Preview:
 		return nil, &PlanView{Kind: r.Kind, Total: 1, Steps: []PlanStep{{Shard: 1, Action: "add", Node: "n2", Bytes: 7}}}, nil
@@ -63,7 +64,7 @@ func (f *fakeBackend) Begin(_ context.Context, r OperationRequest) (*OperationVi
 	}
 	op := OperationView{
 		ID: orElse(r.ID, fmt.Sprintf("op-%d", len(f.operations))), Kind: r.Kind, State: "running", Replication: r.Replication,
-		BeganAt: Instant(testNow.UnixMilli()), Total: 1,
+		Shard: r.Shard, To: r.To, Slots: r.Slots, BeganAt: Instant(testNow.UnixMilli()), Total: 1,
 	}
 	if op.Node = r.Node; r.Node == "n1" || r.Node == "one" {
 		op.Node, op.NodeName = "n1", "one"

@@ -22,7 +22,11 @@ const (
 	restNode       = "rest" // drain with leaders: the node keeps its replicas
 	resumeNode     = "resume"
 	setReplication = "replication"
-	isRunning      = "running" // state of an operation under way
+	splitShard     = "split"
+	moveSlots      = "move_slots"
+	balanceShards  = "balance"
+	keepSlots      = "keep_slots" // stops a split, a move or a balance
+	isRunning      = "running"    // state of an operation under way
 )
 
 // listNodes answers the nodes with their orders, replicas and disks.
@@ -63,8 +67,8 @@ func (s *Server) findOperation(c echo.Context) (*OperationView, error) {
 	return &v.Operations[at], nil
 }
 
-// stopOperation ends an operation on a node that is under way: the node is resumed. A change of the replication factor
-// is taken back by another one.
+// stopOperation ends an operation that is under way: its node is resumed, or its slots stay where they are. A change of
+// the replication factor is taken back by another one.
 func (s *Server) stopOperation(c echo.Context) error {
 	if err := s.emptyBody(c); err != nil {
 		return err
@@ -79,7 +83,16 @@ func (s *Server) stopOperation(c echo.Context) error {
 		return &problem{kind: impossible, detail: "set the replication factor that you want instead: PUT /v1/cluster, or " +
 			"`belfry cluster replication`"}
 	}
-	return s.begin(c, OperationRequest{Kind: resumeNode, Node: op.Node})
+	return s.begin(c, op.stop())
+}
+
+// stop returns the operation that ends this one.
+func (o *OperationView) stop() OperationRequest {
+	switch o.Kind {
+	case splitShard, moveSlots, balanceShards, keepSlots:
+		return OperationRequest{Kind: keepSlots}
+	}
+	return OperationRequest{Kind: resumeNode, Node: o.Node}
 }
 
 // operateNode returns the handler that begins a kind of operation on a node.
@@ -130,6 +143,10 @@ func (s *Server) readOperation(c echo.Context, object *contract.Object, into *Op
 			}
 		case contract.Replication:
 			into.Replication, err = factor(r)
+		case contract.Slots:
+			into.Slots, err = slotList(r)
+		case contract.To:
+			into.To, err = shardNumber(r, "to")
 		}
 		return err
 	})
@@ -169,7 +186,8 @@ func (s *Server) begin(c echo.Context, r OperationRequest) error {
 // answers reports whether an operation is the one that was asked for.
 func (o *OperationView) answers(r OperationRequest) bool {
 	onNode := o.Node == r.Node || strings.EqualFold(o.NodeName, r.Node)
-	return o.Kind == r.Kind && onNode && o.Replication == r.Replication
+	return o.Kind == r.Kind && onNode && o.Replication == r.Replication && o.Shard == r.Shard && o.To == r.To &&
+		slices.Equal(o.Slots, r.Slots)
 }
 
 // operationID returns the id of an operation that was asked for with an idempotency key: a repeat finds the same one.

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/task"
@@ -27,6 +28,21 @@ func TestOperatorsAnswersAreDocumented(t *testing.T) {
 	for _, body := range []string{"", "{}", `{"replication":2}`, `{"replication":9}`, `{"replication":"3"}`, `{"x":1}`} {
 		d.call(400, "PUT", "/v1/cluster", body)
 	}
+	d.call(202, "POST", "/v1/shards/2/split", "")
+	d.call(200, "POST", "/v1/shards/2/split", `{"preview":true}`)
+	d.call(409, "POST", "/v1/shards/10/split", "{}")
+	d.call(202, "POST", "/v1/shards/move", `{"slots":"0-511,1024","to":4}`)
+	d.call(409, "POST", "/v1/shards/move", `{"slots":"0-511,1024","to":10}`)
+	d.call(202, "POST", "/v1/shards/balance", "")
+	d.call(202, "POST", "/v1/shards/balance", `{"to":9}`)
+	for _, body := range []string{"", "{}", `{"slots":"1"}`, `{"to":1}`, `{"slots":[1],"to":1}`, `{"slots":"1","to":0}`,
+		`{"slots":"4096","to":1}`, `{"slots":"7-6","to":1}`, `{"slots":"1-3,2","to":1}`, `{"slots":"-1","to":1}`,
+		`{"slots":"","to":1}`, `{"slots":"1,","to":1}`, `{"slots":"1","to":1,"replication":3}`} {
+		d.call(400, "POST", "/v1/shards/move", body)
+	}
+	d.call(400, "POST", "/v1/shards/0/split", "")
+	d.call(400, "POST", "/v1/shards/x/split", "")
+	d.call(400, "POST", "/v1/shards/balance", `{"to":257}`)
 	ended := Instant(testNow.UnixMilli())
 	d.fake.operations[0].State, d.fake.operations[0].EndedAt, d.fake.operations[0].Percent = "done", &ended, 100
 	d.call(200, "GET", "/v1/operations", "")
@@ -72,6 +88,25 @@ func TestKeyMakesTheOperation(t *testing.T) {
 	}
 	id("/v1/nodes/n1/drain", `{"leaders":true}`, 422)
 	id("/v1/nodes/n1/replace", "", 422)
+}
+
+// TestSlotsAreNormalised names slots in any order, and checks the operation and its text.
+func TestSlotsAreNormalised(t *testing.T) {
+	h := newHarness(t)
+	a := h.call("POST", "/v1/shards/move", `{"slots":"1024, 4095,0-511,512","to":4}`, keyHeader, "k")
+	if a.StatusCode != 202 || !strings.Contains(a.text, `"to":4,"slots":"0-512,1024,4095"`) {
+		t.Errorf("%d %s", a.StatusCode, a.text)
+	}
+	if again := h.call("POST", "/v1/shards/move", `{"slots":"0-512,1024,4095","to":4}`, keyHeader, "k"); again.text != a.text {
+		t.Errorf("the same slots: %d %s", again.StatusCode, again.text)
+	}
+	if other := h.call("POST", "/v1/shards/move", `{"slots":"0-512,1024","to":4}`, keyHeader, "k"); other.StatusCode != 422 {
+		t.Errorf("other slots: %d %s", other.StatusCode, other.text)
+	}
+	if stop := h.call("DELETE", a.Header.Get("Location"), ""); stop.StatusCode != 202 ||
+		!strings.Contains(stop.text, `"kind":"keep_slots"`) {
+		t.Errorf("stopped: %d %s", stop.StatusCode, stop.text)
+	}
 }
 
 // TestStoppedOperationResumesItsNode checks that the deletion of an operation is a resume of its node.

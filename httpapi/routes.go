@@ -66,6 +66,9 @@ func (s *Server) routeOperations(v1 *echo.Group) {
 	for _, kind := range []string{drainNode, resumeNode, "remove", "replace"} {
 		v1.POST("/nodes/:id/"+kind, with(s.operateNode(kind), s.single, params(), soundKey, id))
 	}
+	v1.POST("/shards/:shard/split", with(s.splitShard, s.single, params(), soundKey))
+	v1.POST("/shards/move", with(s.moveSlots, s.single, params(), soundKey))
+	v1.POST("/shards/balance", with(s.balanceShards, s.single, params(), soundKey))
 	v1.GET("/operations", with(s.listOperations, s.single, params()))
 	v1.GET("/operations/:id", with(s.getOperation, s.single, params(), id))
 	v1.DELETE("/operations/:id", with(s.stopOperation, s.single, params(), soundKey, id))

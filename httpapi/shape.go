@@ -3,27 +3,36 @@ package httpapi
 // OperationRequest is what an operator asks of the cluster.
 type OperationRequest struct {
 	ID          string // of the operation, if the call has an idempotency key; empty: a new one
-	Kind        string // drain, rest, resume, remove, replace or replication
-	Node        string // id or name, unless Kind is replication
+	Kind        string // drain, rest, resume, remove, replace, replication, split, move_slots, balance or keep_slots
+	Node        string // id or name, if Kind is about a node
 	Replication uint32 // replication factor, if Kind is replication
-	Preview     bool   // nothing begins
+	Shard       uint32 // shard to split, if Kind is split
+	// To is the shard that gets the slots if Kind is move_slots, and the number of shards if Kind is balance; 0: as many
+	// as there are.
+	To      uint32
+	Slots   SlotList // if Kind is move_slots
+	Preview bool     // nothing begins
 }
 
-// OperationView is an operation on the nodes or replicas of the cluster, with its progress.
+// OperationView is an operation on the nodes, replicas or slots of the cluster, with its progress.
 type OperationView struct {
 	ID             string   `json:"id"`
 	Kind           string   `json:"kind"`
 	Node           string   `json:"node,omitempty"`        // id
 	NodeName       string   `json:"node_name,omitempty"`   // at the beginning
 	Replication    uint32   `json:"replication,omitempty"` // factor that was asked for
+	Shard          uint32   `json:"shard,omitempty"`       // that is split
+	To             uint32   `json:"to,omitempty"`          // shard that gets the slots; number of shards of a balance
+	Slots          SlotList `json:"slots,omitempty"`       // that move
 	State          string   `json:"state"`                 // running, done or stopped
 	BeganAt        Instant  `json:"began_at"`
 	EndedAt        *Instant `json:"ended_at"`
-	Total          uint32   `json:"total"` // replicas to move, add or remove, or leaderships to give away
+	Total          uint32   `json:"total"` // replicas or slots to move, or leaderships to give away
 	Done           uint32   `json:"done"`
 	Percent        float64  `json:"percent"`          // copies under way count in part
 	BytesLeft      uint64   `json:"bytes_left"`       // to be copied, as far as known
 	BytesPerSecond uint64   `json:"bytes_per_second"` // over the last seconds
+	TasksCopied    uint64   `json:"tasks_copied"`     // by the moves of slots under way
 	Waits          []string `json:"waits"`            // reasons why it does not go on; empty: it does, or has ended
 	Detail         string   `json:"detail,omitempty"` // why it was stopped
 }
@@ -34,18 +43,36 @@ type PlanView struct {
 	Node        string     `json:"node,omitempty"`
 	NodeName    string     `json:"node_name,omitempty"`
 	Replication uint32     `json:"replication,omitempty"`
+	Shard       uint32     `json:"shard,omitempty"`
+	To          uint32     `json:"to,omitempty"`
+	Slots       SlotList   `json:"slots,omitempty"`
 	Total       uint32     `json:"total"`
 	Bytes       uint64     `json:"bytes"` // that would be copied, as far as known
 	Steps       []PlanStep `json:"steps"`
 }
 
-// PlanStep is one move of a replica or of a leadership.
+// PlanStep is one move of a replica, of a leadership, or of slots.
 type PlanStep struct {
 	Shard    uint32 `json:"shard"`
-	Action   string `json:"action"` // add, lead or remove
-	Node     string `json:"node"`   // id
+	Action   string `json:"action"` // add, lead or remove; of slots: split (to a new shard) or move
+	Node     string `json:"node"`   // id; empty: slots move
 	NodeName string `json:"node_name"`
-	Bytes    uint64 `json:"bytes"` // copied by this step, about
+	Bytes    uint64 `json:"bytes"`           // copied by this step, about
+	From     uint32 `json:"from,omitempty"`  // shard that gives the slots
+	Slots    uint32 `json:"slots,omitempty"` // number of slots that move
+}
+
+// SlotMoveView is a move of slots from one shard to another, under way.
+type SlotMoveView struct {
+	Number      uint64 `json:"number"`
+	From        uint32 `json:"from"`
+	To          uint32 `json:"to"`
+	Slots       uint32 `json:"slots"` // number of slots
+	State       string `json:"state"` // copying, opening, giving_up
+	Tries       uint32 `json:"tries"` // moves of the same slots that were given up before
+	TasksCopied uint64 `json:"tasks_copied"`
+	BytesCopied uint64 `json:"bytes_copied"`
+	Sealed      bool   `json:"sealed"` // calls on the slots wait for the target
 }
 
 // Replication is the number of replicas of the shards.

@@ -65,6 +65,12 @@ func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 	for _, op := range v.Operations {
 		view.Operations = append(view.Operations, operationView(op))
 	}
+	for _, m := range v.Moves {
+		view.SlotMoves = append(view.SlotMoves, httpapi.SlotMoveView{
+			Number: m.Number, From: m.From, To: m.To, Slots: m.Slots, State: nameOf(m.State, movePrefix), Tries: m.Tries,
+			TasksCopied: m.Tasks, BytesCopied: m.Bytes, Sealed: m.Sealed,
+		})
+	}
 	for _, s := range v.Shards {
 		view.Shards = append(view.Shards, shardView(s))
 	}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/placement"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/httpapi"
 )
 
@@ -18,6 +20,7 @@ const (
 	orderPrefix = "NODE_ORDER_"
 	kindPrefix  = "OPERATION_KIND_"
 	statePrefix = "OPERATION_STATE_"
+	movePrefix  = "SLOT_MOVE_STATE_"
 )
 
 func nameOf(enum interface{ String() string }, prefix string) string {
@@ -31,10 +34,7 @@ func (b backend) Begin(
 	if op := b.begun(ctx, r); op != nil {
 		return op, nil, nil
 	}
-	op := &clusterpb.Operation{
-		Id: r.ID, Replication: r.Replication,
-		Kind: clusterpb.OperationKind(clusterpb.OperationKind_value[kindPrefix+strings.ToUpper(r.Kind)]),
-	}
+	op := requested(r)
 	if r.Node != "" {
 		id, err := b.FindNode(r.Node)
 		if err != nil {
@@ -50,6 +50,38 @@ func (b backend) Begin(
 		return nil, planOf(b.View(ctx), began), nil
 	}
 	return b.progress(ctx, began.Operation), nil, nil
+}
+
+// requested returns the operation that a request asks for, without its node.
+func requested(r httpapi.OperationRequest) *clusterpb.Operation {
+	op := &clusterpb.Operation{
+		Id: r.ID, Replication: r.Replication, Shard: r.Shard,
+		Kind: clusterpb.OperationKind(clusterpb.OperationKind_value[kindPrefix+strings.ToUpper(r.Kind)]),
+	}
+	if op.Kind == clusterpb.OperationKind_OPERATION_KIND_BALANCE {
+		op.Shards = r.To
+		return op
+	}
+	op.Shard = cmp.Or(r.Shard, r.To)
+	for _, slots := range r.Slots {
+		op.Slots = append(op.Slots, &fsmpb.SlotRange{First: slots.First, End: slots.End})
+	}
+	return op
+}
+
+// slotsOf returns the fields of an operation on slots, as the API has them.
+func slotsOf(op *clusterpb.Operation) (shard, to uint32, slots httpapi.SlotList) {
+	for _, r := range op.Slots {
+		slots = append(slots, httpapi.SlotRange{First: r.First, End: r.End})
+	}
+	switch op.Kind {
+	case clusterpb.OperationKind_OPERATION_KIND_BALANCE:
+		return 0, op.Shards, nil
+	case clusterpb.OperationKind_OPERATION_KIND_MOVE_SLOTS:
+		return 0, op.Shard, slots
+	default:
+		return op.Shard, 0, nil
+	}
 }
 
 // begun returns the operation that an earlier request with the same id has begun, or nil.
@@ -94,7 +126,9 @@ func operationView(o cluster.OperationView) httpapi.OperationView {
 		ID: o.Id, Kind: nameOf(o.Kind, kindPrefix), Node: o.Node, NodeName: o.Name, Replication: o.Replication,
 		State: nameOf(o.State, statePrefix), BeganAt: httpapi.Instant(o.BeganMs), Total: o.Total, Done: o.Done,
 		Percent: o.Percent, BytesLeft: o.Left, BytesPerSecond: o.Rate, Waits: o.Waits, Detail: o.Detail,
+		TasksCopied: o.Tasks,
 	}
+	view.Shard, view.To, view.Slots = slotsOf(o.Operation)
 	if o.EndedMs > 0 {
 		at := httpapi.Instant(o.EndedMs)
 		view.EndedAt = &at
@@ -102,12 +136,14 @@ func operationView(o cluster.OperationView) httpapi.OperationView {
 	return view
 }
 
-// planOf returns the plan of an operation. A new replica costs about the bytes of its shard.
+// planOf returns the plan of an operation. A new replica costs about the bytes of its shard, and slots their part of
+// the bytes of theirs.
 func planOf(v cluster.View, began *clusterpb.Began) *httpapi.PlanView {
 	op := began.Operation
 	plan := &httpapi.PlanView{
 		Kind: nameOf(op.Kind, kindPrefix), Node: op.Node, NodeName: op.Name, Replication: op.Replication, Total: op.Total,
 	}
+	plan.Shard, plan.To, plan.Slots = slotsOf(op)
 	names, sizes := make(map[string]string), make(map[uint32]uint64)
 	for _, n := range v.Nodes {
 		names[n.ID] = n.Name
@@ -116,8 +152,13 @@ func planOf(v cluster.View, began *clusterpb.Began) *httpapi.PlanView {
 		sizes[s.ID] = s.Bytes()
 	}
 	for _, m := range began.Moves {
-		step := httpapi.PlanStep{Shard: m.Shard, Action: m.Action, Node: m.Node, NodeName: names[m.Node]}
-		if m.Action == string(placement.Add) {
+		step := httpapi.PlanStep{
+			Shard: m.Shard, Action: m.Action, Node: m.Node, NodeName: names[m.Node], From: m.From, Slots: m.Slots,
+		}
+		switch {
+		case m.Slots > 0:
+			step.Bytes = v.BytesOf(m.From, m.Slots)
+		case m.Action == string(placement.Add):
 			step.Bytes = sizes[m.Shard]
 		}
 		plan.Bytes += step.Bytes

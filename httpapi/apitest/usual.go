@@ -34,6 +34,7 @@ var usual = map[string][]string{
 	"ack":              {"AAAA"},
 	"release":          {"AAAA"},
 	"reason":           {"", "no"},
+	"slots":            {"0-511", "7,9-11", "4095"},
 	"secrets":          {"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"},
 	"value":            {"1", "acme"},
 	"consistency":      {"stale"},

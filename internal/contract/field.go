@@ -5,7 +5,7 @@ import "math/bits"
 // Field is a member of the API's JSON objects. Members with the same name are the same Field in every object.
 type Field uint8
 
-// The members that a request may name come first, up to Replication, so that a Set has a bit for each.
+// The members that a request may name come first, up to To, so that a Set has a bit for each.
 const (
 	Op Field = iota
 	ID
@@ -79,6 +79,8 @@ const (
 	Preview
 	Leaders
 	Replication
+	Slots
+	To
 
 	// Members of answers only: a line of a batch, a result of a settle, an ended attempt, a problem, a count.
 	Status
@@ -137,7 +139,7 @@ var names = [...]string{
 	Max: "max", Wait: "wait", Lease: "lease", Ack: "ack", Nack: "nack", Extend: "extend", Release: "release",
 	Reason: "reason", Credit: "credit",
 
-	Preview: "preview", Leaders: "leaders", Replication: "replication",
+	Preview: "preview", Leaders: "leaders", Replication: "replication", Slots: "slots", To: "to",
 
 	Status: "status", Problem: "problem", Results: "results", StartedAt: "started_at", EndedAt: "ended_at",
 	Node: "node", Error: "error", Type: "type", Title: "title", Detail: "detail", FieldName: "field", Limit: "limit",
@@ -189,7 +191,7 @@ func slot[T string | []byte](name T) uint {
 	return (uint(len(name))*31 + uint(name[0])*7 + uint(name[len(name)-1])*67 + uint(name[len(name)/2])*11) % 256
 }
 
-// Set is a set of the fields from Op to Replication, with one bit for each.
+// Set is a set of the fields from Op to To, with one bit for each. All bits are taken.
 type Set uint64
 
 // Has reports whether f is in the set.

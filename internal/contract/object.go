@@ -49,6 +49,8 @@ var (
 	OperationObject   = Object{Takes: 1 << Preview}
 	DrainObject       = Object{Takes: 1<<Preview | 1<<Leaders}
 	ReplicationObject = Object{Takes: 1<<Preview | 1<<Replication}
+	MoveSlotsObject   = Object{Takes: 1<<Preview | 1<<Slots | 1<<To}
+	BalanceObject     = Object{Takes: 1<<Preview | 1<<To}
 )
 
 func ofTask(takes Set) Object {
