@@ -116,6 +116,7 @@ func fillMoves(t *table, view *client.Cluster) {
 		slices.Sort(names)
 		t.row("%d\t%s\t%s\t%s", s.ID, strings.Join(names, " "), size(float64(s.Bytes)), cmp.Or(s.Waits, "-"))
 	}
+	fillSlotMoves(t, view)
 	running := slices.DeleteFunc(slices.Clone(view.Operations), func(op client.Operation) bool {
 		return op.State != client.OperationRunning
 	})

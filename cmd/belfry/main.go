@@ -74,7 +74,7 @@ func newRoot() *cobra.Command {
 		}
 	}
 	add(runGroup, newServe(), newLocal(), newDemo(), newListen())
-	add(callGroup, newTask(), newQueue(), newLease(), newDead(), newCluster(), newNode(), newOperation(),
+	add(callGroup, newTask(), newQueue(), newLease(), newDead(), newCluster(), newNode(), newShards(), newOperation(),
 		newDoctor(), newBackup())
 	add(checkGroup, newPlan(), newCerts(), newVerify(), newRestore(), newRecover())
 	root.AddCommand(newVersion())

@@ -192,12 +192,21 @@ func askFirst(ctx context.Context, cmd *cobra.Command, conn *client.Client, r cl
 	if err != nil {
 		return err
 	}
+	if r.Node == "" {
+		op := client.Operation{Kind: r.Kind, Shard: r.Shard, To: r.To, Slots: r.Slots}
+		question := fmt.Sprintf("%s: %s\nBegin? Shards are not merged again. [y/N] ", what(&op), planned(plan))
+		return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), question)
+	}
 	question := fmt.Sprintf("%s: %s\nTake node %s (%s) out of the cluster? It cannot come back with its data. [y/N] ",
 		r.Kind, planned(plan), cmp.Or(plan.NodeName, r.Node), plan.Node)
 	return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), question)
 }
 
 func fillSteps(t *table, plan *client.Plan) {
+	if onSlots(plan.Kind) {
+		fillSlotSteps(t, plan)
+		return
+	}
 	if len(plan.Steps) > 0 {
 		t.row("SHARD\tSTEP\tNODE\tBYTES")
 	}
@@ -222,6 +231,8 @@ func planned(plan *client.Plan) string {
 	switch {
 	case plan.Kind == client.Rest:
 		return fmt.Sprintf("%d leaderships to give away", plan.Total)
+	case onSlots(plan.Kind):
+		return fmt.Sprintf("%d slots to move, about %s", plan.Total, size(float64(plan.Bytes)))
 	case len(plan.Steps) == 0:
 		return "no replica moves"
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 func newOperation() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "operation",
-		Short: "See the operations on nodes and replicas, or stop one",
+		Short: "See the operations on nodes, replicas and slots, or stop one",
 		Example: `  belfry operation list
   belfry operation show op-3f6c2a9d01b4e785 --wait`,
 	}, newOperationList(), newOperationShow(), newOperationStop())
@@ -123,6 +124,9 @@ func fillOperation(t *table, op *client.Operation) {
 	if op.BytesLeft > 0 {
 		t.field("to copy", copying(op))
 	}
+	if op.TasksCopied > 0 {
+		t.field("tasks copied", strconv.FormatUint(op.TasksCopied, 10))
+	}
 	t.field("began", instant(op.BeganAt))
 	if op.EndedAt != nil {
 		t.field("ended", instant(*op.EndedAt))
@@ -138,6 +142,17 @@ func what(op *client.Operation) string {
 	switch op.Kind {
 	case client.Replication:
 		return fmt.Sprintf("replication %d", op.Replication)
+	case client.Split:
+		return fmt.Sprintf("split shard %d", op.Shard)
+	case client.MoveSlots:
+		return fmt.Sprintf("move slots %s to shard %d", op.Slots, op.To)
+	case client.Balance:
+		if op.To > 0 {
+			return fmt.Sprintf("balance %d shards", op.To)
+		}
+		return "balance shards"
+	case client.KeepSlots:
+		return "keep slots"
 	case client.Rest:
 		return "drain leaders of " + cmp.Or(op.NodeName, op.Node)
 	}
@@ -166,6 +181,9 @@ func progressLines(op *client.Operation) []string {
 	line := fmt.Sprintf("%s: %s, %s", what(op), op.State, done(op))
 	if op.State == client.OperationRunning && op.BytesLeft > 0 {
 		line += ", to copy: " + copying(op)
+	}
+	if op.TasksCopied > 0 {
+		line += fmt.Sprintf(", %d tasks copied", op.TasksCopied)
 	}
 	lines := []string{line}
 	reasons := slices.Clone(op.Waits)

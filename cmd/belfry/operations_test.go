@@ -38,6 +38,21 @@ func TestOperatorsOnANode(t *testing.T) {
 		{"node resume n1 --wait", "resume n1: done, 100 %", 0},
 		{"operation list", "resume n1", 0},
 		{"cluster status", "1 replicas of each shard", 0},
+		{"shards list", "1024   3072-4095", 0},
+		{"shards list --json", `"slots":[{"first":0,"end":1024}]`, 0},
+		{"shards split 9", "there is no shard 9", exitFailed},
+		{"shards split x", "no number of a shard", exitUsage},
+		{"shards move 5000 --to 2", "0 to 4095", exitFailed},
+		{"shards move 1", "--to 0", exitUsage},
+		{"shards balance --shards 0", "at least 1", exitUsage},
+		{"shards balance --shards 3", "shards are not merged", exitFailed},
+		{"shards balance --preview", "0 slots to move", 0},
+		{"shards balance --shards 8 --preview", "5 (new)", 0},
+		{"shards split 1 --wait", "split shard 1: done, 100 % (512 of 512)", 0},
+		{"shards move 0-9,20 --to 2 --wait", "move slots 0-9,20 to shard 2: done, 100 % (11 of 11)", 0},
+		{"shards balance --shards 6 --wait", "balance 6 shards: done, 100 %", 0},
+		{"shards balance --wait", "balance shards: done, 100 %", 0},
+		{"shards list", "683", 0},
 	} {
 		out, code := belfry(t, append(strings.Fields(step.args), "--addr", addr)...)
 		if code != step.code || !strings.Contains(out, step.want) {
