@@ -89,6 +89,7 @@ func TestSlotOperationsEnd(t *testing.T) {
 					t.Fatalf("%v waits: %q", op, next.waits)
 				}
 				checkSlotMap(t, s)
+				checkParts(t, s)
 				s = turn(t, s)
 			}
 			s = drawApply(t, s, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_End{End: &clusterpb.End{Id: "op", EndedMs: 2}}})
@@ -96,6 +97,17 @@ func TestSlotOperationsEnd(t *testing.T) {
 			checkArrived(t, s, op)
 		}
 	})
+}
+
+// checkParts checks that few moves are under way, and each shard takes part in one at most.
+func checkParts(t *rapid.T, s *clusterpb.ControlState) {
+	parts := make(map[uint32]bool)
+	for _, m := range s.SlotMoves {
+		if parts[m.From] || parts[m.To] || len(s.SlotMoves) > slotMovesAtOnce {
+			t.Fatalf("under way: %v", s.SlotMoves)
+		}
+		parts[m.From], parts[m.To] = true, true
+	}
 }
 
 func checkArrived(t *rapid.T, s *clusterpb.ControlState, op *clusterpb.Operation) {
