@@ -153,7 +153,7 @@ func (c *Client) ReplaceNode(ctx context.Context, node string, opts ...Option) (
 	return c.Begin(ctx, OperationRequest{Kind: Replace, Node: node}, opts...)
 }
 
-// SetReplication changes how many replicas each shard has: 1, 3, 5 or 7.
+// SetReplication changes how many replicas each shard has: 1, 3 or 5.
 func (c *Client) SetReplication(ctx context.Context, replicas int, opts ...Option) (*Operation, error) {
 	return c.Begin(ctx, OperationRequest{Kind: Replication, Replication: replicas}, opts...)
 }

@@ -190,10 +190,10 @@ func (c Config) validate() error {
 		return fmt.Errorf("%d shards: 1 to %d", c.Shards, MaxShards)
 	case c.QueueMetrics < 1 || c.QueueMetrics > queuemetrics.MaxBound:
 		return fmt.Errorf("metrics of %d queues: 1 to %d", c.QueueMetrics, queuemetrics.MaxBound)
-	case c.Replication < 1 || c.Replication > 5 || c.Replication%2 == 0:
-		return fmt.Errorf("%d replicas: 1, 3 or 5", c.Replication)
 	}
-	return errors.Join(c.validatePlace(), c.validateAddrs(), CheckMoveRate(c.MoveRate))
+	return errors.Join(
+		placement.CheckReplication(c.Replication), c.validatePlace(), c.validateAddrs(), CheckMoveRate(c.MoveRate),
+	)
 }
 
 // CheckMoveRate returns an error if rate is not a valid Config.MoveRate.

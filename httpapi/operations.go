@@ -122,7 +122,7 @@ func (s *Server) putCluster(c echo.Context) error {
 	return s.begin(c, r)
 }
 
-const factors = "1, 3, 5 or 7"
+const factors = "1, 3 or 5"
 
 // readOperation reads the body of a call that begins an operation. An empty body has no members.
 func (s *Server) readOperation(c echo.Context, object *contract.Object, into *OperationRequest) error {

@@ -83,10 +83,10 @@ func checkReplaceAfter(d time.Duration) error {
 }
 
 func checkReplication(replicas int) error {
-	if replicas < 0 || replicas > 5 || replicas > 0 && replicas%2 == 0 {
-		return fmt.Errorf("%d replicas: 1, 3 or 5", replicas)
+	if replicas == 0 {
+		return nil
 	}
-	return nil
+	return placement.CheckReplication(replicas)
 }
 
 // DefaultConfig returns the settings of a node that runs alone, reachable from its own machine only.

@@ -154,11 +154,10 @@ func (r *reconciler) checkRest(after *clusterpb.ControlState, op *clusterpb.Oper
 
 // checkReplication checks a replication factor.
 func checkReplication(nodes []placement.Node, replicas int) error {
-	switch {
-	case replicas < 1 || replicas > aim.MaxReplication || replicas%2 == 0:
-		return &ImpossibleError{fmt.Sprintf("a replication factor of %d: it is an odd number from 1 to %d",
-			replicas, aim.MaxReplication)}
-	case replicas > aim.Takers(nodes):
+	if err := placement.CheckReplication(replicas); err != nil {
+		return &ImpossibleError{err.Error()}
+	}
+	if replicas > aim.Takers(nodes) {
 		return &ImpossibleError{fmt.Sprintf("%d replicas of each shard need as many nodes, and %d may hold one",
 			replicas, aim.Takers(nodes))}
 	}

@@ -26,7 +26,7 @@ func newClusterReplication() *cobra.Command {
 	c := &operationCall{kind: client.Replication}
 	cmd := &cobra.Command{
 		Use:   "replication N",
-		Short: "Change how many replicas each shard has: 1, 3, 5 or 7",
+		Short: "Change how many replicas each shard has: 1, 3 or 5",
 		Long: `Change how many replicas each shard has, while they serve. There must be as many
 nodes. A cluster of one grows to three by itself when two more nodes join,
 because 3 is the default.`,
@@ -35,8 +35,8 @@ because 3 is the default.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := strconv.Atoi(args[0])
-			if err != nil || n < 1 || n > 7 || n%2 == 0 {
-				return &usageError{fmt.Errorf("%q replicas: 1, 3, 5 or 7", args[0])}
+			if err != nil || n < 1 || n > 5 || n%2 == 0 {
+				return &usageError{fmt.Errorf("%q replicas: 1, 3 or 5", args[0])}
 			}
 			return c.run(cmd, client.OperationRequest{Kind: client.Replication, Replication: n})
 		},

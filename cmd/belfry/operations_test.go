@@ -30,7 +30,7 @@ func TestOperatorsOnANode(t *testing.T) {
 		{"node replace n2", "no node of the cluster has this id or name", exitNotFound},
 		{"node drain n1 --leaders", "no other node with a replica", exitFailed},
 		{"cluster replication 3 --preview", "3 replicas of each shard need as many nodes", exitFailed},
-		{"cluster replication 2", "1, 3, 5 or 7", exitUsage},
+		{"cluster replication 2", "1, 3 or 5", exitUsage},
 		{"operation list", "no operation is known", 0},
 		{"operation show op-1", "no operation has this id", exitNotFound},
 		{"cluster replication 1 --preview", "no replica moves", 0},

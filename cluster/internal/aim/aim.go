@@ -13,9 +13,6 @@ import (
 // DefaultReplication is the number of replicas of each shard, unless an operator sets another.
 const DefaultReplication = 3
 
-// MaxReplication is the largest number of replicas of a shard.
-const MaxReplication = 7
-
 // Limits are the times after which a node counts as something else.
 type Limits struct {
 	Calm         time.Duration // a node that has been up for so long takes replicas
