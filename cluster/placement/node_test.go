@@ -108,13 +108,6 @@ func TestCheckReplication(t *testing.T) {
 	}
 }
 
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
 func TestCheckZone(t *testing.T) {
 	for _, good := range []string{"", "a", "eu-central-1a", "dc1.rack_7", strings.Repeat("z", 63)} {
 		if err := CheckZone(good); err != nil {
