@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -100,7 +101,8 @@ func aimAt(shard uint32, ranges []*fsmpb.SlotRange) []*clusterpb.SlotRange {
 	return aims
 }
 
-// planBalance gives each shard as many slots, or one more. It moves as few slots as it can, each once.
+// planBalance gives each shard as many slots, or one more. It moves as few slots as it can, each once. Each shard gets
+// slots of the shard that has most to give, so that moves from several shards can go on side by side.
 func planBalance(s *clusterpb.ControlState, slots []*clusterpb.SlotRange, shards int) ([]*clusterpb.SlotRange, error) {
 	switch {
 	case shards < len(s.Shards):
@@ -109,23 +111,30 @@ func planBalance(s *clusterpb.ControlState, slots []*clusterpb.SlotRange, shards
 		return nil, fmt.Errorf("%d shards: a cluster has at most %d", shards, MaxShards)
 	}
 	wanted := evenly(slots, shards)
-	var given []*fsmpb.SlotRange
+	given := make(map[uint32][]*fsmpb.SlotRange) // by shard
 	for shard := uint32(1); int(shard) <= shards; shard++ {
 		if has := owned(slots, shard); has > wanted[shard] {
-			given = append(given, upper(slots, shard, has-wanted[shard])...)
+			given[shard] = upper(slots, shard, has-wanted[shard])
 		}
 	}
 	var aims []*clusterpb.SlotRange
 	for shard := uint32(1); int(shard) <= shards; shard++ {
 		for lacks := wanted[shard] - min(wanted[shard], owned(slots, shard)); lacks > 0; {
 			var r *fsmpb.SlotRange
-			r, given = take(given, lacks)
+			from := most(given)
+			r, given[from] = take(given[from], lacks)
 			aims = append(aims, &clusterpb.SlotRange{First: r.First, End: r.End, Shard: shard})
 			lacks -= r.End - r.First
 		}
 	}
 	slices.SortFunc(aims, func(a, b *clusterpb.SlotRange) int { return cmp.Compare(a.First, b.First) })
 	return aims, nil
+}
+
+// most returns the shard that gives most slots; of equal ones, the first.
+func most(given map[uint32][]*fsmpb.SlotRange) uint32 {
+	count := func(shard uint32) uint32 { return (&transfer{ranges: given[shard]}).slots() }
+	return slices.MaxFunc(slices.Sorted(maps.Keys(given)), func(a, b uint32) int { return cmp.Compare(count(a), count(b)) })
 }
 
 // evenly returns how many slots each shard should have. The shards that have most now keep one more.
