@@ -134,7 +134,8 @@ func planBalance(s *clusterpb.ControlState, slots []*clusterpb.SlotRange, shards
 // most returns the shard that gives most slots; of equal ones, the first.
 func most(given map[uint32][]*fsmpb.SlotRange) uint32 {
 	count := func(shard uint32) uint32 { return (&transfer{ranges: given[shard]}).slots() }
-	return slices.MaxFunc(slices.Sorted(maps.Keys(given)), func(a, b uint32) int { return cmp.Compare(count(a), count(b)) })
+	shards := slices.Sorted(maps.Keys(given))
+	return slices.MaxFunc(shards, func(a, b uint32) int { return cmp.Compare(count(a), count(b)) })
 }
 
 // evenly returns how many slots each shard should have. The shards that have most now keep one more.
