@@ -96,15 +96,17 @@ func (v *View) progress(op *clusterpb.Operation, left uint32) OperationView {
 			parts += o.add(s)
 		}
 	}
+	moving := false
 	for _, m := range v.Moves {
 		if control.Concerns(op, m.move) {
+			moving = true
 			parts += o.addSlots(m, v)
 		}
 	}
 	if op.Total > 0 {
 		o.Percent = min(100*parts/float64(op.Total), 99)
 	}
-	if v.Waits != "" {
+	if v.Waits != "" && !moving {
 		o.Waits = append(o.Waits, v.Waits)
 	}
 	slices.Sort(o.Waits)
