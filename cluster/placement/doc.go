@@ -65,8 +65,9 @@
 // zones as replicas, this means:
 //
 //   - A node that joins gets its share, rounded up or down: of n nodes of equal weight the nth part of all replicas.
-//     Nothing else is copied; without zones this holds for any weights. If the join raises the effective factor, the
-//     new replicas are copied too.
+//     Nothing else is copied. Without zones this holds for any weights, unless the nodes that give replicas up hold too
+//     few distinct shards for one node to take them. If the join raises the effective factor, the new replicas are
+//     copied too.
 //   - When a node leaves a cluster as it was formed, its replicas are copied, and nothing else. In a cluster that has
 //     changed often, the nodes with fewest replicas may hold just the shards of the leaving node; then evenness needs
 //     more copies, at most one for each replica of that node.
