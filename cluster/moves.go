@@ -53,8 +53,7 @@ func (m moves) Up(node string) bool { return m.health.Alive(node) }
 // Faults asks all nodes for replicas that are outvoted or cannot be opened.
 func (m moves) Faults(ctx context.Context) []control.Fault {
 	var faults []control.Fault
-	accounts, _ := m.viewer.askAll(ctx, nodesOf(m.viewer.control.State())) // a node that does not answer reports none
-	for node, account := range accounts {
+	for node, account := range m.accounts(ctx) {
 		for shard, r := range account.replicas {
 			if r.Outvoted {
 				faults = append(faults, control.Fault{Shard: shard, Node: node, Reason: "its state differs from the others'"})
@@ -70,12 +69,16 @@ func (m moves) Faults(ctx context.Context) []control.Fault {
 // Commands asks all nodes for the number of commands that each shard has applied in its life.
 func (m moves) Commands(ctx context.Context) map[uint32]uint64 {
 	most := make(map[uint32]uint64)
-	// A node that does not answer has no part in the sum.
-	accounts, _ := m.viewer.askAll(ctx, nodesOf(m.viewer.control.State()))
-	for _, account := range accounts {
+	for _, account := range m.accounts(ctx) {
 		for shard, r := range account.replicas {
 			most[shard] = max(most[shard], r.Commands)
 		}
 	}
 	return most
+}
+
+// accounts asks all nodes for their accounts. A node without an answer is left out.
+func (m moves) accounts(ctx context.Context) map[string]*account {
+	accounts, _ := m.viewer.askAll(ctx, nodesOf(m.viewer.control.State()))
+	return accounts
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/aim"
 	"github.com/belfryhq/belfry/cluster/placement"
 )
 
@@ -78,7 +79,7 @@ func (l *loads) balance(
 		}
 		rates[i] = l.rates[s.Id]
 	}
-	i, j, ok := placement.Exchange(nodes, standing(state), rates)
+	i, j, ok := placement.Exchange(nodes, aim.Placement(state), rates)
 	if !ok {
 		return nil
 	}

@@ -159,7 +159,7 @@ func (m *mover) observe(ctx context.Context, shards []*clusterpb.Shard) {
 	}
 }
 
-// caughtUp reports whether a replica without a vote may become a voter. It must have applied what the leader had
+// caughtUp reports whether a replica without a vote may become a voter. It must have applied all entries that were
 // committed one look ago, by its own word, and must lack few entries by the leader's. The leader alone does not know:
 // hashicorp/raft counts an entry as replicated that the node has not applied, and a node that still applies its log
 // would answer no call as a leader.
@@ -188,10 +188,7 @@ func (m *mover) take(ctx context.Context, shard uint32, step reshape.Step) {
 	if err != nil {
 		waits = fmt.Sprintf("%s: %v", step, err)
 		m.group.cfg.Logger.Info("a step of a shard is taken again", "shard", shard, "step", step.String(), "err", err)
-		select {
-		case <-time.After(moveLook):
-		case <-ctx.Done():
-		}
+		sleep(ctx, moveLook)
 	}
 	m.note(shard, wait{reason: waits}, false)
 	select {

@@ -113,6 +113,7 @@ func (m *slotMover) drive(ctx context.Context, number uint64) {
 	}
 }
 
+// sleep waits for d or for the end of ctx.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
