@@ -69,7 +69,7 @@ type restoreRun struct {
 	binary   string
 	dir      string
 	backup   string // path
-	made     []byte // what the command printed about the backup
+	made     []byte // output of the command about the backup
 	rec      *history.Recorder
 	receiver *workload.Receiver
 }

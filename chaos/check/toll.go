@@ -32,7 +32,7 @@ func (t Toll) Plus(u Toll) Toll {
 // Calm is the kind under which Tolls counts arrivals while no fault was under way.
 const Calm = "no fault"
 
-// PlannedAlone is the kind under which Tolls counts what came while planned changes alone were under way.
+// PlannedAlone is the kind of the tolls of planned changes without any other fault at the time.
 const PlannedAlone = "planned moves alone"
 
 // Tolls returns the tolls of all kinds of faults that struck, and of the calm between them, sorted by kind.

@@ -71,7 +71,8 @@ func (s *Stand) ID(ctx context.Context, name string) (string, error) {
 const operationPoll = 200 * time.Millisecond
 
 // Operate begins an operation and waits until it has ended. It tries again while no node can begin it, and while the
-// operation is impossible: another fault may keep nodes away. The error says what it waited for when ctx ended.
+// operation is impossible: another fault may keep nodes away. The error names the
+// last obstacle if ctx ends first.
 func (s *Stand) Operate(ctx context.Context, ask client.OperationRequest) error {
 	key := fmt.Sprintf("%s-%s-%d-%d", ask.Kind, ask.Node, ask.Replication, time.Now().UnixNano())
 	var op *client.Operation

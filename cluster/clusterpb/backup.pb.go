@@ -119,7 +119,7 @@ type BackupShard struct {
 	NowMs      int64                  `protobuf:"varint,5,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"`                // the shard's own time: the highest instant of an applied entry
 	PositionMs int64                  `protobuf:"varint,6,opt,name=position_ms,json=positionMs,proto3" json:"position_ms,omitempty"` // instant to which the shard's wheel had been advanced: all tasks due by then had come due
 	Bytes      uint64                 `protobuf:"varint,7,opt,name=bytes,proto3" json:"bytes,omitempty"`                             // length of the section's state
-	// Slots whose tasks are not all in the state, because they move to this shard or have moved away from it.
+	// Slots with tasks missing from the state: the slots move to this shard, or have moved away from it.
 	Lacks         []*fsmpb.SlotRange `protobuf:"bytes,8,rep,name=lacks,proto3" json:"lacks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -3209,7 +3209,7 @@ func (*MembersCall_Remove) isMembersCall_Change() {}
 
 func (*MembersCall_Transfer) isMembersCall_Change() {}
 
-// BeginCall begins an operation, or asks what it would move.
+// BeginCall begins an operation, or previews its moves.
 type BeginCall struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Operation     *Operation             `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`

@@ -5,9 +5,9 @@
 //	Folder  name.part → written, fsynced, read back → renamed to name, the folder fsynced
 //	Bucket  multipart upload → completed only when the backup is whole → read back, else removed
 //
-// So nothing incomplete is ever found under a backup's name, wherever the process is killed. What a killed process
-// leaves is a .part file, which the next backup into the folder removes, or an upload that was not completed, which
-// stores remove by a lifecycle rule.
+// So a backup's name stands for a whole backup only, wherever the process is killed. A killed process leaves a .part
+// file or an incomplete upload. The next backup into the folder removes the file, and stores remove the upload by a
+// lifecycle rule.
 //
 // No error contains a credential: they travel in headers, and URLs with a password are refused.
 //
