@@ -40,7 +40,7 @@
 // # Moves of slots
 //
 // A split makes a new shard on the nodes of an old one, and moves half of the slots to it. There is one way to move
-// slots, driven by slotMover. Its steps, the log that gets each, and the state that a crash after it leaves:
+// slots, driven by SlotMover. Its steps, the log that gets each, and the state that a crash after it leaves:
 //
 //	   step          log      after it                                    then, after a crash
 //	1  Split         control  the new shard, empty; COPYING               nodes open its replicas; go on

@@ -25,7 +25,7 @@ const (
 type reconciler struct {
 	group *Group
 	mover *mover
-	slots *slotMover
+	slots *SlotMover
 	loads loads
 	began time.Time
 	log   *slog.Logger
@@ -44,8 +44,8 @@ func (g *Group) reconcile(ctx context.Context) {
 	var moving sync.WaitGroup
 	defer moving.Wait()
 	r := &reconciler{
-		group: g, mover: newMover(g), slots: newSlotMover(g), began: time.Now(), log: g.cfg.Logger,
-		seen: newSightings(g.cfg.Shards.Up),
+		group: g, mover: newMover(g), slots: NewSlotMover(leader{g}, g.cfg.Slots, g.cfg.Logger), began: time.Now(),
+		log: g.cfg.Logger, seen: newSightings(g.cfg.Shards.Up),
 	}
 	g.leading.Store(r)
 	defer g.leading.Store(nil)
@@ -53,7 +53,7 @@ func (g *Group) reconcile(ctx context.Context) {
 	moving.Go(func() { newMender(g).run(ctx) })
 	moving.Go(func() { r.loads.run(ctx, g.cfg.Shards.Commands) })
 	if g.cfg.Slots != nil {
-		moving.Go(func() { r.slots.run(ctx) })
+		moving.Go(func() { r.slots.Run(ctx) })
 	}
 	r.run(ctx)
 }

@@ -154,7 +154,7 @@ func (l look) isDone(op *clusterpb.Operation) bool {
 	case clusterpb.OperationKind_OPERATION_KIND_RESUME:
 		return true
 	case splitShard, moveSlots, balance, keepSlots:
-		return haveMoved(l.state, op)
+		return HaveMoved(l.state, op)
 	case clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
 		return ReplicasLeft(l.state, op) == 0
 	case clusterpb.OperationKind_OPERATION_KIND_REST:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -22,6 +23,23 @@ type Slots interface {
 	PullSlots(ctx context.Context, target uint32, ask *clusterpb.PullSlotsCall) (*clusterpb.SlotsProgress, error)
 }
 
+// Decisions are the decisions on moves of slots, as the leader of the control group sees and takes them.
+type Decisions interface {
+	// Watch returns the state, which the caller must not change, and a channel that is closed when there is a newer one.
+	Watch() (*clusterpb.ControlState, <-chan struct{})
+	// Propose commits an entry. After an error that does not wrap task.ErrNotProposed the entry may be committed.
+	Propose(ctx context.Context, entry *clusterpb.ControlEntry) error
+}
+
+// leader is the Group as the Decisions of its leader.
+type leader struct{ *Group }
+
+// Propose commits an entry.
+func (l leader) Propose(ctx context.Context, entry *clusterpb.ControlEntry) error {
+	_, err := l.propose(ctx, entry)
+	return err
+}
+
 // The pauses and limits of moves of slots.
 const (
 	pullFor     = 500 * time.Millisecond // of one PullSlots
@@ -37,25 +55,27 @@ const (
 // errTooLong gives up a move whose slots are sealed for too long, or whose target does not answer.
 var errTooLong = errors.New("the move takes too long")
 
-// slotMover drives the moves of slots during one leadership of the control group.
-type slotMover struct {
-	group *Group
-	slots Slots
+// SlotMover drives the moves of slots during one leadership of the control group.
+type SlotMover struct {
+	decisions Decisions
+	slots     Slots
+	log       *slog.Logger
 
 	mu      sync.Mutex
 	driving map[uint64]*clusterpb.SlotsProgress // by number of the move; empty before the target has answered
 }
 
-func newSlotMover(g *Group) *slotMover {
-	return &slotMover{group: g, slots: g.cfg.Slots, driving: make(map[uint64]*clusterpb.SlotsProgress)}
+// NewSlotMover returns a SlotMover that is not running yet.
+func NewSlotMover(d Decisions, s Slots, log *slog.Logger) *SlotMover {
+	return &SlotMover{decisions: d, slots: s, log: log, driving: make(map[uint64]*clusterpb.SlotsProgress)}
 }
 
-// run drives all moves, side by side, until ctx ends.
-func (m *slotMover) run(ctx context.Context) {
+// Run drives all moves, side by side, until ctx ends.
+func (m *SlotMover) Run(ctx context.Context) {
 	var drives sync.WaitGroup
 	defer drives.Wait()
 	for ctx.Err() == nil {
-		state, changed := m.group.machine.watch()
+		state, changed := m.decisions.Watch()
 		for _, move := range state.SlotMoves {
 			if m.begin(move.Number) {
 				drives.Go(func() { m.drive(ctx, move.Number) })
@@ -68,7 +88,7 @@ func (m *slotMover) run(ctx context.Context) {
 	}
 }
 
-func (m *slotMover) begin(number uint64) bool {
+func (m *SlotMover) begin(number uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.driving[number] != nil {
@@ -78,15 +98,15 @@ func (m *slotMover) begin(number uint64) bool {
 	return true
 }
 
-func (m *slotMover) note(number uint64, p *clusterpb.SlotsProgress) {
+func (m *SlotMover) note(number uint64, p *clusterpb.SlotsProgress) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.driving[number] = p
 }
 
 // progress returns how far the targets of the moves under way are, by number of the move.
-func (m *slotMover) progress() map[uint64]*clusterpb.SlotsProgress {
-	state := m.group.State()
+func (m *SlotMover) progress() map[uint64]*clusterpb.SlotsProgress {
+	state, _ := m.decisions.Watch()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	under := make(map[uint64]*clusterpb.SlotsProgress)
@@ -99,15 +119,15 @@ func (m *slotMover) progress() map[uint64]*clusterpb.SlotsProgress {
 }
 
 // drive takes the steps of a move until it has ended. A step that fails is taken again.
-func (m *slotMover) drive(ctx context.Context, number uint64) {
+func (m *SlotMover) drive(ctx context.Context, number uint64) {
 	for ctx.Err() == nil {
-		state := m.group.State()
+		state, _ := m.decisions.Watch()
 		at := moveAt(state, number)
 		if at < 0 {
 			return
 		}
 		if err := m.step(ctx, state.SlotMoves[at]); err != nil && ctx.Err() == nil {
-			m.group.cfg.Logger.Info("a step of a move of slots is taken again", "move", number, "err", err)
+			m.log.Info("a step of a move of slots is taken again", "move", number, "err", err)
 			sleep(ctx, moveLook)
 		}
 	}
@@ -122,7 +142,7 @@ func sleep(ctx context.Context, d time.Duration) {
 }
 
 // step takes the move from its state to the next one.
-func (m *slotMover) step(ctx context.Context, move *clusterpb.SlotMove) error {
+func (m *SlotMover) step(ctx context.Context, move *clusterpb.SlotMove) error {
 	switch move.State {
 	case copying:
 		return m.copy(ctx, move)
@@ -134,7 +154,7 @@ func (m *slotMover) step(ctx context.Context, move *clusterpb.SlotMove) error {
 }
 
 // copy has the target copy the tasks until it is ready, and then decides.
-func (m *slotMover) copy(ctx context.Context, move *clusterpb.SlotMove) error {
+func (m *SlotMover) copy(ctx context.Context, move *clusterpb.SlotMove) error {
 	err := m.commit(ctx, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
 		Move: move.Number, Ranges: move.Ranges, From: move.From, Epoch: move.Number, Fresh: move.Fresh,
 	}}})
@@ -145,7 +165,7 @@ func (m *slotMover) copy(ctx context.Context, move *clusterpb.SlotMove) error {
 	case err == nil:
 		return m.turn(ctx, move, opening)
 	case errors.Is(err, shard.ErrMoveLost), errors.Is(err, shard.ErrMoveRefused), errors.Is(err, errTooLong):
-		m.group.cfg.Logger.Warn("a move of slots is given up", "move", move.Number, "from", move.From, "to", move.To,
+		m.log.Warn("a move of slots is given up", "move", move.Number, "from", move.From, "to", move.To,
 			"tries", move.Tries, "err", err)
 		return m.turn(ctx, move, givingUp)
 	}
@@ -153,7 +173,7 @@ func (m *slotMover) copy(ctx context.Context, move *clusterpb.SlotMove) error {
 }
 
 // pull waits until the target is ready. Calls wait while the slots are sealed, so this must not take long.
-func (m *slotMover) pull(ctx context.Context, move *clusterpb.SlotMove) error {
+func (m *SlotMover) pull(ctx context.Context, move *clusterpb.SlotMove) error {
 	ask := &clusterpb.PullSlotsCall{
 		Move: move.Number, Ranges: move.Ranges, From: move.From, Epoch: move.Number, ForMs: pullFor.Milliseconds(),
 	}
@@ -186,15 +206,14 @@ func (m *slotMover) pull(ctx context.Context, move *clusterpb.SlotMove) error {
 	return ctx.Err()
 }
 
-func (m *slotMover) turn(ctx context.Context, move *clusterpb.SlotMove, to clusterpb.SlotMoveState) error {
-	_, err := m.group.propose(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_TurnMove{
+func (m *SlotMover) turn(ctx context.Context, move *clusterpb.SlotMove, to clusterpb.SlotMoveState) error {
+	return m.decisions.Propose(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_TurnMove{
 		TurnMove: &clusterpb.TurnMove{Number: move.Number, State: to},
 	}})
-	return err
 }
 
 // open has the target open the slots that it owns now, and the source drop them.
-func (m *slotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
+func (m *SlotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
 	err := m.commit(ctx, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_OpenSlots{
 		OpenSlots: &fsmpb.OpenSlots{Move: move.Number, Max: stepTasks},
 	}})
@@ -213,7 +232,7 @@ func (m *slotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
 
 // giveUp has the source unseal the slots, and the target drop its copies. The move begins anew unless it has failed too
 // often.
-func (m *slotMover) giveUp(ctx context.Context, move *clusterpb.SlotMove) error {
+func (m *SlotMover) giveUp(ctx context.Context, move *clusterpb.SlotMove) error {
 	err := m.commit(ctx, move.From, 0, &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{
 		UnsealSlots: &fsmpb.UnsealSlots{Move: move.Number, Max: stepTasks},
 	}})
@@ -229,15 +248,14 @@ func (m *slotMover) giveUp(ctx context.Context, move *clusterpb.SlotMove) error 
 	return m.end(ctx, move, move.Tries+1 < mostTries)
 }
 
-func (m *slotMover) end(ctx context.Context, move *clusterpb.SlotMove, again bool) error {
-	_, err := m.group.propose(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_EndMove{
+func (m *SlotMover) end(ctx context.Context, move *clusterpb.SlotMove, again bool) error {
+	return m.decisions.Propose(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_EndMove{
 		EndMove: &clusterpb.EndMove{Number: move.Number, Again: again},
 	}})
-	return err
 }
 
 // commit commits a command until it has done all of its work, with a pause after each part.
-func (m *slotMover) commit(ctx context.Context, id uint32, pause time.Duration, c *fsmpb.Command) error {
+func (m *SlotMover) commit(ctx context.Context, id uint32, pause time.Duration, c *fsmpb.Command) error {
 	for {
 		limited, cancel := context.WithTimeout(ctx, moveCall)
 		more, err := m.slots.Step(limited, id, c)

@@ -22,6 +22,13 @@ func (l look) shift() (step, error) {
 	return step{}, nil
 }
 
+// NextSlotMove returns the entry that begins the next move of the operation on slots that is under way. It returns nil
+// while no move can begin.
+func NextSlotMove(s *clusterpb.ControlState) (*clusterpb.ControlEntry, error) {
+	next, err := look{state: s}.shift()
+	return next.entry, err
+}
+
 // nextMove returns the step that begins the next move of an operation. Without a step, moves are under way or none is
 // left.
 func nextMove(s *clusterpb.ControlState, op *clusterpb.Operation) step {
@@ -60,8 +67,8 @@ func (t *transfer) entry(s *clusterpb.ControlState) (*clusterpb.ControlEntry, er
 	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Split{Split: split}}, applySplit(after, split)
 }
 
-// haveMoved reports whether all slots of an operation are where they should be, and no move of them is under way.
-func haveMoved(s *clusterpb.ControlState, op *clusterpb.Operation) bool {
+// HaveMoved reports whether all slots of an operation are where they should be, and no move of them is under way.
+func HaveMoved(s *clusterpb.ControlState, op *clusterpb.Operation) bool {
 	return len(transfers(s.Slots, op.Aims)) == 0 && !slices.ContainsFunc(s.SlotMoves, func(m *clusterpb.SlotMove) bool {
 		return Concerns(op, m)
 	})
@@ -76,17 +83,25 @@ func Concerns(op *clusterpb.Operation, m *clusterpb.SlotMove) bool {
 	})
 }
 
+// PlanSlots sets where an operation brings slots. The error is an *ImpossibleError if the state does not allow it.
+func PlanSlots(s *clusterpb.ControlState, op *clusterpb.Operation) error {
+	aims, err := planSlots(s, op)
+	if err == nil {
+		op.Aims = aims
+		err = applyBegin(shallowCopy(s), op)
+	}
+	if err != nil {
+		return &ImpossibleError{err.Error()}
+	}
+	return nil
+}
+
 // judgeSlots plans an operation on slots, and returns its moves. The error is an *ImpossibleError if the operation
 // could not end.
 func (r *reconciler) judgeSlots(op *clusterpb.Operation) ([]*clusterpb.PlannedMove, error) {
 	state := r.group.State()
-	aims, err := planSlots(state, op)
-	if err == nil {
-		op.Aims = aims
-		err = applyBegin(shallowCopy(state), op)
-	}
-	if err != nil {
-		return nil, &ImpossibleError{err.Error()}
+	if err := PlanSlots(state, op); err != nil {
+		return nil, err
 	}
 	for _, t := range transfers(state.Slots, op.Aims) {
 		for _, id := range []uint32{t.from, t.to} {

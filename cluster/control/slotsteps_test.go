@@ -79,7 +79,7 @@ func TestSlotOperationsEnd(t *testing.T) {
 		for range rapid.IntRange(1, 3).Draw(t, "operations") {
 			op := drawOperation(t, s)
 			s = drawApply(t, s, begin(op))
-			for left := 3000; !haveMoved(s, op); left-- {
+			for left := 3000; !HaveMoved(s, op); left-- {
 				if left == 0 {
 					t.Fatalf("%v does not end: %v, moves %v", op, s.Slots, s.SlotMoves)
 				}

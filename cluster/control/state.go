@@ -26,6 +26,18 @@ type Change struct {
 	Conflict bool   // nothing changed: the queue's policy or the record of the backups was not the expected one
 }
 
+// Apply returns the state after an entry, to which it gives the version that the entry needs. It does not modify the
+// given state. The error wraps ErrRefused if the state does not allow the entry.
+func Apply(state *clusterpb.ControlState, entry *clusterpb.ControlEntry) (*clusterpb.ControlState, error) {
+	entry.Version = versionOf(entry)
+	data, err := proto.Marshal(entry)
+	if err != nil {
+		return state, err
+	}
+	next, _, err := apply(state, data)
+	return next, err
+}
+
 // apply returns the state after the entry, and the Change of an entry that has one. It does not modify the given
 // state; the two states share all unchanged parts. After an error the state is unchanged: ErrRefused is the caller's
 // answer, and errUnreadable ends the group on this node.
