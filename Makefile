@@ -56,6 +56,10 @@ siege-page: ## write docs/siege.md anew, as root: a siege of ten minutes in whic
 siege-shape: ## change the nodes and replicas of a cluster under load, for minutes, undisturbed and while nodes are killed
 	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 30m -run TestClusterChangesItsShapeUnderLoad ./chaos
 
+.PHONY: siege-pace
+siege-pace: ## measure lateness and calls at a quarter of the capacity while the cluster changes its shape, on an idle machine
+	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 30m -run TestPlannedChangesAreNotFelt ./chaos
+
 .PHONY: flaws
 flaws: ## seed mistakes into nodes, and see each of them found
 	.ci/run flaws

@@ -25,7 +25,7 @@ type Draw struct {
 	After    func(*rand.Rand) time.Duration // from now until a new task is due; not positive: it is due already
 	Pause    func(*rand.Rand) time.Duration // between the calls of a script; nil: none
 	Queue    func(*rand.Rand) string        // queue of a script's task, empty: none; nil: always none
-	Hold     time.Duration                  // longest time for which an answer is held back
+	Hold     time.Duration                  // longest time for which an answer is held back; 0: none is
 	Fail     int                            // most failed attempts of a task that is retried
 	Attempts int                            // most attempts of a task that dies
 	Gone     bool                           // the receiver refuses further attempts of some tasks

@@ -60,7 +60,12 @@ func (p *Player) waitFor(ctx context.Context, at time.Time, after time.Duration)
 	return Wait(ctx, history.At(at).Sub(p.cfg.Recorder.Now())+after)
 }
 
-func (p *Player) hold(rng *rand.Rand) time.Duration { return upTo(rng, p.cfg.Draw.Hold) }
+func (p *Player) hold(rng *rand.Rand) time.Duration {
+	if p.cfg.Draw.Hold == 0 {
+		return 0
+	}
+	return upTo(rng, p.cfg.Draw.Hold)
+}
 
 // upTo draws a duration below most, evenly.
 func upTo(rng *rand.Rand, most time.Duration) time.Duration {

@@ -39,6 +39,16 @@ var scripts = []struct {
 	{"pulled", 12, pulled},
 }
 
+// Only returns the weights with which all scripts but one are never played.
+func Only(name string) map[string]int {
+	weights := map[string]int{}
+	for _, s := range scripts {
+		weights[s.name] = 0
+	}
+	weights[name] = 1
+	return weights
+}
+
 // weigh returns the scripts with their weights. A weight in changed replaces the usual weight of the script of that
 // name. weigh panics if no script has the name.
 func weigh(changed map[string]int) []choice[script] {

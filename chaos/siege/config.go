@@ -45,6 +45,7 @@ type Config struct {
 	PerSecond int           // scripts that the load begins each second; default 200
 	Bulk      int           // plain tasks a second beside the scripts; default none
 	MaxDelay  time.Duration // longest delay of a task; default 3 s
+	Plain     bool          // an even load without bursts, held answers and hot ids (workload.Config)
 	Drain     time.Duration // time for every task to come to rest at the end of a round; default 60 s
 	Sample    int           // tasks to read, of the plainly delivered ones and of those on single replicas; default 3000
 	Limits    check.Limits  // zero: the limits for a machine without other work

@@ -3,6 +3,7 @@ package siege
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,13 +150,26 @@ func (r *Round) ends(h *history.History) check.Finding {
 func (r *Round) sum(h *history.History, v *verdict.Verdict, alarms stand.Alarms) *RoundReport {
 	report := &RoundReport{
 		N: r.n, Seed: r.seed, Took: time.Since(r.began), OK: v.OK(), Tasks: v.Fates, Calls: countCalls(h),
-		Drill: r.plan != nil && r.siege.cfg.Plan == nil, Arrivals: len(h.Arrivals), Struck: len(h.Faults),
+		Drill: r.plan != nil && r.siege.cfg.Plan == nil, Arrivals: len(h.Arrivals), Rate: rate(h.Arrivals), Struck: len(h.Faults),
 		Tolls: v.Tolls, Errors: alarms.Errors, Findings: v.Findings,
 	}
 	if !v.OK() {
 		report.Dir, report.Verdict = r.dir, v.String()
 	}
 	return report
+}
+
+// rate returns the number of arrivals in the median of the seconds in which any came.
+func rate(arrivals []history.Arrival) int {
+	seconds := map[time.Duration]int{}
+	for i := range arrivals {
+		seconds[time.Duration(arrivals[i].At).Truncate(time.Second)]++
+	}
+	if len(seconds) == 0 {
+		return 0
+	}
+	counts := slices.Sorted(maps.Values(seconds))
+	return counts[len(counts)/2]
 }
 
 func countCalls(h *history.History) map[history.Kind]CallCount {

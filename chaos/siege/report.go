@@ -59,6 +59,7 @@ type RoundReport struct {
 	Drill    bool                       `json:"drill,omitempty"` // faults that came alone, by a plan
 	Struck   int                        `json:"struck"`
 	Arrivals int                        `json:"arrivals"`
+	Rate     int                        `json:"rate"` // arrivals in the median second
 	Tasks    check.Fates                `json:"tasks"`
 	Dir      string                     `json:"dir,omitempty"`     // folder of the record, if it is kept
 	Verdict  string                     `json:"verdict,omitempty"` // full text, if an invariant was broken

@@ -57,7 +57,7 @@ func (s *siege) newRound(n int, plan *Plan) (*Round, error) {
 	}
 	r.load, err = workload.New(workload.Config{
 		Nodes: nodes, Spare: s.stand.Spare, Target: s.receiver.URL, Recorder: r.rec, Seed: r.seed, Prefix: prefix,
-		PerSecond: s.cfg.PerSecond, BulkPerSecond: s.cfg.Bulk, MaxDelay: s.cfg.MaxDelay,
+		PerSecond: s.cfg.PerSecond, BulkPerSecond: s.cfg.Bulk, MaxDelay: s.cfg.MaxDelay, Plain: s.cfg.Plain,
 		BulkKept: s.cfg.Strike + 3*s.cfg.Drain,
 	})
 	return r, err

@@ -28,6 +28,11 @@ type Config struct {
 	Hot       int           // ids that several workers use at once; default 4, negative: none
 	MaxDelay  time.Duration // longest delay of a task; default 3 s
 
+	// Plain makes the load even: each script schedules one task, which the receiver takes at once, and the batches of
+	// the bulk are small. Only such a load tells the lateness that a cluster adds. Others have bursts, and receivers and
+	// consumers that hold tasks back.
+	Plain bool
+
 	Pulled    int           // percent of the scripts' tasks that consumers pull; default 40, negative: none
 	Queue     string        // queue of the pulled tasks; default: Prefix and "pull"
 	Consumers int           // consumers of that queue; default 6
@@ -53,6 +58,10 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Prefix == "" {
 		c.Prefix = "t-"
+	}
+	if c.Plain {
+		c.Hot, c.Pulled = -1, -1
+		setDefault(&c.BulkLines, 20)
 	}
 	setDefault(&c.PerSecond, 200)
 	setDefault(&c.Workers, 64)

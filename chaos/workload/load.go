@@ -45,6 +45,9 @@ func (l *Load) plan() load.Config {
 	if l.cfg.Pulled > 0 {
 		cfg.HotQueue = l.cfg.Queue
 	}
+	if l.cfg.Plain {
+		cfg.Weights, cfg.Draw.Hold = load.Only("plain"), 0
+	}
 	return cfg
 }
 
