@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
 )
 
 // ControlLeader returns the leader of the control group as far as the node knows, or "".
@@ -16,6 +17,17 @@ func (n *Node) ControlLeader() string {
 func (n *Node) Split(ctx context.Context, shard uint32) error {
 	return n.control.Group().Split(ctx, shard)
 }
+
+// Faults asks all nodes for faulty replicas, as the leader of the control group does.
+func (n *Node) Faults(ctx context.Context) []control.Fault { return n.moves().Faults(ctx) }
+
+// Applied asks a node for the last entry that its replica of a shard has applied, as the leader does.
+func (n *Node) Applied(ctx context.Context, node string, shard uint32) (uint64, error) {
+	return n.moves().Applied(ctx, node, shard)
+}
+
+// Commands asks all nodes for the number of commands that each shard has applied, as the leader does.
+func (n *Node) Commands(ctx context.Context) map[uint32]uint64 { return n.moves().Commands(ctx) }
 
 // State returns the state of the control group.
 func (n *Node) State() *clusterpb.ControlState { return n.control.State() }

@@ -79,7 +79,7 @@ func (n *Node) newMember() *membership.Member {
 		Directory: n.directory, Admission: n.admission, Registrar: n.registrar, Control: n.control,
 		Peer: n.peers.rpc, Witness: n.peers.witness, Run: n.runHere, Expect: n.cfg.BootstrapExpect,
 		Plan:   control.Plan{Shards: n.cfg.Shards, Replication: n.cfg.Replication},
-		Shards: moves{n.router, n.viewer, n.health, n.leaders.Leader},
+		Shards: n.moves(),
 		Slots:  n.router,
 		Limits: aim.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter},
 		Tokens: n.NeedsJoinTokens(), Clock: n.cfg.Clock,

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"log/slog"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
@@ -12,10 +13,21 @@ import (
 
 // moves is the reconciler's way to the replicas of all nodes.
 type moves struct {
-	router *router.Router
-	viewer *viewer
-	health *health.Nodes
-	leader func(shard uint32) string
+	self    string // node id
+	control *control.Replica
+	router  *router.Router
+	health  *health.Nodes
+	leader  func(shard uint32) string
+	here    reports
+	peer    func(node string) clusterpb.PeerClient // asks another node
+	log     *slog.Logger
+}
+
+func (n *Node) moves() moves {
+	return moves{
+		self: n.ID(), control: n.control, router: n.router, health: n.health, leader: n.leaders.Leader,
+		here: n.reports(), peer: n.peers.rpc, log: n.cfg.Logger,
+	}
 }
 
 var _ control.Shards = moves{}
@@ -29,16 +41,14 @@ func (m moves) Members(
 
 // Applied asks a node for the last entry that its replica of a shard has applied.
 func (m moves) Applied(ctx context.Context, node string, shard uint32) (uint64, error) {
-	reply, err := m.viewer.askStatus(ctx, node)
-	if err != nil {
+	reply, err := m.askApplied(ctx, node, shard)
+	switch {
+	case err != nil:
 		return 0, err
+	case len(reply.Replicas) == 0:
+		return 0, fmt.Errorf("node %s has no replica of shard %d yet", node, shard)
 	}
-	for _, r := range reply.Replicas {
-		if r.Shard == shard {
-			return r.Applied, nil
-		}
-	}
-	return 0, fmt.Errorf("node %s has no replica of shard %d yet", node, shard)
+	return reply.Replicas[0].Index, nil
 }
 
 // Leader returns the believed leader of a shard, or "" if none.
@@ -50,17 +60,14 @@ func (m moves) Fit(shard uint32, node string) bool { return m.health.MayLead(sha
 // Up reports whether a node has answered within the last seconds.
 func (m moves) Up(node string) bool { return m.health.Alive(node) }
 
-// Faults asks all nodes for replicas that are outvoted or cannot be opened.
+// Faults asks all nodes for replicas that are outvoted or cannot be opened. The mender asks every two seconds, so the
+// nodes' whole status would be too much.
 func (m moves) Faults(ctx context.Context) []control.Fault {
+	replies, _ := askAll(ctx, m.nodes(), m.log, m.askFaults) // a node without an answer is left out
 	var faults []control.Fault
-	for node, account := range m.accounts(ctx) {
-		for shard, r := range account.replicas {
-			if r.Outvoted {
-				faults = append(faults, control.Fault{Shard: shard, Node: node, Reason: "its state differs from the others'"})
-			}
-		}
-		for shard, reason := range account.broken {
-			faults = append(faults, control.Fault{Shard: shard, Node: node, Reason: reason})
+	for node, reply := range replies {
+		for _, f := range reply.Faults {
+			faults = append(faults, control.Fault{Shard: f.Shard, Node: node, Reason: f.Reason})
 		}
 	}
 	return faults
@@ -68,17 +75,30 @@ func (m moves) Faults(ctx context.Context) []control.Fault {
 
 // Commands asks all nodes for the number of commands that each shard has applied in its life.
 func (m moves) Commands(ctx context.Context) map[uint32]uint64 {
+	replies, _ := askAll(ctx, m.nodes(), m.log, func(ctx context.Context, node string) (*clusterpb.AppliedReply, error) {
+		return m.askApplied(ctx, node, allShards)
+	})
 	most := make(map[uint32]uint64)
-	for _, account := range m.accounts(ctx) {
-		for shard, r := range account.replicas {
-			most[shard] = max(most[shard], r.Commands)
+	for _, reply := range replies {
+		for _, r := range reply.Replicas {
+			most[r.Shard] = max(most[r.Shard], r.Commands)
 		}
 	}
 	return most
 }
 
-// accounts asks all nodes for their accounts. A node without an answer is left out.
-func (m moves) accounts(ctx context.Context) map[string]*account {
-	accounts, _ := m.viewer.askAll(ctx, nodesOf(m.viewer.control.State()))
-	return accounts
+func (m moves) nodes() []string { return nodesOf(m.control.State()) }
+
+func (m moves) askFaults(ctx context.Context, node string) (*clusterpb.FaultsReply, error) {
+	if node == m.self {
+		return m.here.faults(), nil
+	}
+	return m.peer(node).Faults(ctx, &clusterpb.FaultsRequest{})
+}
+
+func (m moves) askApplied(ctx context.Context, node string, shard uint32) (*clusterpb.AppliedReply, error) {
+	if node == m.self {
+		return m.here.applied(shard), nil
+	}
+	return m.peer(node).Applied(ctx, &clusterpb.AppliedRequest{Shard: shard})
 }

@@ -165,14 +165,12 @@ type account struct {
 	diskLow    bool
 	memoryFull string           // the limit that is reached; empty: there is memory
 	shape      *clusterpb.Shape // nil: the node does not lead the control group
-	broken     map[uint32]string
 }
 
 func newAccount(reply *clusterpb.StatusReply) *account {
 	a := &account{
 		replicas: make(map[uint32]*clusterpb.ReplicaStatus), diskLow: reply.GetHealth().GetDiskLow(),
 		memoryFull: reply.GetHealth().GetMemoryFull(), vitals: reply.GetVitals(), shape: reply.Shape,
-		broken: reply.Broken,
 	}
 	for _, r := range reply.Replicas {
 		a.replicas[r.Shard] = r
@@ -189,26 +187,38 @@ func nodesOf(state *clusterpb.ControlState) (ids []string) {
 
 // askAll returns the accounts of the nodes that answered, and the errors of the others, by node id.
 func (w *viewer) askAll(ctx context.Context, nodes []string) (map[string]*account, map[string]error) {
+	return askAll(ctx, nodes, w.log, func(ctx context.Context, node string) (*account, error) {
+		reply, err := w.askStatus(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		return newAccount(reply), nil
+	})
+}
+
+// askAll asks nodes side by side, and returns the answers and the errors by node id.
+func askAll[T any](ctx context.Context, nodes []string, log *slog.Logger,
+	ask func(ctx context.Context, node string) (T, error)) (answers map[string]T, failed map[string]error) {
 	ctx, cancel := context.WithTimeout(ctx, viewPatience)
 	defer cancel()
-	accounts, failed := make(map[string]*account), make(map[string]error)
+	answers, failed = make(map[string]T), make(map[string]error)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, node := range nodes {
 		wg.Go(func() {
-			reply, err := w.askStatus(ctx, node)
+			answer, err := ask(ctx, node)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
 				failed[node] = err
-				w.log.Debug("a node does not report its status", "node", node, "err", err)
+				log.Debug("a node does not report", "node", node, "err", err)
 				return
 			}
-			accounts[node] = newAccount(reply)
+			answers[node] = answer
 		})
 	}
 	wg.Wait()
-	return accounts, failed
+	return answers, failed
 }
 
 func (w *viewer) askStatus(ctx context.Context, node string) (*clusterpb.StatusReply, error) {
@@ -220,7 +230,7 @@ func (w *viewer) askStatus(ctx context.Context, node string) (*clusterpb.StatusR
 
 // status returns the state of the replicas here, the control group's first.
 func (w *viewer) status() *clusterpb.StatusReply {
-	reply := &clusterpb.StatusReply{Health: w.health.Report(), Vitals: w.vitals(), Broken: w.replicas.Broken()}
+	reply := &clusterpb.StatusReply{Health: w.health.Report(), Vitals: w.vitals()}
 	if g := w.control.Group(); g != nil {
 		st := g.Stats()
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
@@ -232,8 +242,7 @@ func (w *viewer) status() *clusterpb.StatusReply {
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,
 			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash,
-			Diverged: w.comparer.Diverged(st.ID, w.self), Outvoted: w.comparer.Outvoted(st.ID, w.self),
-			Voters: s.Voters(), Bytes: uint64(max(st.Counts.Bytes, 0)),
+			Diverged: w.comparer.Diverged(st.ID, w.self), Voters: s.Voters(), Bytes: uint64(max(st.Counts.Bytes, 0)),
 			SnapshotBytes: uint64(st.Arriving.Size), ReceivedBytes: uint64(st.Arriving.Received),
 			ReceivedRate: uint64(st.Arriving.Rate),
 		})

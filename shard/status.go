@@ -46,8 +46,8 @@ func (s *Shard) IsLeader() bool {
 // ID returns the shard's id.
 func (s *Shard) ID() uint32 { return s.cfg.ID }
 
-// Applied returns the Raft index of the last entry that the machine has applied.
-func (s *Shard) Applied() uint64 { return s.applier.checkpoints.newest().Index }
+// Newest returns the fingerprint after the last entry that the machine has applied.
+func (s *Shard) Newest() Checkpoint { return s.applier.checkpoints.newest() }
 
 // Standing returns this replica's fitness to lead.
 func (s *Shard) Standing() Standing { return s.standing.now() }

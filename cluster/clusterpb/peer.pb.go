@@ -1564,8 +1564,7 @@ type StatusReply struct {
 	Replicas      []*ReplicaStatus       `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"`
 	Health        *NodeHealth            `protobuf:"bytes,2,opt,name=health,proto3" json:"health,omitempty"`
 	Vitals        *Vitals                `protobuf:"bytes,3,opt,name=vitals,proto3" json:"vitals,omitempty"`
-	Shape         *Shape                 `protobuf:"bytes,4,opt,name=shape,proto3" json:"shape,omitempty"`                                                                              // from the leader of the control group only
-	Broken        map[uint32]string      `protobuf:"bytes,5,rep,name=broken,proto3" json:"broken,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // reasons why replicas on the node cannot be opened, by shard
+	Shape         *Shape                 `protobuf:"bytes,4,opt,name=shape,proto3" json:"shape,omitempty"` // from the leader of the control group only
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1628,11 +1627,284 @@ func (x *StatusReply) GetShape() *Shape {
 	return nil
 }
 
-func (x *StatusReply) GetBroken() map[uint32]string {
+type FaultsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FaultsRequest) Reset() {
+	*x = FaultsRequest{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FaultsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FaultsRequest) ProtoMessage() {}
+
+func (x *FaultsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	if x != nil {
-		return x.Broken
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FaultsRequest.ProtoReflect.Descriptor instead.
+func (*FaultsRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
+}
+
+type FaultsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Faults        []*ReplicaFault        `protobuf:"bytes,1,rep,name=faults,proto3" json:"faults,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FaultsReply) Reset() {
+	*x = FaultsReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FaultsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FaultsReply) ProtoMessage() {}
+
+func (x *FaultsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FaultsReply.ProtoReflect.Descriptor instead.
+func (*FaultsReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *FaultsReply) GetFaults() []*ReplicaFault {
+	if x != nil {
+		return x.Faults
 	}
 	return nil
+}
+
+type ReplicaFault struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"` // for people
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplicaFault) Reset() {
+	*x = ReplicaFault{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplicaFault) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplicaFault) ProtoMessage() {}
+
+func (x *ReplicaFault) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplicaFault.ProtoReflect.Descriptor instead.
+func (*ReplicaFault) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ReplicaFault) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *ReplicaFault) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type AppliedRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"` // 0: all shards
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AppliedRequest) Reset() {
+	*x = AppliedRequest{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AppliedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AppliedRequest) ProtoMessage() {}
+
+func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AppliedRequest.ProtoReflect.Descriptor instead.
+func (*AppliedRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *AppliedRequest) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+type AppliedReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Replicas      []*ReplicaApplied      `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"` // without a replica that the node has not opened
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AppliedReply) Reset() {
+	*x = AppliedReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AppliedReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AppliedReply) ProtoMessage() {}
+
+func (x *AppliedReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AppliedReply.ProtoReflect.Descriptor instead.
+func (*AppliedReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *AppliedReply) GetReplicas() []*ReplicaApplied {
+	if x != nil {
+		return x.Replicas
+	}
+	return nil
+}
+
+type ReplicaApplied struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`       // Raft index of the last applied entry
+	Commands      uint64                 `protobuf:"varint,3,opt,name=commands,proto3" json:"commands,omitempty"` // commands applied in the shard's life
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplicaApplied) Reset() {
+	*x = ReplicaApplied{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplicaApplied) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplicaApplied) ProtoMessage() {}
+
+func (x *ReplicaApplied) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplicaApplied.ProtoReflect.Descriptor instead.
+func (*ReplicaApplied) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ReplicaApplied) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *ReplicaApplied) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *ReplicaApplied) GetCommands() uint64 {
+	if x != nil {
+		return x.Commands
+	}
+	return 0
 }
 
 // Vitals describes the condition of a node for people. Belfry decides nothing by it.
@@ -1656,7 +1928,7 @@ type Vitals struct {
 
 func (x *Vitals) Reset() {
 	*x = Vitals{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1940,7 @@ func (x *Vitals) String() string {
 func (*Vitals) ProtoMessage() {}
 
 func (x *Vitals) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +1953,7 @@ func (x *Vitals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vitals.ProtoReflect.Descriptor instead.
 func (*Vitals) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Vitals) GetBuild() string {
@@ -1780,7 +2052,7 @@ type BackupOutcome struct {
 
 func (x *BackupOutcome) Reset() {
 	*x = BackupOutcome{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1792,7 +2064,7 @@ func (x *BackupOutcome) String() string {
 func (*BackupOutcome) ProtoMessage() {}
 
 func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1805,7 +2077,7 @@ func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupOutcome.ProtoReflect.Descriptor instead.
 func (*BackupOutcome) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *BackupOutcome) GetWholeMs() int64 {
@@ -1844,7 +2116,7 @@ type Shape struct {
 
 func (x *Shape) Reset() {
 	*x = Shape{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1856,7 +2128,7 @@ func (x *Shape) String() string {
 func (*Shape) ProtoMessage() {}
 
 func (x *Shape) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1869,7 +2141,7 @@ func (x *Shape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shape.ProtoReflect.Descriptor instead.
 func (*Shape) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Shape) GetWaits() string {
@@ -1926,7 +2198,7 @@ type NodeHealth struct {
 
 func (x *NodeHealth) Reset() {
 	*x = NodeHealth{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1938,7 +2210,7 @@ func (x *NodeHealth) String() string {
 func (*NodeHealth) ProtoMessage() {}
 
 func (x *NodeHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1951,7 +2223,7 @@ func (x *NodeHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeHealth.ProtoReflect.Descriptor instead.
 func (*NodeHealth) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *NodeHealth) GetDiskLow() bool {
@@ -1983,12 +2255,11 @@ type ReplicaStatus struct {
 	Applied  uint64                 `protobuf:"varint,4,opt,name=applied,proto3" json:"applied,omitempty"` // Raft index
 	State    string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`      // leader, follower, candidate, stopped
 	Tasks    uint64                 `protobuf:"varint,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
-	Commands uint64                 `protobuf:"varint,7,opt,name=commands,proto3" json:"commands,omitempty"`  // commands applied in the shard's life
-	Hash     uint64                 `protobuf:"varint,8,opt,name=hash,proto3" json:"hash,omitempty"`          // state hash after these commands
-	Diverged bool                   `protobuf:"varint,9,opt,name=diverged,proto3" json:"diverged,omitempty"`  // see ReplicaReport
-	Outvoted bool                   `protobuf:"varint,16,opt,name=outvoted,proto3" json:"outvoted,omitempty"` // a majority of the shard's replicas agree in another state
-	Voters   []string               `protobuf:"bytes,10,rep,name=voters,proto3" json:"voters,omitempty"`      // of the group, in the newest configuration that the replica knows
-	Bytes    uint64                 `protobuf:"varint,11,opt,name=bytes,proto3" json:"bytes,omitempty"`       // memory that the tasks take, about the size of a snapshot
+	Commands uint64                 `protobuf:"varint,7,opt,name=commands,proto3" json:"commands,omitempty"` // commands applied in the shard's life
+	Hash     uint64                 `protobuf:"varint,8,opt,name=hash,proto3" json:"hash,omitempty"`         // state hash after these commands
+	Diverged bool                   `protobuf:"varint,9,opt,name=diverged,proto3" json:"diverged,omitempty"` // see ReplicaReport
+	Voters   []string               `protobuf:"bytes,10,rep,name=voters,proto3" json:"voters,omitempty"`     // of the group, in the newest configuration that the replica knows
+	Bytes    uint64                 `protobuf:"varint,11,opt,name=bytes,proto3" json:"bytes,omitempty"`      // memory that the tasks take, about the size of a snapshot
 	// The next three describe the snapshot that arrives from the leader; all are 0 if none does.
 	SnapshotBytes uint64 `protobuf:"varint,12,opt,name=snapshot_bytes,json=snapshotBytes,proto3" json:"snapshot_bytes,omitempty"`
 	ReceivedBytes uint64 `protobuf:"varint,13,opt,name=received_bytes,json=receivedBytes,proto3" json:"received_bytes,omitempty"`
@@ -1999,7 +2270,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2011,7 +2282,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2024,7 +2295,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -2090,13 +2361,6 @@ func (x *ReplicaStatus) GetDiverged() bool {
 	return false
 }
 
-func (x *ReplicaStatus) GetOutvoted() bool {
-	if x != nil {
-		return x.Outvoted
-	}
-	return false
-}
-
 func (x *ReplicaStatus) GetVoters() []string {
 	if x != nil {
 		return x.Voters
@@ -2143,7 +2407,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2155,7 +2419,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2168,7 +2432,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -2194,7 +2458,7 @@ type CompareRequest struct {
 
 func (x *CompareRequest) Reset() {
 	*x = CompareRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2206,7 +2470,7 @@ func (x *CompareRequest) String() string {
 func (*CompareRequest) ProtoMessage() {}
 
 func (x *CompareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2219,7 +2483,7 @@ func (x *CompareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
 func (*CompareRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CompareRequest) GetReplicas() []*ReplicaAsked {
@@ -2240,7 +2504,7 @@ type ReplicaAsked struct {
 
 func (x *ReplicaAsked) Reset() {
 	*x = ReplicaAsked{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2516,7 @@ func (x *ReplicaAsked) String() string {
 func (*ReplicaAsked) ProtoMessage() {}
 
 func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2529,7 @@ func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAsked.ProtoReflect.Descriptor instead.
 func (*ReplicaAsked) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReplicaAsked) GetShard() uint32 {
@@ -2292,7 +2556,7 @@ type CompareReply struct {
 
 func (x *CompareReply) Reset() {
 	*x = CompareReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2568,7 @@ func (x *CompareReply) String() string {
 func (*CompareReply) ProtoMessage() {}
 
 func (x *CompareReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2581,7 @@ func (x *CompareReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareReply.ProtoReflect.Descriptor instead.
 func (*CompareReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CompareReply) GetReplicas() []*ReplicaReport {
@@ -2347,7 +2611,7 @@ type ReplicaReport struct {
 
 func (x *ReplicaReport) Reset() {
 	*x = ReplicaReport{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2359,7 +2623,7 @@ func (x *ReplicaReport) String() string {
 func (*ReplicaReport) ProtoMessage() {}
 
 func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2372,7 +2636,7 @@ func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaReport.ProtoReflect.Descriptor instead.
 func (*ReplicaReport) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReplicaReport) GetShard() uint32 {
@@ -2413,7 +2677,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2425,7 +2689,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2438,7 +2702,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -2473,7 +2737,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2485,7 +2749,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2498,7 +2762,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -2692,7 +2956,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2704,7 +2968,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2717,7 +2981,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -2738,7 +3002,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2750,7 +3014,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2763,7 +3027,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -2797,7 +3061,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2809,7 +3073,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2822,7 +3086,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -2853,7 +3117,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2865,7 +3129,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2878,7 +3142,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -2934,7 +3198,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +3210,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3223,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -3001,7 +3265,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3013,7 +3277,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3026,7 +3290,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -3103,7 +3367,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3115,7 +3379,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3128,7 +3392,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -3220,7 +3484,7 @@ type BeginCall struct {
 
 func (x *BeginCall) Reset() {
 	*x = BeginCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3232,7 +3496,7 @@ func (x *BeginCall) String() string {
 func (*BeginCall) ProtoMessage() {}
 
 func (x *BeginCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3245,7 +3509,7 @@ func (x *BeginCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
 func (*BeginCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *BeginCall) GetOperation() *Operation {
@@ -3274,7 +3538,7 @@ type Began struct {
 
 func (x *Began) Reset() {
 	*x = Began{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3286,7 +3550,7 @@ func (x *Began) String() string {
 func (*Began) ProtoMessage() {}
 
 func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3299,7 +3563,7 @@ func (x *Began) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Began.ProtoReflect.Descriptor instead.
 func (*Began) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Began) GetImpossible() string {
@@ -3337,7 +3601,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3349,7 +3613,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3362,7 +3626,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PlannedMove) GetShard() uint32 {
@@ -3413,7 +3677,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3425,7 +3689,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3438,7 +3702,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -3481,7 +3745,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3493,7 +3757,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3506,7 +3770,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Member) GetNode() string {
@@ -3546,7 +3810,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3558,7 +3822,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3571,7 +3835,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{50}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -3602,7 +3866,7 @@ type CallReply struct {
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3614,7 +3878,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3627,7 +3891,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -3725,7 +3989,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3737,7 +4001,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3750,7 +4014,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -3785,7 +4049,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3797,7 +4061,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3810,7 +4074,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -3844,7 +4108,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3856,7 +4120,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3869,7 +4133,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -3903,7 +4167,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3915,7 +4179,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3928,7 +4192,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -4007,7 +4271,7 @@ type ReadSlotsCall struct {
 
 func (x *ReadSlotsCall) Reset() {
 	*x = ReadSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4019,7 +4283,7 @@ func (x *ReadSlotsCall) String() string {
 func (*ReadSlotsCall) ProtoMessage() {}
 
 func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4032,7 +4296,7 @@ func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSlotsCall.ProtoReflect.Descriptor instead.
 func (*ReadSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ReadSlotsCall) GetMove() uint64 {
@@ -4078,7 +4342,7 @@ type SlotsBatch struct {
 
 func (x *SlotsBatch) Reset() {
 	*x = SlotsBatch{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4090,7 +4354,7 @@ func (x *SlotsBatch) String() string {
 func (*SlotsBatch) ProtoMessage() {}
 
 func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4103,7 +4367,7 @@ func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsBatch.ProtoReflect.Descriptor instead.
 func (*SlotsBatch) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *SlotsBatch) GetSession() uint64 {
@@ -4162,7 +4426,7 @@ type PullSlotsCall struct {
 
 func (x *PullSlotsCall) Reset() {
 	*x = PullSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4174,7 +4438,7 @@ func (x *PullSlotsCall) String() string {
 func (*PullSlotsCall) ProtoMessage() {}
 
 func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4187,7 +4451,7 @@ func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullSlotsCall.ProtoReflect.Descriptor instead.
 func (*PullSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *PullSlotsCall) GetMove() uint64 {
@@ -4240,7 +4504,7 @@ type SlotsProgress struct {
 
 func (x *SlotsProgress) Reset() {
 	*x = SlotsProgress{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4252,7 +4516,7 @@ func (x *SlotsProgress) String() string {
 func (*SlotsProgress) ProtoMessage() {}
 
 func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4265,7 +4529,7 @@ func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsProgress.ProtoReflect.Descriptor instead.
 func (*SlotsProgress) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *SlotsProgress) GetTasks() uint64 {
@@ -4319,7 +4583,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4331,7 +4595,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4344,7 +4608,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -4365,7 +4629,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4377,7 +4641,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4390,7 +4654,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -4423,7 +4687,7 @@ type SetBackupsRequest struct {
 
 func (x *SetBackupsRequest) Reset() {
 	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4435,7 +4699,7 @@ func (x *SetBackupsRequest) String() string {
 func (*SetBackupsRequest) ProtoMessage() {}
 
 func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4448,7 +4712,7 @@ func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
 func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *SetBackupsRequest) GetBackups() *Backups {
@@ -4468,7 +4732,7 @@ type SetBackupsReply struct {
 
 func (x *SetBackupsReply) Reset() {
 	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4480,7 +4744,7 @@ func (x *SetBackupsReply) String() string {
 func (*SetBackupsReply) ProtoMessage() {}
 
 func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4493,7 +4757,7 @@ func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
 func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *SetBackupsReply) GetError() *CallError {
@@ -4612,16 +4876,26 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\fArrivedReply\x12\x16\n" +
 	"\x06holder\x18\x01 \x01(\rR\x06holder\x12\x16\n" +
 	"\x06fences\x18\x02 \x03(\x06R\x06fences\"\x0f\n" +
-	"\rStatusRequest\"\xe4\x02\n" +
+	"\rStatusRequest\"\xe5\x01\n" +
 	"\vStatusReply\x12<\n" +
 	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\x125\n" +
 	"\x06health\x18\x02 \x01(\v2\x1d.belfry.cluster.v1.NodeHealthR\x06health\x121\n" +
 	"\x06vitals\x18\x03 \x01(\v2\x19.belfry.cluster.v1.VitalsR\x06vitals\x12.\n" +
-	"\x05shape\x18\x04 \x01(\v2\x18.belfry.cluster.v1.ShapeR\x05shape\x12B\n" +
-	"\x06broken\x18\x05 \x03(\v2*.belfry.cluster.v1.StatusReply.BrokenEntryR\x06broken\x1a9\n" +
-	"\vBrokenEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8d\x03\n" +
+	"\x05shape\x18\x04 \x01(\v2\x18.belfry.cluster.v1.ShapeR\x05shape\"\x0f\n" +
+	"\rFaultsRequest\"F\n" +
+	"\vFaultsReply\x127\n" +
+	"\x06faults\x18\x01 \x03(\v2\x1f.belfry.cluster.v1.ReplicaFaultR\x06faults\"<\n" +
+	"\fReplicaFault\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"&\n" +
+	"\x0eAppliedRequest\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\"M\n" +
+	"\fAppliedReply\x12=\n" +
+	"\breplicas\x18\x01 \x03(\v2!.belfry.cluster.v1.ReplicaAppliedR\breplicas\"X\n" +
+	"\x0eReplicaApplied\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
+	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x1a\n" +
+	"\bcommands\x18\x03 \x01(\x04R\bcommands\"\x8d\x03\n" +
 	"\x06Vitals\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x12'\n" +
 	"\x0fcommand_version\x18\x02 \x01(\rR\x0ecommandVersion\x12\x14\n" +
@@ -4667,7 +4941,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\bdisk_low\x18\x01 \x01(\bR\adiskLow\x12\x1f\n" +
 	"\vmemory_full\x18\x02 \x01(\tR\n" +
 	"memoryFull\x12\x1c\n" +
-	"\tunwilling\x18\x03 \x03(\rR\tunwilling\"\xa0\x03\n" +
+	"\tunwilling\x18\x03 \x03(\rR\tunwilling\"\x84\x03\n" +
 	"\rReplicaStatus\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -4677,8 +4951,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05tasks\x18\x06 \x01(\x04R\x05tasks\x12\x1a\n" +
 	"\bcommands\x18\a \x01(\x04R\bcommands\x12\x12\n" +
 	"\x04hash\x18\b \x01(\x04R\x04hash\x12\x1a\n" +
-	"\bdiverged\x18\t \x01(\bR\bdiverged\x12\x1a\n" +
-	"\boutvoted\x18\x10 \x01(\bR\boutvoted\x12\x16\n" +
+	"\bdiverged\x18\t \x01(\bR\bdiverged\x12\x16\n" +
 	"\x06voters\x18\n" +
 	" \x03(\tR\x06voters\x12\x14\n" +
 	"\x05bytes\x18\v \x01(\x04R\x05bytes\x12%\n" +
@@ -4871,13 +5144,15 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x10ERROR_KIND_UNFIT\x10\t\x12\x14\n" +
 	"\x10ERROR_KIND_MOVED\x10\x10\x12\x18\n" +
 	"\x14ERROR_KIND_MOVE_LOST\x10\x11\x12\x1b\n" +
-	"\x17ERROR_KIND_MOVE_REFUSED\x10\x122\x95\b\n" +
+	"\x17ERROR_KIND_MOVE_REFUSED\x10\x122\xb0\t\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +
 	"\aForward\x12!.belfry.cluster.v1.ForwardRequest\x1a\x1f.belfry.cluster.v1.ForwardReply(\x010\x01\x12D\n" +
 	"\x04Ping\x12\x1e.belfry.cluster.v1.PingRequest\x1a\x1c.belfry.cluster.v1.PingReply\x12J\n" +
-	"\x06Status\x12 .belfry.cluster.v1.StatusRequest\x1a\x1e.belfry.cluster.v1.StatusReply\x12M\n" +
+	"\x06Status\x12 .belfry.cluster.v1.StatusRequest\x1a\x1e.belfry.cluster.v1.StatusReply\x12J\n" +
+	"\x06Faults\x12 .belfry.cluster.v1.FaultsRequest\x1a\x1e.belfry.cluster.v1.FaultsReply\x12M\n" +
+	"\aApplied\x12!.belfry.cluster.v1.AppliedRequest\x1a\x1f.belfry.cluster.v1.AppliedReply\x12M\n" +
 	"\aCompare\x12!.belfry.cluster.v1.CompareRequest\x1a\x1f.belfry.cluster.v1.CompareReply\x12Y\n" +
 	"\vAwaitQueues\x12%.belfry.cluster.v1.AwaitQueuesRequest\x1a#.belfry.cluster.v1.AwaitQueuesReply\x12H\n" +
 	"\x04Pull\x12\x1e.belfry.cluster.v1.PullRequest\x1a\x1c.belfry.cluster.v1.PullReply(\x010\x01\x12M\n" +
@@ -4901,7 +5176,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
@@ -4930,66 +5205,71 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*ArrivedReply)(nil),       // 24: belfry.cluster.v1.ArrivedReply
 	(*StatusRequest)(nil),      // 25: belfry.cluster.v1.StatusRequest
 	(*StatusReply)(nil),        // 26: belfry.cluster.v1.StatusReply
-	(*Vitals)(nil),             // 27: belfry.cluster.v1.Vitals
-	(*BackupOutcome)(nil),      // 28: belfry.cluster.v1.BackupOutcome
-	(*Shape)(nil),              // 29: belfry.cluster.v1.Shape
-	(*NodeHealth)(nil),         // 30: belfry.cluster.v1.NodeHealth
-	(*ReplicaStatus)(nil),      // 31: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),         // 32: belfry.cluster.v1.Checkpoint
-	(*CompareRequest)(nil),     // 33: belfry.cluster.v1.CompareRequest
-	(*ReplicaAsked)(nil),       // 34: belfry.cluster.v1.ReplicaAsked
-	(*CompareReply)(nil),       // 35: belfry.cluster.v1.CompareReply
-	(*ReplicaReport)(nil),      // 36: belfry.cluster.v1.ReplicaReport
-	(*ForwardRequest)(nil),     // 37: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),               // 38: belfry.cluster.v1.Call
-	(*Commands)(nil),           // 39: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 40: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 41: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 42: belfry.cluster.v1.QueueChange
-	(*QueuesCall)(nil),         // 43: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 44: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 45: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),          // 46: belfry.cluster.v1.BeginCall
-	(*Began)(nil),              // 47: belfry.cluster.v1.Began
-	(*PlannedMove)(nil),        // 48: belfry.cluster.v1.PlannedMove
-	(*Membership)(nil),         // 49: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 50: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 51: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 52: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 53: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 54: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 55: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 56: belfry.cluster.v1.CallError
-	(*ReadSlotsCall)(nil),      // 57: belfry.cluster.v1.ReadSlotsCall
-	(*SlotsBatch)(nil),         // 58: belfry.cluster.v1.SlotsBatch
-	(*PullSlotsCall)(nil),      // 59: belfry.cluster.v1.PullSlotsCall
-	(*SlotsProgress)(nil),      // 60: belfry.cluster.v1.SlotsProgress
-	(*BackupRequest)(nil),      // 61: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 62: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 63: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 64: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 65: belfry.cluster.v1.StatusReply.BrokenEntry
-	nil,                        // 66: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 67: belfry.cluster.v1.Shape.AwayMsEntry
-	nil,                        // 68: belfry.cluster.v1.Shape.StuckMsEntry
-	nil,                        // 69: belfry.cluster.v1.Shape.SlotsEntry
-	(*Shard)(nil),              // 70: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 71: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 72: belfry.cluster.v1.JoinToken
-	(*fsmpb.Task)(nil),         // 73: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 74: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 75: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 76: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 77: belfry.cluster.v1.DeleteQueue
-	(*Operation)(nil),          // 78: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 79: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 80: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 81: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 82: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 83: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 84: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 85: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 86: belfry.cluster.v1.Backups
+	(*FaultsRequest)(nil),      // 27: belfry.cluster.v1.FaultsRequest
+	(*FaultsReply)(nil),        // 28: belfry.cluster.v1.FaultsReply
+	(*ReplicaFault)(nil),       // 29: belfry.cluster.v1.ReplicaFault
+	(*AppliedRequest)(nil),     // 30: belfry.cluster.v1.AppliedRequest
+	(*AppliedReply)(nil),       // 31: belfry.cluster.v1.AppliedReply
+	(*ReplicaApplied)(nil),     // 32: belfry.cluster.v1.ReplicaApplied
+	(*Vitals)(nil),             // 33: belfry.cluster.v1.Vitals
+	(*BackupOutcome)(nil),      // 34: belfry.cluster.v1.BackupOutcome
+	(*Shape)(nil),              // 35: belfry.cluster.v1.Shape
+	(*NodeHealth)(nil),         // 36: belfry.cluster.v1.NodeHealth
+	(*ReplicaStatus)(nil),      // 37: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),         // 38: belfry.cluster.v1.Checkpoint
+	(*CompareRequest)(nil),     // 39: belfry.cluster.v1.CompareRequest
+	(*ReplicaAsked)(nil),       // 40: belfry.cluster.v1.ReplicaAsked
+	(*CompareReply)(nil),       // 41: belfry.cluster.v1.CompareReply
+	(*ReplicaReport)(nil),      // 42: belfry.cluster.v1.ReplicaReport
+	(*ForwardRequest)(nil),     // 43: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),               // 44: belfry.cluster.v1.Call
+	(*Commands)(nil),           // 45: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 46: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 47: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 48: belfry.cluster.v1.QueueChange
+	(*QueuesCall)(nil),         // 49: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 50: belfry.cluster.v1.LendCall
+	(*MembersCall)(nil),        // 51: belfry.cluster.v1.MembersCall
+	(*BeginCall)(nil),          // 52: belfry.cluster.v1.BeginCall
+	(*Began)(nil),              // 53: belfry.cluster.v1.Began
+	(*PlannedMove)(nil),        // 54: belfry.cluster.v1.PlannedMove
+	(*Membership)(nil),         // 55: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 56: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 57: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 58: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 59: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 60: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 61: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 62: belfry.cluster.v1.CallError
+	(*ReadSlotsCall)(nil),      // 63: belfry.cluster.v1.ReadSlotsCall
+	(*SlotsBatch)(nil),         // 64: belfry.cluster.v1.SlotsBatch
+	(*PullSlotsCall)(nil),      // 65: belfry.cluster.v1.PullSlotsCall
+	(*SlotsProgress)(nil),      // 66: belfry.cluster.v1.SlotsProgress
+	(*BackupRequest)(nil),      // 67: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 68: belfry.cluster.v1.BackupReply
+	(*SetBackupsRequest)(nil),  // 69: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 70: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 71: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 72: belfry.cluster.v1.Shape.AwayMsEntry
+	nil,                        // 73: belfry.cluster.v1.Shape.StuckMsEntry
+	nil,                        // 74: belfry.cluster.v1.Shape.SlotsEntry
+	(*Shard)(nil),              // 75: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 76: belfry.cluster.v1.Node
+	(*JoinToken)(nil),          // 77: belfry.cluster.v1.JoinToken
+	(*fsmpb.Task)(nil),         // 78: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 79: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 80: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 81: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 82: belfry.cluster.v1.DeleteQueue
+	(*Operation)(nil),          // 83: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 84: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 85: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 86: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 87: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 88: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 89: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 90: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 91: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -4999,103 +5279,108 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	7,  // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	70, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	71, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	75, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	76, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	13, // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	72, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	77, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
 	20, // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	22, // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	73, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	56, // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
-	31, // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	30, // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	27, // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
-	29, // 18: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
-	65, // 19: belfry.cluster.v1.StatusReply.broken:type_name -> belfry.cluster.v1.StatusReply.BrokenEntry
-	28, // 20: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	66, // 21: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	67, // 22: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	68, // 23: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	69, // 24: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
-	34, // 25: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	36, // 26: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	30, // 27: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	32, // 28: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	38, // 29: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	39, // 30: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	40, // 31: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	41, // 32: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	42, // 33: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	43, // 34: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	44, // 35: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	45, // 36: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	46, // 37: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	57, // 38: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	59, // 39: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	74, // 40: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	75, // 41: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	76, // 42: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	77, // 43: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	49, // 44: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	78, // 45: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	78, // 46: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	48, // 47: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	50, // 48: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	52, // 49: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	56, // 50: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	55, // 51: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	73, // 52: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	79, // 53: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	53, // 54: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	80, // 55: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	54, // 56: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	49, // 57: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	47, // 58: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	58, // 59: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	60, // 60: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	81, // 61: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	56, // 62: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 63: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	82, // 64: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	83, // 65: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	84, // 66: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	82, // 67: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	85, // 68: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	56, // 69: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	86, // 70: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	56, // 71: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	60, // 72: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
-	8,  // 73: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	10, // 74: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	37, // 75: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	15, // 76: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	25, // 77: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	33, // 78: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	17, // 79: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	19, // 80: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	23, // 81: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 82: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	12, // 83: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	61, // 84: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	63, // 85: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	9,  // 86: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	11, // 87: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	51, // 88: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	16, // 89: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	26, // 90: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	35, // 91: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	18, // 92: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	21, // 93: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	24, // 94: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 95: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	14, // 96: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	62, // 97: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	64, // 98: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	86, // [86:99] is the sub-list for method output_type
-	73, // [73:86] is the sub-list for method input_type
-	73, // [73:73] is the sub-list for extension type_name
-	73, // [73:73] is the sub-list for extension extendee
-	0,  // [0:73] is the sub-list for field type_name
+	78, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	62, // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	37, // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	36, // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	33, // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
+	35, // 18: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
+	29, // 19: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
+	32, // 20: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
+	34, // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
+	71, // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	72, // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	73, // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	74, // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
+	40, // 26: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	42, // 27: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	36, // 28: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	38, // 29: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	44, // 30: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	45, // 31: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	46, // 32: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	47, // 33: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	48, // 34: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	49, // 35: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	50, // 36: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	51, // 37: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	52, // 38: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	63, // 39: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	65, // 40: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	79, // 41: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	80, // 42: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	81, // 43: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	82, // 44: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	55, // 45: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	83, // 46: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	83, // 47: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	54, // 48: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	56, // 49: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	58, // 50: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	62, // 51: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	61, // 52: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	78, // 53: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	84, // 54: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	59, // 55: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	85, // 56: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	60, // 57: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	55, // 58: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	53, // 59: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	64, // 60: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	66, // 61: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	86, // 62: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	62, // 63: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 64: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	87, // 65: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	88, // 66: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	89, // 67: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	87, // 68: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	90, // 69: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	62, // 70: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	91, // 71: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	62, // 72: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	66, // 73: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	8,  // 74: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	10, // 75: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	43, // 76: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	15, // 77: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	25, // 78: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	27, // 79: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
+	30, // 80: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
+	39, // 81: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	17, // 82: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	19, // 83: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	23, // 84: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 85: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	12, // 86: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
+	67, // 87: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	69, // 88: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	9,  // 89: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	11, // 90: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	57, // 91: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	16, // 92: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	26, // 93: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	28, // 94: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	31, // 95: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	41, // 96: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	18, // 97: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	21, // 98: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	24, // 99: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 100: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	14, // 101: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	68, // 102: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	70, // 103: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	89, // [89:104] is the sub-list for method output_type
+	74, // [74:89] is the sub-list for method input_type
+	74, // [74:74] is the sub-list for extension type_name
+	74, // [74:74] is the sub-list for extension extendee
+	0,  // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -5109,7 +5394,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*TokenChange_Add)(nil),
 		(*TokenChange_Remove)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[37].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[43].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
@@ -5121,11 +5406,11 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_ReadSlots)(nil),
 		(*Call_PullSlots)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[41].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[47].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[44].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[50].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -5137,7 +5422,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   69,
+			NumMessages:   74,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

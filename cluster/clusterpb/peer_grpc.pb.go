@@ -27,6 +27,8 @@ const (
 	Peer_Forward_FullMethodName      = "/belfry.cluster.v1.Peer/Forward"
 	Peer_Ping_FullMethodName         = "/belfry.cluster.v1.Peer/Ping"
 	Peer_Status_FullMethodName       = "/belfry.cluster.v1.Peer/Status"
+	Peer_Faults_FullMethodName       = "/belfry.cluster.v1.Peer/Faults"
+	Peer_Applied_FullMethodName      = "/belfry.cluster.v1.Peer/Applied"
 	Peer_Compare_FullMethodName      = "/belfry.cluster.v1.Peer/Compare"
 	Peer_AwaitQueues_FullMethodName  = "/belfry.cluster.v1.Peer/AwaitQueues"
 	Peer_Pull_FullMethodName         = "/belfry.cluster.v1.Peer/Pull"
@@ -52,6 +54,10 @@ type PeerClient interface {
 	Ping(ctx context.Context, in *PingRequest, opts ...grpc.CallOption) (*PingReply, error)
 	// Status returns the state of the replicas on the receiving node.
 	Status(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (*StatusReply, error)
+	// Faults returns the replicas on the receiving node that a copy should replace.
+	Faults(ctx context.Context, in *FaultsRequest, opts ...grpc.CallOption) (*FaultsReply, error)
+	// Applied returns how far the replicas on the receiving node have applied their logs.
+	Applied(ctx context.Context, in *AppliedRequest, opts ...grpc.CallOption) (*AppliedReply, error)
 	// Compare returns state hashes of replicas on the receiving node. The calling node compares them with its own.
 	Compare(ctx context.Context, in *CompareRequest, opts ...grpc.CallOption) (*CompareReply, error)
 	// AwaitQueues returns when this version of the queues' policies, or a later one, is in force on the receiving node
@@ -129,6 +135,26 @@ func (c *peerClient) Status(ctx context.Context, in *StatusRequest, opts ...grpc
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(StatusReply)
 	err := c.cc.Invoke(ctx, Peer_Status_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *peerClient) Faults(ctx context.Context, in *FaultsRequest, opts ...grpc.CallOption) (*FaultsReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FaultsReply)
+	err := c.cc.Invoke(ctx, Peer_Faults_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *peerClient) Applied(ctx context.Context, in *AppliedRequest, opts ...grpc.CallOption) (*AppliedReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AppliedReply)
+	err := c.cc.Invoke(ctx, Peer_Applied_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -242,6 +268,10 @@ type PeerServer interface {
 	Ping(context.Context, *PingRequest) (*PingReply, error)
 	// Status returns the state of the replicas on the receiving node.
 	Status(context.Context, *StatusRequest) (*StatusReply, error)
+	// Faults returns the replicas on the receiving node that a copy should replace.
+	Faults(context.Context, *FaultsRequest) (*FaultsReply, error)
+	// Applied returns how far the replicas on the receiving node have applied their logs.
+	Applied(context.Context, *AppliedRequest) (*AppliedReply, error)
 	// Compare returns state hashes of replicas on the receiving node. The calling node compares them with its own.
 	Compare(context.Context, *CompareRequest) (*CompareReply, error)
 	// AwaitQueues returns when this version of the queues' policies, or a later one, is in force on the receiving node
@@ -286,6 +316,12 @@ func (UnimplementedPeerServer) Ping(context.Context, *PingRequest) (*PingReply, 
 }
 func (UnimplementedPeerServer) Status(context.Context, *StatusRequest) (*StatusReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Status not implemented")
+}
+func (UnimplementedPeerServer) Faults(context.Context, *FaultsRequest) (*FaultsReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Faults not implemented")
+}
+func (UnimplementedPeerServer) Applied(context.Context, *AppliedRequest) (*AppliedReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Applied not implemented")
 }
 func (UnimplementedPeerServer) Compare(context.Context, *CompareRequest) (*CompareReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Compare not implemented")
@@ -407,6 +443,42 @@ func _Peer_Status_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(PeerServer).Status(ctx, req.(*StatusRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Peer_Faults_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FaultsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).Faults(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_Faults_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).Faults(ctx, req.(*FaultsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Peer_Applied_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AppliedRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).Applied(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_Applied_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).Applied(ctx, req.(*AppliedRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -559,6 +631,14 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Status",
 			Handler:    _Peer_Status_Handler,
+		},
+		{
+			MethodName: "Faults",
+			Handler:    _Peer_Faults_Handler,
+		},
+		{
+			MethodName: "Applied",
+			Handler:    _Peer_Applied_Handler,
 		},
 		{
 			MethodName: "Compare",

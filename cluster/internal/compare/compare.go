@@ -23,7 +23,7 @@ type Replica interface {
 	Voters() []string
 	Checkpoints(from uint64) []shard.Checkpoint
 	CheckpointAt(index uint64) (shard.Checkpoint, bool)
-	Applied() uint64
+	Newest() shard.Checkpoint
 	Restores() uint64
 }
 
@@ -253,7 +253,7 @@ func (c *Comparer) judge(replicas map[uint32]Replica) {
 // replica is a replica on this node; it implements own.
 type replica struct{ Replica }
 
-func (r replica) applied() uint64 { return r.Applied() }
+func (r replica) applied() uint64 { return r.Newest().Index }
 
 func (r replica) hashAt(index uint64) (uint64, bool) {
 	p, ok := r.CheckpointAt(index)

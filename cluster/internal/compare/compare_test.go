@@ -39,8 +39,11 @@ func wrongFrom(first uint64) func(uint64) uint64 {
 
 func (c *copyOf) ID() uint32       { return 3 }
 func (c *copyOf) Voters() []string { return voters }
-func (c *copyOf) Applied() uint64  { return c.at }
 func (c *copyOf) Restores() uint64 { return c.restores }
+
+func (c *copyOf) Newest() shard.Checkpoint {
+	return shard.Checkpoint{Index: c.at, Sum: c.sum(c.at)}
+}
 
 func (c *copyOf) CheckpointAt(index uint64) (shard.Checkpoint, bool) {
 	return shard.Checkpoint{Index: index, Sum: c.sum(index)}, index <= c.at
