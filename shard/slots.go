@@ -56,9 +56,10 @@ type PullSlots struct {
 	Pace func(ctx context.Context, bytes int) error
 }
 
-// PullSlots copies the tasks of slots that the shard expects, until the slots are ready or ctx ends. It returns the
-// progress also with an error. Only the leader does it. After ErrMoveLost and ErrMoveRefused the move must be given up;
-// after other errors PullSlots may be called again.
+// PullSlots copies the tasks of slots that the shard expects, until a phase of the move is over or ctx ends: until the
+// tasks are copied, the slots are sealed, or they are ready. It returns the progress also with an error. Only the
+// leader does it. After ErrMoveLost and ErrMoveRefused the move must be given up; after other errors PullSlots may be
+// called again.
 func (s *Shard) PullSlots(ctx context.Context, p PullSlots) (SlotsProgress, error) {
 	l, err := s.leadership(ctx)
 	if err == nil {

@@ -41,6 +41,21 @@ type Progress struct {
 	Ready        bool
 }
 
+const phases = 3
+
+// phase returns the number of phases that are over.
+func (p Progress) phase() int {
+	switch {
+	case p.Ready:
+		return phases
+	case p.Sealed:
+		return 2
+	case p.Copied:
+		return 1
+	}
+	return 0
+}
+
 // Target copies the tasks of a move at the leader of its target, one move at a time.
 type Target struct {
 	mu      sync.Mutex // held by a Pull
@@ -54,7 +69,8 @@ type Target struct {
 	now      Progress
 }
 
-// Pull goes on with a move until it is ready or ctx ends. It returns the progress also with an error. While another
+// Pull goes on with a move until a phase of it is over or ctx ends: until the tasks are copied, the slots are sealed,
+// or they are ready. So the caller knows of a seal at once. Pull returns the progress also with an error. While another
 // Pull runs, it returns only the progress. copies is the number of copies that the shard holds. The move may go on
 // after an error, unless the error wraps ErrLost.
 func (t *Target) Pull(ctx context.Context, p Pull, copies uint64) (Progress, error) {
@@ -70,7 +86,7 @@ func (t *Target) Pull(ctx context.Context, p Pull, copies uint64) (Progress, err
 		t.report(func(now *Progress) { *now = Progress{} })
 	}
 	var err error
-	for err == nil && !t.Progress().Ready {
+	for before := t.Progress().phase(); err == nil && t.Progress().phase() == before && before < phases; {
 		err = t.step(ctx, p)
 	}
 	return t.Progress(), err
@@ -101,6 +117,7 @@ func (t *Target) step(ctx context.Context, p Pull) error {
 	}
 	t.session = b.Session
 	t.batch++
+	copied := t.Progress().Copied
 	t.report(func(now *Progress) {
 		now.Tasks, now.Bytes = now.Tasks+uint64(len(b.Tasks)), now.Bytes+uint64(bytes)
 		now.Copied, now.Left = b.Copied, b.Left
@@ -110,7 +127,7 @@ func (t *Target) step(ctx context.Context, p Pull) error {
 		return t.ready(ctx, p, b.Ready)
 	case !b.Copied:
 		return p.pace(ctx, bytes)
-	case t.Progress().Sealed:
+	case !copied, t.Progress().Sealed:
 		return nil
 	case b.Left <= t.few:
 		return t.seal(ctx, p)
