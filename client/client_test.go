@@ -486,11 +486,15 @@ func TestListEndsWithItsError(t *testing.T) {
 func TestClusterView(t *testing.T) {
 	c, s := start(t, Config{}, answer(200, `{"cluster_id":"c","nodes":[{"id":"n1","name":"node-1","alive":true,
 		"clock_offset_ms":-0.5}],
-		"shards":[{"id":3,"leader":"n1","term":7,"replicas":[{"node":"n1","applied":9}],"tasks":4}]}`))
+		"control":{"leader":"n1","term":2,"voters":["n1"]},
+		"shards":[{"id":3,"leader":"n1","term":7,"replicas":[{"node":"n1","applied":9}],"tasks":4,"step":"join"}]}`))
 	s.view = true
 	view, err := c.Cluster(t.Context())
 	if err != nil || view.Node("n1").Name != "node-1" || view.Node("n2") != nil || view.Shards[0].Term != 7 {
 		t.Fatal(view, err)
+	}
+	if view.Control.Leader != "n1" || len(view.Control.Voters) != 1 || view.Shards[0].Step != "join" {
+		t.Errorf("the control group %+v, shard %+v", view.Control, view.Shards[0])
 	}
 }
 

@@ -18,6 +18,8 @@ type Cluster struct {
 	// falls.
 	CommandVersion uint32 `json:"command_version"`
 
+	Control ControlGroup `json:"control"`
+
 	Backups *Backups `json:"backups,omitempty"` // made on a schedule; nil: no node has begun one
 
 	Replication ReplicaCounts `json:"replication"`
@@ -26,13 +28,23 @@ type Cluster struct {
 	SlotMoves   []SlotMove    `json:"slot_moves"` // under way
 }
 
+// ControlGroup is the Raft group of all nodes that knows which node holds what. Its leader plans all moves.
+type ControlGroup struct {
+	Leader string   `json:"leader"` // a node's ID; empty: none is known
+	Term   uint64   `json:"term"`
+	Voters []string `json:"voters"` // IDs of nodes
+}
+
 // SlotMove is a move of slots from one shard to another, under way.
 type SlotMove struct {
-	Number      uint64 `json:"number"`
-	From        uint32 `json:"from"`
-	To          uint32 `json:"to"`
-	Slots       int    `json:"slots"` // number of slots
-	State       string `json:"state"` // copying, opening, giving_up
+	Number uint64 `json:"number"`
+	From   uint32 `json:"from"`
+	To     uint32 `json:"to"`
+	Slots  int    `json:"slots"` // number of slots
+	State  string `json:"state"` // copying, opening, giving_up
+	// Step is expect, copy, seal, ready, decide, open, drop, unseal, abandon or end; empty: the control group's leader is
+	// not known.
+	Step        string `json:"step"`
 	Tries       int    `json:"tries"` // moves of the same slots that were given up before
 	TasksCopied uint64 `json:"tasks_copied"`
 	BytesCopied uint64 `json:"bytes_copied"`
@@ -97,7 +109,9 @@ type Shard struct {
 
 	Target []string `json:"target"` // IDs of the nodes that should hold its replicas; empty: they do
 	Waits  string   `json:"waits"`  // why its move does not go on; empty: it does, or there is none
-	Bytes  uint64   `json:"bytes"`  // memory of its tasks, about the size of a copy
+	// Step is the step of its move that is under way: place, join, promote, transfer, remove, drop or settle; empty: none.
+	Step  string `json:"step"`
+	Bytes uint64 `json:"bytes"` // memory of its tasks, about the size of a copy
 }
 
 // Slots is the range of slots from First to End-1. A task's slot is the slot of its id.

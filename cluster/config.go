@@ -45,6 +45,7 @@ type Config struct {
 	// Calm is the time that a node must be up before it gets replicas; 0: 10 s. ReplaceAfter is the time after which
 	// others take the replicas of a node that is away; 0: 10 min. The control group's leader decides by its own times.
 	Calm, ReplaceAfter time.Duration
+	StepPause          time.Duration // before each step of a move of replicas or slots, for tests; 0: none
 
 	// MoveRate is the number of bytes a second that this node sends as copies of replicas to nodes without a vote; 0: no
 	// limit. See CheckMoveRate.

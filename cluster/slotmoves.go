@@ -12,6 +12,7 @@ type SlotMoveView struct {
 	From, To     uint32 // shards
 	Slots        uint32 // number of slots
 	State        clusterpb.SlotMoveState
+	Step         string // that is under way; empty: the control group's leader is not known
 	Tries        uint32 // moves of the same slots that were given up before
 	Tasks, Bytes uint64 // that the target has copied; 0 if not known
 	Sealed       bool   // calls on the slots wait for the target
@@ -24,7 +25,7 @@ func slotMovesOf(state *clusterpb.ControlState, shape *clusterpb.Shape) []SlotMo
 	for _, m := range state.SlotMoves {
 		p := shape.GetSlots()[m.Number]
 		view := SlotMoveView{
-			Number: m.Number, From: m.From, To: m.To, State: m.State, Tries: m.Tries,
+			Number: m.Number, From: m.From, To: m.To, State: m.State, Step: p.GetStep(), Tries: m.Tries,
 			Tasks: p.GetTasks(), Bytes: p.GetBytes(), Sealed: p.GetSealed(), move: m,
 		}
 		for _, r := range m.Ranges {

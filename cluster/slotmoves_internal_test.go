@@ -20,14 +20,14 @@ func TestProgressOfASplit(t *testing.T) {
 			Aims: []*clusterpb.SlotRange{{First: 50, End: 200, Shard: 3}},
 		}},
 	}
-	shape := &clusterpb.Shape{Slots: map[uint64]*clusterpb.SlotsProgress{7: {Tasks: 12, Bytes: 300}}}
+	shape := &clusterpb.Shape{Slots: map[uint64]*clusterpb.SlotsProgress{7: {Tasks: 12, Bytes: 300, Step: "copy"}}}
 	v := View{Shards: []ShardView{{ID: 1, Slots: []SlotRange{{0, 100}}, Replicas: []ReplicaView{{Bytes: 1200}}}}}
 	v.fillShape(state, shape)
 	op := v.Operations[0]
 	if op.Done != 100 || op.Tasks != 12 || op.Left != 300 || op.Percent < 83 || op.Percent > 84 || len(op.Waits) != 1 {
 		t.Errorf("%d done, %d tasks, %d bytes left, %.1f %%, waits %q", op.Done, op.Tasks, op.Left, op.Percent, op.Waits)
 	}
-	if m := v.Moves[0]; m.Number != 7 || m.Slots != 50 || m.Tasks != 12 || m.Tries != 2 {
+	if m := v.Moves[0]; m.Number != 7 || m.Slots != 50 || m.Tasks != 12 || m.Tries != 2 || m.Step != "copy" {
 		t.Errorf("%+v", m)
 	}
 }

@@ -25,6 +25,7 @@ type View struct {
 	ClusterID      string
 	CommandVersion uint32      // newest command version that the cluster may write
 	Map            string      // see Node.MapVersion
+	Control        ControlView // the control group
 	Nodes          []NodeView  // by id
 	Shards         []ShardView // by id
 	// Waits is the reason why the cluster has not the shape that it should have; empty: none is known.
@@ -34,6 +35,13 @@ type View struct {
 	Replication, Fewest int
 	Operations          []OperationView // those under way and those that ended last, in the order of their beginning
 	Moves               []SlotMoveView  // moves of slots under way, in the order of their beginning
+}
+
+// ControlView describes the control group. Its leader plans all moves.
+type ControlView struct {
+	Leader string // node id; empty: no leader is known
+	Term   uint64
+	Voters []string // node ids, sorted
 }
 
 // NodeView describes one node.
@@ -71,7 +79,9 @@ type ShardView struct {
 	Target    []string          // nodes that should hold the replicas; empty: where they are
 	Joined    map[string]uint64 // revision of the shard's record at which a node got its replica; absent: the first one
 	// Waits is the reason why the shard's move waits; empty: it does not, or the control group's leader is not known.
-	Waits    string
+	Waits string
+	// Step is the step of its move that is under way; empty: none, or the control group's leader is not known.
+	Step     string
 	Term     uint64
 	Tasks    uint64 // tombstones included
 	Replicas []ReplicaView
@@ -129,7 +139,9 @@ func (n *Node) View(ctx context.Context) View { return n.viewer.view(ctx) }
 func (w *viewer) view(ctx context.Context) View {
 	state := w.control.State()
 	accounts, _ := w.askAll(ctx, nodesOf(state))
-	v := View{ClusterID: w.cluster(), CommandVersion: control.InForce(state), Map: w.mapVersion()}
+	v := View{
+		ClusterID: w.cluster(), CommandVersion: control.InForce(state), Map: w.mapVersion(), Control: viewControl(accounts),
+	}
 	for _, node := range state.Nodes {
 		v.Nodes = append(v.Nodes, w.viewNode(node, accounts[node.Id]))
 	}
@@ -141,11 +153,26 @@ func (w *viewer) view(ctx context.Context) View {
 	for _, s := range state.Shards {
 		shard := w.viewShard(s, slots[s.Id], accounts)
 		shard.Joined = s.Joined
-		shard.Target, shard.Waits = s.Target, shape.GetShards()[s.Id]
+		shard.Target, shard.Waits, shard.Step = s.Target, shape.GetShards()[s.Id], shape.GetSteps()[s.Id]
 		v.Shards = append(v.Shards, shard)
 	}
 	v.fillShape(state, shape)
 	return v
+}
+
+// viewControl describes the control group by the report with the highest term, the leader's own if that is there.
+func viewControl(accounts map[string]*account) ControlView {
+	var best *clusterpb.ReplicaStatus
+	for _, a := range accounts {
+		r := a.report(control.Number)
+		newer := r.GetTerm() > best.GetTerm() || r.GetTerm() == best.GetTerm() && best.GetLeader() == ""
+		if r != nil && (newer || r.Term == best.GetTerm() && r.State == "leader") {
+			best = r
+		}
+	}
+	voters := slices.Clone(best.GetVoters())
+	slices.Sort(voters)
+	return ControlView{Leader: best.GetLeader(), Term: best.GetTerm(), Voters: voters}
 }
 
 // shapeOf returns what the leader of the control group reports, or nil if it did not answer.

@@ -1,42 +1,32 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/leaders"
 )
 
-// The version changes with each fact that a client must learn, and with no other.
-func TestMapVersion(t *testing.T) {
-	beliefs := leaders.NewBeliefs()
-	state := func() *clusterpb.ControlState {
-		return &clusterpb.ControlState{
-			Slots: []*clusterpb.SlotRange{{First: 0, End: 2048, Shard: 1}, {First: 2048, End: 4096, Shard: 2}},
-			Nodes: []*clusterpb.Node{{Id: "a", HttpAddr: "127.0.0.1:1"}, {Id: "b", HttpAddr: "127.0.0.1:2"}},
-		}
+// The control group is shown as its leader reports it. Without the leader, the newest report counts.
+func TestViewOfTheControlGroup(t *testing.T) {
+	report := func(state, leader string, term uint64, voters ...string) *account {
+		return &account{replicas: map[uint32]*clusterpb.ReplicaStatus{
+			0: {State: state, Leader: leader, Term: term, Voters: voters},
+		}}
 	}
-	seen := map[string]string{}
-	expect := func(why string, s *clusterpb.ControlState, same string) {
-		t.Helper()
-		version := computeMapVersion(s, beliefs)
-		if before, known := seen[version]; known != (same != "") || before != same {
-			t.Errorf("%s: as %q, want as %q", why, before, same)
-		}
-		seen[version] = why
+	accounts := map[string]*account{
+		"a": report("follower", "c", 7, "a", "b"), "b": report("follower", "", 7, "a"), "d": nil,
+		"c": report("leader", "c", 7, "c", "b", "a"), "e": report("leader", "e", 6, "e"),
 	}
-	moved, split, down := state(), state(), state()
-	moved.Nodes[1].HttpAddr = "127.0.0.1:3"
-	split.Slots[0].End, split.Slots[1].First = 1024, 1024
-	down.Nodes[0].Name = "another"
-	expect("before", state(), "")
-	expect("no address", down, "before")
-	expect("an address", moved, "")
-	expect("slots", split, "")
-	beliefs.Note(1, 5, "a")
-	expect("a leader", state(), "")
-	beliefs.Note(1, 6, "a")
-	expect("a term", state(), "a leader")
-	beliefs.Note(1, 7, "b")
-	expect("another leader", state(), "")
+	got := viewControl(accounts)
+	if got.Leader != "c" || got.Term != 7 || !slices.Equal(got.Voters, []string{"a", "b", "c"}) {
+		t.Errorf("%+v", got)
+	}
+	delete(accounts, "c")
+	if got = viewControl(accounts); got.Leader != "c" || got.Term != 7 {
+		t.Errorf("without the leader: %+v", got)
+	}
+	if got = viewControl(map[string]*account{"d": nil}); got.Leader != "" || got.Term != 0 || len(got.Voters) > 0 {
+		t.Errorf("without a report: %+v", got)
+	}
 }

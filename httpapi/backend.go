@@ -111,13 +111,21 @@ type ClusterView struct {
 	Nodes     []NodeView  `json:"nodes"`
 	Shards    []ShardView `json:"shards"`
 
-	CommandVersion uint32       `json:"command_version"`   // newest one that the cluster may write
+	CommandVersion uint32       `json:"command_version"` // newest one that the cluster may write
+	Control        ControlView  `json:"control"`
 	Backups        *BackupsView `json:"backups,omitempty"` // made on a schedule; nil: no node has begun one
 
 	Replication Replication     `json:"replication"`
 	Waits       string          `json:"waits"`      // why the cluster has not the shape that it should have; empty: it has
 	Operations  []OperationView `json:"operations"` // those under way and those that ended last
 	SlotMoves   []SlotMoveView  `json:"slot_moves"` // under way
+}
+
+// ControlView is the control group, whose leader plans all moves.
+type ControlView struct {
+	Leader string   `json:"leader"` // node id; empty: none known
+	Term   uint64   `json:"term"`
+	Voters []string `json:"voters"` // node ids
 }
 
 // NodeView is one node as the answering node knows it.
@@ -155,6 +163,7 @@ type ShardView struct {
 
 	Target []string `json:"target"` // ids of the nodes that should hold its replicas; empty: they do
 	Waits  string   `json:"waits"`  // why its move does not go on; empty: it does, or there is none
+	Step   string   `json:"step"`   // step of its move that is under way; empty: none
 	Bytes  uint64   `json:"bytes"`  // memory of its tasks, about the size of a copy
 }
 
@@ -194,6 +203,7 @@ type Finding struct {
 
 // normalise replaces nil lists by empty ones, so that they are [] in JSON and not null.
 func (v *ClusterView) normalise() {
+	v.Control.Voters = append([]string{}, v.Control.Voters...)
 	if v.Nodes == nil {
 		v.Nodes = []NodeView{}
 	}

@@ -277,7 +277,8 @@ func (f *fakeBackend) Cluster(context.Context) (ClusterView, error) {
 		Nodes: []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", Alive: true, ClockOffsetMs: -0.25,
 			Order: "work"}},
 		Operations: f.operations, Replication: Replication{Wanted: 3, Fewest: 3},
-		Shards: []ShardView{{ID: 1, Leader: "n1", Term: 3, Slots: []SlotRange{{First: 0, End: task.Slots}}}, {ID: 2}},
+		Control: ControlView{Leader: "n1", Term: 2, Voters: []string{"n1"}},
+		Shards:  []ShardView{{ID: 1, Leader: "n1", Term: 3, Slots: []SlotRange{{First: 0, End: task.Slots}}}, {ID: 2}},
 		Backups: &BackupsView{
 			Running:    &BackupTry{Node: "n1", BegunAt: 2000, SeenAt: 2500},
 			LastKept:   &BackupTry{Node: "n1", BegunAt: 1000, SeenAt: 1500, Place: "/b", Bytes: 7},

@@ -69,6 +69,7 @@ type SlotMoveView struct {
 	To          uint32 `json:"to"`
 	Slots       uint32 `json:"slots"` // number of slots
 	State       string `json:"state"` // copying, opening, giving_up
+	Step        string `json:"step"`  // that is under way; empty: the control group's leader is not known
 	Tries       uint32 `json:"tries"` // moves of the same slots that were given up before
 	TasksCopied uint64 `json:"tasks_copied"`
 	BytesCopied uint64 `json:"bytes_copied"`

@@ -57,6 +57,7 @@ func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 	view := httpapi.ClusterView{
 		ClusterID: v.ClusterID, Map: v.Map, CommandVersion: v.CommandVersion, Backups: backupsView(b.Backups()),
 		Replication: httpapi.Replication{Wanted: v.Replication, Fewest: v.Fewest}, Waits: v.Waits,
+		Control: httpapi.ControlView{Leader: v.Control.Leader, Term: v.Control.Term, Voters: v.Control.Voters},
 	}
 	now, _ := b.Now()
 	for _, n := range v.Nodes {
@@ -67,8 +68,8 @@ func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 	}
 	for _, m := range v.Moves {
 		view.SlotMoves = append(view.SlotMoves, httpapi.SlotMoveView{
-			Number: m.Number, From: m.From, To: m.To, Slots: m.Slots, State: nameOf(m.State, movePrefix), Tries: m.Tries,
-			TasksCopied: m.Tasks, BytesCopied: m.Bytes, Sealed: m.Sealed,
+			Number: m.Number, From: m.From, To: m.To, Slots: m.Slots, State: nameOf(m.State, movePrefix), Step: m.Step,
+			Tries: m.Tries, TasksCopied: m.Tasks, BytesCopied: m.Bytes, Sealed: m.Sealed,
 		})
 	}
 	for _, s := range v.Shards {
@@ -98,7 +99,7 @@ func backupTry(t *clusterpb.BackupTry) *httpapi.BackupTry {
 
 func shardView(s cluster.ShardView) httpapi.ShardView {
 	view := httpapi.ShardView{ID: s.ID, Leader: s.Leader, Term: s.Term, Tasks: s.Tasks,
-		Target: s.Target, Waits: s.Waits, Bytes: s.Bytes(),
+		Target: s.Target, Waits: s.Waits, Step: s.Step, Bytes: s.Bytes(),
 	}
 	for _, r := range s.Slots {
 		view.Slots = append(view.Slots, httpapi.SlotRange{First: r.First, End: r.End})

@@ -2110,6 +2110,7 @@ type Shape struct {
 	StuckMs        map[uint32]int64          `protobuf:"bytes,4,rep,name=stuck_ms,json=stuckMs,proto3" json:"stuck_ms,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // how long these shards have waited, except for their turn
 	ReplaceAfterMs int64                     `protobuf:"varint,5,opt,name=replace_after_ms,json=replaceAfterMs,proto3" json:"replace_after_ms,omitempty"`                                                     // how long a node may be away before others take its replicas
 	Slots          map[uint64]*SlotsProgress `protobuf:"bytes,6,rep,name=slots,proto3" json:"slots,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                     // how far the targets of moves of slots are, by number of the move
+	Steps          map[uint32]string         `protobuf:"bytes,10,rep,name=steps,proto3" json:"steps,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                    // names of the steps that shards on their way take, by shard
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2182,6 +2183,13 @@ func (x *Shape) GetReplaceAfterMs() int64 {
 func (x *Shape) GetSlots() map[uint64]*SlotsProgress {
 	if x != nil {
 		return x.Slots
+	}
+	return nil
+}
+
+func (x *Shape) GetSteps() map[uint32]string {
+	if x != nil {
+		return x.Steps
 	}
 	return nil
 }
@@ -4498,6 +4506,7 @@ type SlotsProgress struct {
 	Left          uint32                 `protobuf:"varint,4,opt,name=left,proto3" json:"left,omitempty"` // changes that the source had left at the last batch
 	Sealed        bool                   `protobuf:"varint,5,opt,name=sealed,proto3" json:"sealed,omitempty"`
 	Ready         bool                   `protobuf:"varint,6,opt,name=ready,proto3" json:"ready,omitempty"`
+	Step          string                 `protobuf:"bytes,10,opt,name=step,proto3" json:"step,omitempty"` // name of the step that the move takes, if the driver tells the progress
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4572,6 +4581,13 @@ func (x *SlotsProgress) GetReady() bool {
 		return x.Ready
 	}
 	return false
+}
+
+func (x *SlotsProgress) GetStep() string {
+	if x != nil {
+		return x.Step
+	}
+	return ""
 }
 
 type BackupRequest struct {
@@ -4915,14 +4931,16 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\rBackupOutcome\x12\x19\n" +
 	"\bwhole_ms\x18\x01 \x01(\x03R\awholeMs\x12\x1b\n" +
 	"\tfailed_ms\x18\x02 \x01(\x03R\bfailedMs\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error\"\xcf\x04\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\xc4\x05\n" +
 	"\x05Shape\x12\x14\n" +
 	"\x05waits\x18\x01 \x01(\tR\x05waits\x12<\n" +
 	"\x06shards\x18\x02 \x03(\v2$.belfry.cluster.v1.Shape.ShardsEntryR\x06shards\x12=\n" +
 	"\aaway_ms\x18\x03 \x03(\v2$.belfry.cluster.v1.Shape.AwayMsEntryR\x06awayMs\x12@\n" +
 	"\bstuck_ms\x18\x04 \x03(\v2%.belfry.cluster.v1.Shape.StuckMsEntryR\astuckMs\x12(\n" +
 	"\x10replace_after_ms\x18\x05 \x01(\x03R\x0ereplaceAfterMs\x129\n" +
-	"\x05slots\x18\x06 \x03(\v2#.belfry.cluster.v1.Shape.SlotsEntryR\x05slots\x1a9\n" +
+	"\x05slots\x18\x06 \x03(\v2#.belfry.cluster.v1.Shape.SlotsEntryR\x05slots\x129\n" +
+	"\x05steps\x18\n" +
+	" \x03(\v2#.belfry.cluster.v1.Shape.StepsEntryR\x05steps\x1a9\n" +
 	"\vShardsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
@@ -4935,7 +4953,11 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\n" +
 	"SlotsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x04R\x03key\x126\n" +
-	"\x05value\x18\x02 \x01(\v2 .belfry.cluster.v1.SlotsProgressR\x05value:\x028\x01\"f\n" +
+	"\x05value\x18\x02 \x01(\v2 .belfry.cluster.v1.SlotsProgressR\x05value:\x028\x01\x1a8\n" +
+	"\n" +
+	"StepsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"f\n" +
 	"\n" +
 	"NodeHealth\x12\x19\n" +
 	"\bdisk_low\x18\x01 \x01(\bR\adiskLow\x12\x1f\n" +
@@ -5112,14 +5134,16 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06ranges\x18\x02 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x12\n" +
 	"\x04from\x18\x03 \x01(\rR\x04from\x12\x14\n" +
 	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x15\n" +
-	"\x06for_ms\x18\x05 \x01(\x03R\x05forMs\"\x95\x01\n" +
+	"\x06for_ms\x18\x05 \x01(\x03R\x05forMs\"\xa9\x01\n" +
 	"\rSlotsProgress\x12\x14\n" +
 	"\x05tasks\x18\x01 \x01(\x04R\x05tasks\x12\x14\n" +
 	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x16\n" +
 	"\x06copied\x18\x03 \x01(\bR\x06copied\x12\x12\n" +
 	"\x04left\x18\x04 \x01(\rR\x04left\x12\x16\n" +
 	"\x06sealed\x18\x05 \x01(\bR\x06sealed\x12\x14\n" +
-	"\x05ready\x18\x06 \x01(\bR\x05ready\"%\n" +
+	"\x05ready\x18\x06 \x01(\bR\x05ready\x12\x12\n" +
+	"\x04step\x18\n" +
+	" \x01(\tR\x04step\"%\n" +
 	"\rBackupRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\"\x87\x01\n" +
 	"\vBackupReply\x120\n" +
@@ -5176,7 +5200,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 74)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 75)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
@@ -5253,23 +5277,24 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	nil,                        // 72: belfry.cluster.v1.Shape.AwayMsEntry
 	nil,                        // 73: belfry.cluster.v1.Shape.StuckMsEntry
 	nil,                        // 74: belfry.cluster.v1.Shape.SlotsEntry
-	(*Shard)(nil),              // 75: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 76: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 77: belfry.cluster.v1.JoinToken
-	(*fsmpb.Task)(nil),         // 78: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 79: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 80: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 81: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 82: belfry.cluster.v1.DeleteQueue
-	(*Operation)(nil),          // 83: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 84: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 85: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 86: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 87: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 88: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 89: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 90: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 91: belfry.cluster.v1.Backups
+	nil,                        // 75: belfry.cluster.v1.Shape.StepsEntry
+	(*Shard)(nil),              // 76: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 77: belfry.cluster.v1.Node
+	(*JoinToken)(nil),          // 78: belfry.cluster.v1.JoinToken
+	(*fsmpb.Task)(nil),         // 79: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 80: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 81: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 82: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 83: belfry.cluster.v1.DeleteQueue
+	(*Operation)(nil),          // 84: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 85: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 86: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 87: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 88: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 89: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 90: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 91: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 92: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -5279,13 +5304,13 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	7,  // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	75, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	76, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	76, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	77, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	13, // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	77, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	78, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
 	20, // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	22, // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	78, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	79, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
 	62, // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	37, // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	36, // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
@@ -5298,89 +5323,90 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	72, // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
 	73, // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
 	74, // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
-	40, // 26: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	42, // 27: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	36, // 28: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	38, // 29: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	44, // 30: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	45, // 31: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	46, // 32: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	47, // 33: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	48, // 34: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	49, // 35: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	50, // 36: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	51, // 37: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	52, // 38: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	63, // 39: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	65, // 40: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	79, // 41: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	80, // 42: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	81, // 43: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	82, // 44: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	55, // 45: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	83, // 46: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	83, // 47: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	54, // 48: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	56, // 49: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	58, // 50: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	62, // 51: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	61, // 52: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	78, // 53: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	84, // 54: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	59, // 55: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	85, // 56: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	60, // 57: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	55, // 58: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	53, // 59: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	64, // 60: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	66, // 61: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	86, // 62: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	62, // 63: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 64: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	87, // 65: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	88, // 66: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	89, // 67: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	87, // 68: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	90, // 69: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	62, // 70: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	91, // 71: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	62, // 72: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	66, // 73: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
-	8,  // 74: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	10, // 75: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	43, // 76: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	15, // 77: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	25, // 78: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	27, // 79: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
-	30, // 80: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	39, // 81: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	17, // 82: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	19, // 83: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	23, // 84: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 85: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	12, // 86: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	67, // 87: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	69, // 88: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	9,  // 89: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	11, // 90: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	57, // 91: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	16, // 92: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	26, // 93: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	28, // 94: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	31, // 95: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	41, // 96: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	18, // 97: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	21, // 98: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	24, // 99: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 100: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	14, // 101: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	68, // 102: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	70, // 103: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	89, // [89:104] is the sub-list for method output_type
-	74, // [74:89] is the sub-list for method input_type
-	74, // [74:74] is the sub-list for extension type_name
-	74, // [74:74] is the sub-list for extension extendee
-	0,  // [0:74] is the sub-list for field type_name
+	75, // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
+	40, // 27: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	42, // 28: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	36, // 29: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	38, // 30: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	44, // 31: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	45, // 32: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	46, // 33: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	47, // 34: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	48, // 35: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	49, // 36: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	50, // 37: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	51, // 38: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	52, // 39: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	63, // 40: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	65, // 41: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	80, // 42: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	81, // 43: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	82, // 44: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	83, // 45: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	55, // 46: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	84, // 47: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	84, // 48: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	54, // 49: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	56, // 50: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	58, // 51: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	62, // 52: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	61, // 53: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	79, // 54: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	85, // 55: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	59, // 56: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	86, // 57: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	60, // 58: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	55, // 59: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	53, // 60: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	64, // 61: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	66, // 62: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	87, // 63: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	62, // 64: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 65: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	88, // 66: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	89, // 67: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	90, // 68: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	88, // 69: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	91, // 70: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	62, // 71: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	92, // 72: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	62, // 73: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	66, // 74: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	8,  // 75: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	10, // 76: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	43, // 77: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	15, // 78: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	25, // 79: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	27, // 80: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
+	30, // 81: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
+	39, // 82: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	17, // 83: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	19, // 84: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	23, // 85: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 86: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	12, // 87: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
+	67, // 88: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	69, // 89: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	9,  // 90: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	11, // 91: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	57, // 92: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	16, // 93: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	26, // 94: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	28, // 95: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	31, // 96: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	41, // 97: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	18, // 98: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	21, // 99: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	24, // 100: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 101: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	14, // 102: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	68, // 103: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	70, // 104: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	90, // [90:105] is the sub-list for method output_type
+	75, // [75:90] is the sub-list for method input_type
+	75, // [75:75] is the sub-list for extension type_name
+	75, // [75:75] is the sub-list for extension extendee
+	0,  // [0:75] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -5422,7 +5448,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   74,
+			NumMessages:   75,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

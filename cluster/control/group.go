@@ -28,6 +28,8 @@ type Config struct {
 	Shards Shards     // the way to the replicas of shards
 	Slots  Slots      // the way to the leaders of shards; nil: no slots move
 	Limits aim.Limits // 0: a calm of 10 s, a replacement after 10 min
+	// StepPause is a pause before each step of a move, so that tests see it; 0: none.
+	StepPause time.Duration
 
 	Tokens bool             // a new node needs a one-time token, because nodes show certificates
 	Clock  func() time.Time // for the life of tokens; nil: time.Now

@@ -47,6 +47,7 @@ func (g *Group) reconcile(ctx context.Context) {
 		group: g, mover: newMover(g), slots: NewSlotMover(leader{g}, g.cfg.Slots, g.cfg.Logger), began: time.Now(),
 		log: g.cfg.Logger, seen: newSightings(g.cfg.Shards.Up),
 	}
+	r.slots.Pause = g.cfg.StepPause
 	g.leading.Store(r)
 	defer g.leading.Store(nil)
 	moving.Go(func() { r.mover.run(ctx) })

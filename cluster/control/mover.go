@@ -51,8 +51,8 @@ type mover struct {
 	stepped chan struct{} // gets a value after a step
 
 	mu    sync.Mutex
-	busy  map[uint32]bool // shards with a step under way
-	waits map[uint32]wait // of shards that wait
+	steps map[uint32]string // names of the steps under way, by shard
+	waits map[uint32]wait   // of shards that wait
 }
 
 // wait is the reason why a shard waits, and since when.
@@ -71,7 +71,7 @@ type copied struct {
 func newMover(g *Group) *mover {
 	return &mover{
 		group: g, shards: g.cfg.Shards, copies: make(map[copied]uint64), groups: make(map[uint32]*clusterpb.Membership),
-		stepped: make(chan struct{}, 1), busy: make(map[uint32]bool), waits: make(map[uint32]wait),
+		stepped: make(chan struct{}, 1), steps: make(map[uint32]string), waits: make(map[uint32]wait),
 	}
 }
 
@@ -118,7 +118,7 @@ func (m *mover) round(ctx context.Context, moving []*clusterpb.Shard) {
 				return why
 			},
 		})
-		m.note(record.Id, wait{reason: waits, turn: turn}, step != reshape.Step{})
+		m.note(record.Id, wait{reason: waits, turn: turn}, step.Name)
 		if step != (reshape.Step{}) {
 			m.taking.Go(func() { m.take(ctx, record.Id, step) })
 		}
@@ -134,7 +134,7 @@ func (m *mover) free(moving []*clusterpb.Shard) []*clusterpb.Shard {
 	}
 	maps.DeleteFunc(m.waits, func(id uint32, _ wait) bool { return !moves(id) })
 	maps.DeleteFunc(m.groups, func(id uint32, _ *clusterpb.Membership) bool { return !moves(id) })
-	return slices.DeleteFunc(slices.Clone(moving), func(s *clusterpb.Shard) bool { return m.busy[s.Id] })
+	return slices.DeleteFunc(slices.Clone(moving), func(s *clusterpb.Shard) bool { return m.steps[s.Id] != "" })
 }
 
 // observe asks the leaders of the shards for their memberships. A shard whose leader does not answer has none.
@@ -181,6 +181,7 @@ func (m *mover) caughtUp(ctx context.Context, shard uint32, node string, group *
 // take makes one step of a shard.
 func (m *mover) take(ctx context.Context, shard uint32, step reshape.Step) {
 	m.group.cfg.Logger.Info("a shard moves", "shard", shard, "step", step.String())
+	sleep(ctx, m.group.cfg.StepPause)
 	limited, cancel := context.WithTimeout(ctx, moveCall)
 	err := m.make(limited, shard, step)
 	cancel()
@@ -190,7 +191,7 @@ func (m *mover) take(ctx context.Context, shard uint32, step reshape.Step) {
 		m.group.cfg.Logger.Info("a step of a shard is taken again", "shard", shard, "step", step.String(), "err", err)
 		sleep(ctx, moveLook)
 	}
-	m.note(shard, wait{reason: waits}, false)
+	m.note(shard, wait{reason: waits}, "")
 	select {
 	case m.stepped <- struct{}{}:
 	default: // a look is due already
@@ -212,11 +213,13 @@ func (m *mover) make(ctx context.Context, shard uint32, step reshape.Step) error
 	return err
 }
 
-// note records whether a shard takes a step, and why it waits.
-func (m *mover) note(shard uint32, w wait, busy bool) {
+// note records the step that a shard takes, "" for none, and why it waits.
+func (m *mover) note(shard uint32, w wait, step string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.busy[shard] = busy
+	if m.steps[shard] = step; step == "" {
+		delete(m.steps, shard)
+	}
 	switch {
 	case w.reason == "":
 		delete(m.waits, shard)
@@ -239,6 +242,13 @@ func (m *mover) waiting() (reasons map[uint32]string, stuckMs map[uint32]int64) 
 		}
 	}
 	return reasons, stuckMs
+}
+
+// taken returns the names of the steps under way, by shard.
+func (m *mover) taken() map[uint32]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.steps)
 }
 
 // load counts the copies under way.

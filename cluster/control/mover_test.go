@@ -166,10 +166,10 @@ func TestStuckShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMover(&Group{})
 		for second := range 10 {
-			m.note(1, wait{reason: "node b is away"}, false)
-			m.note(2, wait{reason: "4 copies are under way", turn: true}, false)
-			m.note(3, wait{reason: fmt.Sprintf("it lacks %d entries", 90-second)}, false)
-			m.note(4, wait{}, true)
+			m.note(1, wait{reason: "node b is away"}, "")
+			m.note(2, wait{reason: "4 copies are under way", turn: true}, "")
+			m.note(3, wait{reason: fmt.Sprintf("it lacks %d entries", 90-second)}, "")
+			m.note(4, wait{}, "join")
 			time.Sleep(time.Second)
 		}
 		reasons, stuckMs := m.waiting()
@@ -177,7 +177,10 @@ func TestStuckShards(t *testing.T) {
 		if len(reasons) != 3 || reasons[2] == "" || !maps.Equal(stuckMs, want) {
 			t.Errorf("waiting %v, stuck for %v, want %v", reasons, stuckMs, want)
 		}
-		m.note(1, wait{}, true)
+		if steps := m.taken(); !maps.Equal(steps, map[uint32]string{4: "join"}) {
+			t.Errorf("steps under way: %v", steps)
+		}
+		m.note(1, wait{}, "place")
 		if reasons, _ = m.waiting(); reasons[1] != "" {
 			t.Errorf("it goes on, and waits: %s", reasons[1])
 		}

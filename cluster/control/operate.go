@@ -211,7 +211,8 @@ func (g *Group) Shape() *clusterpb.Shape {
 	defer r.mu.Unlock()
 	reasons, stuckMs := r.mover.waiting()
 	return &clusterpb.Shape{
-		Waits: r.waits, Shards: reasons, StuckMs: stuckMs, Slots: r.slots.progress(), AwayMs: r.seen.away(time.Now()),
+		Waits: r.waits, Shards: reasons, StuckMs: stuckMs, Steps: r.mover.taken(), Slots: r.slots.progress(),
+		AwayMs:         r.seen.away(time.Now()),
 		ReplaceAfterMs: r.group.cfg.Limits.ReplaceAfter.Milliseconds(),
 	}
 }

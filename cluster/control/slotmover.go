@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard"
@@ -40,6 +42,20 @@ func (l leader) Propose(ctx context.Context, entry *clusterpb.ControlEntry) erro
 	return err
 }
 
+// The names of the steps of a move of slots, with their rows in the table of the package.
+const (
+	stepExpect  = "expect"  // 2
+	stepCopy    = "copy"    // 3
+	stepSeal    = "seal"    // 4
+	stepReady   = "ready"   // 5
+	stepDecide  = "decide"  // 6 or 9
+	stepOpen    = "open"    // 7
+	stepDrop    = "drop"    // 8
+	stepUnseal  = "unseal"  // 10
+	stepAbandon = "abandon" // 11
+	stepEnd     = "end"     // EndMove in 8 and 11
+)
+
 // The pauses and limits of moves of slots.
 const (
 	pullFor     = 500 * time.Millisecond // of one PullSlots
@@ -57,6 +73,8 @@ var errTooLong = errors.New("the move takes too long")
 
 // SlotMover drives the moves of slots during one leadership of the control group.
 type SlotMover struct {
+	Pause time.Duration // before each step, so that tests see it; 0: none
+
 	decisions Decisions
 	slots     Slots
 	log       *slog.Logger
@@ -101,7 +119,18 @@ func (m *SlotMover) begin(number uint64) bool {
 func (m *SlotMover) note(number uint64, p *clusterpb.SlotsProgress) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	p.Step = m.driving[number].GetStep()
 	m.driving[number] = p
+}
+
+// begins notes the step that a move takes next.
+func (m *SlotMover) begins(ctx context.Context, number uint64, step string) {
+	m.mu.Lock()
+	p := proto.CloneOf(m.driving[number]) // readers have the old one
+	p.Step = step
+	m.driving[number] = p
+	m.mu.Unlock()
+	sleep(ctx, m.Pause)
 }
 
 // progress returns how far the targets of the moves under way are, by number of the move.
@@ -155,6 +184,7 @@ func (m *SlotMover) step(ctx context.Context, move *clusterpb.SlotMove) error {
 
 // copy has the target copy the tasks until it is ready, and then decides.
 func (m *SlotMover) copy(ctx context.Context, move *clusterpb.SlotMove) error {
+	m.begins(ctx, move.Number, stepExpect)
 	err := m.commit(ctx, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
 		Move: move.Number, Ranges: move.Ranges, From: move.From, Epoch: move.Number, Fresh: move.Fresh,
 	}}})
@@ -177,12 +207,18 @@ func (m *SlotMover) pull(ctx context.Context, move *clusterpb.SlotMove) error {
 	ask := &clusterpb.PullSlotsCall{
 		Move: move.Number, Ranges: move.Ranges, From: move.From, Epoch: move.Number, ForMs: pullFor.Milliseconds(),
 	}
-	answered, sealed := time.Now(), time.Time{}
+	answered, sealed, step := time.Now(), time.Time{}, ""
+	var last *clusterpb.SlotsProgress
 	for ctx.Err() == nil {
+		if next := stepAfter(last); next != step {
+			step = next
+			m.begins(ctx, move.Number, step)
+		}
 		limited, cancel := context.WithTimeout(ctx, silentMost)
 		p, err := m.slots.PullSlots(limited, move.To, ask)
 		cancel()
 		if err == nil {
+			last = p
 			m.note(move.Number, p)
 		}
 		switch {
@@ -206,7 +242,20 @@ func (m *SlotMover) pull(ctx context.Context, move *clusterpb.SlotMove) error {
 	return ctx.Err()
 }
 
+// stepAfter returns the next step of the copy of slots.
+func stepAfter(p *clusterpb.SlotsProgress) string {
+	switch {
+	case p.GetSealed():
+		return stepReady
+	case p.GetCopied():
+		return stepSeal
+	default:
+		return stepCopy
+	}
+}
+
 func (m *SlotMover) turn(ctx context.Context, move *clusterpb.SlotMove, to clusterpb.SlotMoveState) error {
+	m.begins(ctx, move.Number, stepDecide)
 	return m.decisions.Propose(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_TurnMove{
 		TurnMove: &clusterpb.TurnMove{Number: move.Number, State: to},
 	}})
@@ -214,12 +263,14 @@ func (m *SlotMover) turn(ctx context.Context, move *clusterpb.SlotMove, to clust
 
 // open has the target open the slots that it owns now, and the source drop them.
 func (m *SlotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
+	m.begins(ctx, move.Number, stepOpen)
 	err := m.commit(ctx, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_OpenSlots{
 		OpenSlots: &fsmpb.OpenSlots{Move: move.Number, Max: stepTasks},
 	}})
 	if err != nil {
 		return err
 	}
+	m.begins(ctx, move.Number, stepDrop)
 	sleep(ctx, beforeDrop)
 	err = m.commit(ctx, move.From, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_DropSlots{
 		DropSlots: &fsmpb.DropSlots{Move: move.Number, Max: dropTasks},
@@ -233,12 +284,14 @@ func (m *SlotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
 // giveUp has the source unseal the slots, and the target drop its copies. The move begins anew unless it has failed too
 // often.
 func (m *SlotMover) giveUp(ctx context.Context, move *clusterpb.SlotMove) error {
+	m.begins(ctx, move.Number, stepUnseal)
 	err := m.commit(ctx, move.From, 0, &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{
 		UnsealSlots: &fsmpb.UnsealSlots{Move: move.Number, Max: stepTasks},
 	}})
 	if err != nil {
 		return err
 	}
+	m.begins(ctx, move.Number, stepAbandon)
 	err = m.commit(ctx, move.To, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{
 		AbandonSlots: &fsmpb.AbandonSlots{Move: move.Number, Max: dropTasks},
 	}})
@@ -249,6 +302,7 @@ func (m *SlotMover) giveUp(ctx context.Context, move *clusterpb.SlotMove) error 
 }
 
 func (m *SlotMover) end(ctx context.Context, move *clusterpb.SlotMove, again bool) error {
+	m.begins(ctx, move.Number, stepEnd)
 	return m.decisions.Propose(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_EndMove{
 		EndMove: &clusterpb.EndMove{Number: move.Number, Again: again},
 	}})

@@ -125,11 +125,14 @@ type shardLeaders struct {
 	parts int // parts that a command takes
 	pull  func(n int) (*clusterpb.SlotsProgress, error)
 	pulls int
+	group *Group
+	shown []string // steps of move 1 at the calls, as the group shows them
 }
 
 func (l *shardLeaders) Step(_ context.Context, id uint32, c *fsmpb.Command) (more bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.noteStep()
 	kind := strings.TrimPrefix(fmt.Sprintf("%T", c.Op), "*fsmpb.Command_")
 	l.steps = append(l.steps, fmt.Sprint(kind, " ", id))
 	n := 0
@@ -147,9 +150,17 @@ func (l *shardLeaders) Step(_ context.Context, id uint32, c *fsmpb.Command) (mor
 func (l *shardLeaders) PullSlots(_ context.Context, target uint32, _ *clusterpb.PullSlotsCall) (*clusterpb.SlotsProgress, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.noteStep()
 	l.pulls++
 	l.steps = append(l.steps, fmt.Sprint("Pull ", target))
 	return l.pull(l.pulls)
+}
+
+// noteStep notes the step that the group's leader shows.
+func (l *shardLeaders) noteStep() {
+	if shape := l.group.Shape(); shape != nil {
+		l.shown = append(l.shown, shape.Slots[1].GetStep())
+	}
 }
 
 func (l *shardLeaders) all() []string {
@@ -166,6 +177,7 @@ func moving(t *testing.T, l *shardLeaders) *Group {
 		*shardLeaders
 	}{shardLeaders: l})
 	until(t, g, "the version is raised", func(s *clusterpb.ControlState) bool { return s.Version == Version })
+	l.group = g
 	if err := g.Split(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +191,9 @@ func TestSlotMoverTakesAllSteps(t *testing.T) {
 		case 1:
 			return nil, errors.New("no leader")
 		case 2:
-			return &clusterpb.SlotsProgress{Tasks: 5}, nil
+			return &clusterpb.SlotsProgress{Tasks: 5, Copied: true}, nil
+		case 3:
+			return &clusterpb.SlotsProgress{Copied: true, Sealed: true}, nil
 		}
 		return &clusterpb.SlotsProgress{Ready: true}, nil
 	}}
@@ -190,6 +204,11 @@ func TestSlotMoverTakesAllSteps(t *testing.T) {
 	want := []string{"ExpectSlots 13", "Pull 13", "OpenSlots 13", "DropSlots 1", "OpenSlots 13", "DropSlots 1"}
 	if got := l.all(); !slices.Equal(got, want) {
 		t.Errorf("steps %v, want %v", got, want)
+	}
+	shown := slices.Compact(slices.Clone(l.shown))
+	want = []string{"expect", "copy", "seal", "ready", "open", "drop", "open", "drop"}
+	if !slices.Equal(shown, want) {
+		t.Errorf("shown %v, want %v", shown, want)
 	}
 	slot := g.State().Slots[0].End
 	if owner := g.State().Slots[1]; owner.Shard != 13 || owner.First != slot || owner.Epoch != 1 {

@@ -71,6 +71,8 @@ func newClusterStatus() *cobra.Command {
 
 func fillCluster(t *table, view *client.Cluster) {
 	t.row("cluster %s, command version %d, %s", view.ID, view.CommandVersion, replication(view.Replication))
+	t.row("control group: leader %s, term %d, voters %s", nodeName(view, view.Control.Leader), view.Control.Term,
+		strings.Join(nodeNames(view, view.Control.Voters), " "))
 	if view.Waits != "" {
 		t.row("waits: %s", view.Waits)
 	}
@@ -106,15 +108,11 @@ func replication(r client.ReplicaCounts) string {
 func fillMoves(t *table, view *client.Cluster) {
 	moving := slices.DeleteFunc(slices.Clone(view.Shards), func(s client.Shard) bool { return len(s.Target) == 0 })
 	if len(moving) > 0 {
-		t.row("\nSHARD\tMOVES TO\tBYTES\tWAITS FOR")
+		t.row("\nSHARD\tMOVES TO\tBYTES\tSTEP\tWAITS FOR")
 	}
 	for _, s := range moving {
-		var names []string
-		for _, id := range s.Target {
-			names = append(names, nodeName(view, id))
-		}
-		slices.Sort(names)
-		t.row("%d\t%s\t%s\t%s", s.ID, strings.Join(names, " "), size(float64(s.Bytes)), cmp.Or(s.Waits, "-"))
+		t.row("%d\t%s\t%s\t%s\t%s", s.ID, strings.Join(nodeNames(view, s.Target), " "), size(float64(s.Bytes)),
+			cmp.Or(s.Step, "-"), cmp.Or(s.Waits, "-"))
 	}
 	fillSlotMoves(t, view)
 	running := slices.DeleteFunc(slices.Clone(view.Operations), func(op client.Operation) bool {
@@ -155,6 +153,16 @@ func replicas(view *client.Cluster, shard client.Shard) string {
 		list = append(list, fmt.Sprintf("%s (%s, %d)", nodeName(view, replica.Node), state, replica.Applied))
 	}
 	return strings.Join(list, "  ")
+}
+
+// nodeNames returns the names of nodes, sorted.
+func nodeNames(view *client.Cluster, ids []string) []string {
+	var names []string
+	for _, id := range ids {
+		names = append(names, nodeName(view, id))
+	}
+	slices.Sort(names)
+	return names
 }
 
 func nodeName(view *client.Cluster, id string) string {

@@ -47,7 +47,8 @@ type Config struct {
 	Shards    control.Shards
 	Slots     control.Slots
 	Limits    aim.Limits
-	Tokens    bool // new nodes need a token
+	StepPause time.Duration // see control.Config
+	Tokens    bool          // new nodes need a token
 	Clock     func() time.Time
 	Heartbeat time.Duration // of the control group
 
@@ -187,7 +188,7 @@ func (m *Member) controlConfig() control.Config {
 	return control.Config{
 		NodeID: m.cfg.Identity.NodeID(), Applied: m.cfg.Records.Kept(control.Number).Index,
 		Bootstrap: m.bootstrapList(), Heartbeat: m.cfg.Heartbeat, Plan: plan,
-		Shards: m.cfg.Shards, Slots: m.cfg.Slots, Limits: m.cfg.Limits,
+		Shards: m.cfg.Shards, Slots: m.cfg.Slots, Limits: m.cfg.Limits, StepPause: m.cfg.StepPause,
 		Tokens: m.cfg.Tokens, Clock: m.cfg.Clock,
 		Logger: m.cfg.Logger.With("group", "control"), Fatal: m.cfg.Fatal,
 	}

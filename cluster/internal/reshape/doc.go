@@ -13,6 +13,9 @@
 //	7       not in the target             votes                            Remove
 //	8       the target                    the target, all voting           Retarget without a target: it has arrived
 //
+// Each kind of step has a name for views: Place (an Assign with one node more), Join (AddNonvoter), Promote (AddVoter),
+// Transfer, Remove, Drop (an Assign without the node) and Settle (the Retarget).
+//
 // The first row that applies is the next step. In row 4 the shard waits until the replica has caught up, so one copy of
 // a shard is under way at a time. Rows 6 and 7 wait until every node of the target votes: replicas are added before
 // others are removed. A step that fails, or is taken twice, does no harm, since the next look begins from the record

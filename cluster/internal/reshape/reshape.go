@@ -19,8 +19,21 @@ type Shard struct {
 	MayAdd func(node string) string
 }
 
-// Step is one step of a shard. One of the fields is set; none: the shard is where it should be, or waits.
+// The names of the steps. A shard takes them about in this order; see the table of the package.
+const (
+	Place    = "place"    // a node gets an empty replica
+	Join     = "join"     // the replica gets the log
+	Promote  = "promote"  // the replica gets a vote
+	Transfer = "transfer" // another replica gets the leadership
+	Remove   = "remove"   // a replica leaves the group
+	Drop     = "drop"     // a node deletes its replica
+	Settle   = "settle"   // the target is reached
+)
+
+// Step is one step of a shard. Name and one of the other fields are set; none: the shard is where it should be, or
+// waits.
 type Step struct {
+	Name   string
 	Assign *clusterpb.Assign      // to be committed by the control group
 	Change *clusterpb.MembersCall // to be made by the shard's leader
 	Settle *clusterpb.Retarget    // to be committed by the control group: the target is reached
@@ -75,12 +88,12 @@ func (s Shard) mend() (Step, string) {
 	rest := slices.DeleteFunc(slices.Clone(s.Record.Replicas), func(id string) bool { return id == node })
 	switch {
 	case s.member(node) == nil:
-		return s.assign(rest), ""
+		return s.assign(Drop, rest), ""
 	case s.Group.Leader == node:
 		votes := func(id string) bool { return s.member(id) != nil && s.member(id).Voter }
 		return s.transferTo(slices.DeleteFunc(rest, func(id string) bool { return !votes(id) }))
 	}
-	return s.change(&clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: node}}), ""
+	return s.change(Remove, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: node}}), ""
 }
 
 // drop takes a node that is no member any more, and should not be, out of the record.
@@ -88,7 +101,7 @@ func (s Shard) drop() (Step, string) {
 	for _, node := range s.Record.Replicas {
 		if !s.isTarget(node) && s.member(node) == nil {
 			rest := slices.DeleteFunc(slices.Clone(s.Record.Replicas), func(id string) bool { return id == node })
-			return s.assign(rest), ""
+			return s.assign(Drop, rest), ""
 		}
 	}
 	return Step{}, ""
@@ -98,7 +111,7 @@ func (s Shard) drop() (Step, string) {
 func (s Shard) dismiss() (Step, string) {
 	for _, m := range s.Group.Members {
 		if !m.Voter && !s.isTarget(m.Node) {
-			return s.change(&clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: m.Node}}), ""
+			return s.change(Remove, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: m.Node}}), ""
 		}
 	}
 	return Step{}, ""
@@ -109,7 +122,7 @@ func (s Shard) dismiss() (Step, string) {
 func (s Shard) join() (Step, string) {
 	for _, node := range s.Record.Replicas {
 		if s.member(node) == nil {
-			return s.change(&clusterpb.MembersCall{Change: &clusterpb.MembersCall_AddNonvoter{AddNonvoter: node}}), ""
+			return s.change(Join, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_AddNonvoter{AddNonvoter: node}}), ""
 		}
 	}
 	return Step{}, ""
@@ -122,7 +135,7 @@ func (s Shard) promote() (Step, string) {
 		switch {
 		case m.Voter:
 		case s.CaughtUp(m.Node):
-			return s.change(&clusterpb.MembersCall{Change: &clusterpb.MembersCall_AddVoter{AddVoter: m.Node}}), ""
+			return s.change(Promote, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_AddVoter{AddVoter: m.Node}}), ""
 		case m.SilenceMs < 0:
 			return Step{}, fmt.Sprintf("node %s does not answer the leader of shard %d", m.Node, s.Record.Id)
 		default:
@@ -144,7 +157,7 @@ func (s Shard) add() (Step, string) {
 		}
 		more := append(slices.Clone(s.Record.Replicas), node)
 		slices.Sort(more)
-		return s.assign(more), ""
+		return s.assign(Place, more), ""
 	}
 	return Step{}, ""
 }
@@ -165,7 +178,7 @@ func (s Shard) handOver() (Step, string) {
 func (s Shard) transferTo(heirs []string) (Step, string) {
 	for _, node := range heirs {
 		if s.Well(node) {
-			return s.change(&clusterpb.MembersCall{Change: &clusterpb.MembersCall_Transfer{Transfer: node}}), ""
+			return s.change(Transfer, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_Transfer{Transfer: node}}), ""
 		}
 	}
 	return Step{}, fmt.Sprintf("no node of shard %d's target is fit to lead", s.Record.Id)
@@ -183,12 +196,12 @@ func (s Shard) remove() (Step, string) {
 	if gone == nil {
 		return Step{}, ""
 	}
-	return s.change(&clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: gone.Node}}), ""
+	return s.change(Remove, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: gone.Node}}), ""
 }
 
 // settle ends the move.
 func (s Shard) settle() (Step, string) {
-	return Step{Settle: &clusterpb.Retarget{Shards: []*clusterpb.Shard{{Id: s.Record.Id}}}}, ""
+	return Step{Name: Settle, Settle: &clusterpb.Retarget{Shards: []*clusterpb.Shard{{Id: s.Record.Id}}}}, ""
 }
 
 func silence(m *clusterpb.Member) uint64 { return uint64(m.SilenceMs) } // -1, no contact, is the longest
@@ -204,11 +217,11 @@ func (s Shard) member(node string) *clusterpb.Member {
 	return nil
 }
 
-func (s Shard) assign(replicas []string) Step {
-	return Step{Assign: &clusterpb.Assign{Shard: s.Record.Id, Revision: s.Record.Revision, Replicas: replicas}}
+func (s Shard) assign(name string, replicas []string) Step {
+	return Step{Name: name, Assign: &clusterpb.Assign{Shard: s.Record.Id, Revision: s.Record.Revision, Replicas: replicas}}
 }
 
-func (s Shard) change(call *clusterpb.MembersCall) Step {
+func (s Shard) change(name string, call *clusterpb.MembersCall) Step {
 	call.Seen = s.Group
-	return Step{Change: call}
+	return Step{Name: name, Change: call}
 }

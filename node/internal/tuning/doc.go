@@ -5,5 +5,6 @@
 //	BELFRY_CLOCK_OFFSET_FILE   moves the clock, while the node runs
 //	BELFRY_GOSSIP_MUTE_FILE    loses all gossip, while the node runs
 //	BELFRY_SNAPSHOTS           bytes of log that make a snapshot due, and entries kept after it: "65536,8"
+//	BELFRY_STEP_PAUSE          pause before each step of a move of replicas or slots: "200ms"
 //	BELFRY_STUCK               time without a commit after which a leader's node ends: "3s"
 package tuning

@@ -15,6 +15,7 @@ const (
 	snapshotsVar = "BELFRY_SNAPSHOTS"
 	stuckVar     = "BELFRY_STUCK"
 	calmVar      = "BELFRY_CALM"
+	stepVar      = "BELFRY_STEP_PAUSE"
 	muteFileVar  = "BELFRY_GOSSIP_MUTE_FILE"
 )
 
@@ -28,7 +29,8 @@ func Apply(cfg *cluster.Config) error {
 		}
 		cfg.Snapshots.Part = 1e-6
 	}
-	if err := errors.Join(span(stuckVar, &cfg.Timing.Stuck), span(calmVar, &cfg.Calm)); err != nil {
+	spans := []error{span(stuckVar, &cfg.Timing.Stuck), span(calmVar, &cfg.Calm), span(stepVar, &cfg.StepPause)}
+	if err := errors.Join(spans...); err != nil {
 		return err
 	}
 	if path := os.Getenv(muteFileVar); path != "" {

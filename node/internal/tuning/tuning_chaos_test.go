@@ -6,10 +6,29 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/belfryhq/belfry/cluster"
 )
+
+func TestDurations(t *testing.T) {
+	t.Setenv(stuckVar, "3s")
+	t.Setenv(calmVar, "2s")
+	t.Setenv(stepVar, "1s")
+	var cfg cluster.Config
+	if err := Apply(&cfg); err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Timing.Stuck != 3*time.Second || cfg.Calm != 2*time.Second || cfg.StepPause != time.Second {
+		t.Errorf("stuck %v, calm %v, pause %v", cfg.Timing.Stuck, cfg.Calm, cfg.StepPause)
+	}
+	t.Setenv(stepVar, "soon")
+	if err := Apply(&cfg); err == nil || !strings.Contains(err.Error(), stepVar) {
+		t.Errorf("a duration %q was taken: %v", "soon", err)
+	}
+}
 
 func TestGossipIsMutedByItsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mute")
