@@ -81,8 +81,9 @@ func (n *Node) heldShards() []uint32 {
 	return slices.DeleteFunc(n.identity.Held(), func(group uint32) bool { return group == control.Number })
 }
 
-// leaveShard deletes the files of a replica that has moved away.
+// leaveShard deletes the files of a replica that has moved away. The leader that the replica knew may be out of date.
 func (n *Node) leaveShard(id uint32) error {
+	n.leaders.Left(id)
 	if err := n.disks.Drop(id); err != nil {
 		return err
 	}

@@ -113,17 +113,20 @@ func awaitReplicas(c *clustertest.Cluster, replicas, nodes int) {
 	})
 }
 
-// TestNodeRests lets a node lead nothing. The node keeps its replicas, and leads again after it is resumed.
+// TestNodeRests lets a node lead nothing. The node keeps its replicas, and leads again after it is resumed. All nodes
+// learn of the new leaders, also a node that knew the last one from a replica that has moved away.
 func TestNodeRests(t *testing.T) {
 	t.Parallel()
 	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Calm = 300 * time.Millisecond })
-	awaitReplicas(c, 3, 3)
+	c.Start(c.Add())
+	awaitReplicas(c, 3, 4)
 	node := c.Node(0).ID()
 	rest := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REST, Node: node}
 	operate(t, c, rest)
 	if replicas, leads := held(c, node); leads != 0 || replicas == 0 {
 		t.Errorf("the node has %d replicas and leads %d", replicas, leads)
 	}
+	c.Until("all nodes believe in the same map", func() error { return sameMap(c, 4) })
 	operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_RESUME, Node: node})
 	c.Until("the node leads again", func() error {
 		if _, leads := held(c, node); leads == 0 {

@@ -15,7 +15,8 @@ import (
 //  1. Raft, on a node that holds a replica. Later terms win; in one term, a name wins over none.
 //  2. A hint of gossip. Any sender may have forged it, so its term counts among hints only, and a call that it misled
 //     drops it.
-//  3. The node that answered as the leader after a call had to look for it.
+//  3. The node that answered as the leader after a call had to look for it. When the replica here has gone, the leader
+//     that it knew counts as such an answer.
 type Beliefs struct {
 	news atomic.Uint64 // how often a belief has changed
 
@@ -118,6 +119,16 @@ func (l *Beliefs) Answered(shard uint32, node string) {
 	if b.hint.leader != "" && b.hint.leader != node {
 		b.dropHint()
 	}
+	l.settle(b)
+}
+
+// Left records that the replica here has gone, so that Raft names no further leader. The last one stays until a hint
+// names another one or a call was misled.
+func (l *Beliefs) Left(shard uint32) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.at(shard)
+	b.raft, b.answered = "", cmp.Or(b.raft, b.answered)
 	l.settle(b)
 }
 

@@ -84,3 +84,23 @@ func TestAnswersWinOverHints(t *testing.T) {
 		t.Errorf("%q is the leader", l.Leader(1))
 	}
 }
+
+func TestLastLeaderOfAReplicaThatLeft(t *testing.T) {
+	l := NewBeliefs()
+	l.Note(1, 5, "a")
+	l.Left(1)
+	if l.Leader(1) != "a" || len(l.All()) != 0 {
+		t.Errorf("%q is the leader, others are told %v", l.Leader(1), l.All())
+	}
+	if l.Hint(1, 4, "b") || !l.Hint(1, 6, "c") || l.Leader(1) != "c" {
+		t.Errorf("%q is the leader after a hint", l.Leader(1))
+	}
+	l.Note(1, 7, "b")
+	l.Left(1)
+	if l.Doubt(1, "b"); l.Leader(1) != "" {
+		t.Errorf("%q is the leader after a call was misled", l.Leader(1))
+	}
+	if l.Note(1, 7, "b"); len(l.All()) != 1 {
+		t.Error("the leader that a new replica knows is not told to others")
+	}
+}
