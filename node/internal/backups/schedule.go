@@ -49,9 +49,10 @@ const (
 // Run makes the backups that are due until ctx ends.
 func (s *Schedule) Run(ctx context.Context) {
 	for {
-		wait := s.untilDue()
+		record := s.cfg.Cluster.Backups()
+		wait := s.untilDue(record)
 		if wait <= 0 {
-			wait = s.try(ctx)
+			wait = s.try(ctx, record)
 		}
 		timer := time.NewTimer(min(wait, lookEvery))
 		select {
@@ -64,11 +65,10 @@ func (s *Schedule) Run(ctx context.Context) {
 }
 
 // untilDue returns the time until the next try. A try of this node itself in the record is of an earlier process.
-func (s *Schedule) untilDue() time.Duration {
+func (s *Schedule) untilDue(record *clusterpb.Backups) time.Duration {
 	if s.cfg.Cluster.Ready() != nil {
 		return lookSoon
 	}
-	record := s.cfg.Cluster.Backups()
 	if record.GetRunning().GetNode() == s.cfg.Cluster.ID() {
 		return 0
 	}
@@ -76,9 +76,10 @@ func (s *Schedule) untilDue() time.Duration {
 }
 
 // try makes one backup, if this node is the one to begin it. It returns the time until the next look at the record.
-func (s *Schedule) try(ctx context.Context) time.Duration {
+// The record is the one by which the backup is due: in a later one another node may have begun it.
+func (s *Schedule) try(ctx context.Context, record *clusterpb.Backups) time.Duration {
 	t := &try{Schedule: s}
-	err := t.set(ctx, begin(s.cfg.Cluster.Backups(), s.cfg.Cluster.ID(), s.cfg.Clock()))
+	err := t.set(ctx, begin(record, s.cfg.Cluster.ID(), s.cfg.Clock()))
 	switch {
 	case err == nil:
 		t.run(ctx)

@@ -35,6 +35,7 @@ type node struct {
 	*world
 	id     string
 	known  *clusterpb.Backups
+	looked func()                          // called with the lock after each look at the record; nil: none
 	cut    bool                            // it reaches no other node
 	backup func(ctx context.Context) error // in place of a backup at once; nil: none
 	since  time.Time                       // of its start
@@ -75,7 +76,11 @@ func (n *node) Ready() error {
 func (n *node) Backups() *clusterpb.Backups {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.known
+	known := n.known
+	if n.looked != nil {
+		n.looked()
+	}
+	return known
 }
 
 func (n *node) SetBackups(ctx context.Context, b *clusterpb.Backups) (bool, error) {
@@ -174,6 +179,28 @@ func TestOneNodeMakesEachBackup(t *testing.T) {
 		if age := time.Since(time.UnixMilli(record.LastKept.BegunMs)); age > 2*time.Minute {
 			t.Errorf("the last backup is of %v ago", age)
 		}
+	})
+}
+
+// Another node begins the due backup right after this node has looked at the record.
+func TestBackupIsNotBegunTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.record = &clusterpb.Backups{Revision: 1}
+		n := w.add("a")
+		n.looked = func() {
+			if n.Ready() == nil && n.record.Running == nil {
+				n.record = begin(n.record, "b", time.Now())
+				n.record.Revision++
+				n.known = n.record
+			}
+		}
+		n.start()
+		time.Sleep(20 * time.Second)
+		if begun, record := w.made(); len(begun) != 0 || record.Running.GetNode() != "b" || record.LastFailed != nil {
+			t.Errorf("%v, %v", begun, record)
+		}
+		n.stop()
 	})
 }
 
