@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -59,10 +60,11 @@ func (w *crowd) respond(_ context.Context, a task.Attempt) task.Outcome {
 	return task.Outcome{Delivered: true}
 }
 
-func (w *crowd) read() (most, begun int) {
+// read returns copies, since attempts may begin at the same instant.
+func (w *crowd) read() (most int, starts []time.Time, by map[string]int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.most, len(w.starts)
+	return w.most, slices.Clone(w.starts), maps.Clone(w.by)
 }
 
 // manyShards starts n shards of one replica each beside an owner of three replicas, all with one set of policies and
@@ -104,11 +106,12 @@ func TestLimitOfOne(t *testing.T) {
 		}
 		owner.leader()
 		time.Sleep(13 * time.Second)
-		most, begun := w.read()
+		most, starts, by := w.read()
+		begun := len(starts)
 		if most != 1 || begun < 350 {
 			t.Errorf("%d begun, %d at once", begun, most)
 		}
-		for id, n := range w.by {
+		for id, n := range by {
 			if n < begun/12-5 || n > begun/12+5 {
 				t.Errorf("shard %s began %d of %d", id, n, begun)
 			}
@@ -117,8 +120,8 @@ func TestLimitOfOne(t *testing.T) {
 		owner.cut(lost)
 		owner.leader(owner.others(lost)...)
 		time.Sleep(2 * time.Minute)
-		if most, begun = w.read(); most != 1 || begun != 12*each {
-			t.Errorf("%d begun, %d at once in the end", begun, most)
+		if most, starts, _ = w.read(); most != 1 || len(starts) != 12*each {
+			t.Errorf("%d begun, %d at once in the end", len(starts), most)
 		}
 	})
 }
@@ -142,16 +145,17 @@ func TestRateOfAQueue(t *testing.T) {
 			c.leader().mustAll(t, cmds)
 		}
 		time.Sleep(21 * time.Second)
-		_, begun := w.read()
+		_, starts, by := w.read()
+		begun := len(starts)
 		if begun < 180 || begun > 212 {
 			t.Errorf("%d begun in 21 s at 10 a second", begun)
 		}
-		for i, at := range w.starts { // no 11 starts within less than 0.9 s
-			if i >= 12 && at.Sub(w.starts[i-12]) < 900*time.Millisecond {
-				t.Errorf("12 within %v", at.Sub(w.starts[i-12]))
+		for i, at := range starts { // no 11 starts within less than 0.9 s
+			if i >= 12 && at.Sub(starts[i-12]) < 900*time.Millisecond {
+				t.Errorf("12 within %v", at.Sub(starts[i-12]))
 			}
 		}
-		for lane, n := range w.by {
+		for lane, n := range by {
 			if n < begun/4-8 || n > begun/4+8 {
 				t.Errorf("lane %s began %d of %d", lane, n, begun)
 			}
