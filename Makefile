@@ -15,7 +15,7 @@ test: ## run all tests
 	$(GO) test ./... && $(GO) test -C bench ./...
 
 .PHONY: race
-race: ## run all tests under the race detector
+race: ## run the tests under the race detector, except those of nodes in processes of their own
 	$(GO) test -race ./... && $(GO) test -C bench -race ./...
 
 .PHONY: lint

@@ -42,9 +42,7 @@ func sizeOfBackup() backupSize {
 // node, which two others join. The record up to the cut of each shard, and the record of the restored cluster after it,
 // must be those of one cluster that stopped at the cut.
 func TestBackupUnderLoad(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
 	r := newRestoreRun(t)
 	old := r.start("old", 3, "--shards", "3")
 	begun := r.underLoad(old, func() {

@@ -22,9 +22,7 @@ const (
 
 // TestScenarios plays the scenarios one after the other, because each needs the machine for itself.
 func TestScenarios(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds, runs and kills real nodes")
-	}
+	localtest.Need(t)
 	binary := localtest.Build(t)
 	play := func(name string, cfg siege.Config, plan siege.Plan) {
 		t.Run(name, func(t *testing.T) {
@@ -60,6 +58,9 @@ func limits() check.Limits {
 	}
 	return stretched()
 }
+
+// slowness stretches the limits that depend on the machine: `go test ./...` runs other packages beside this one.
+const slowness = 2
 
 // stretched returns limits for a machine with other work, and for several faults at once.
 func stretched() check.Limits {

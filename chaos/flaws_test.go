@@ -64,9 +64,7 @@ func flaws() []seeded {
 // TestSeededFlawsAreFound shows that the whole harness finds each of the mistakes in real nodes. It finds nothing wrong
 // with nodes without a mistake under the same faults.
 func TestSeededFlawsAreFound(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds, runs and kills real nodes")
-	}
+	localtest.Need(t)
 	binary := localtest.Build(t, "chaos")
 	wanted := chosenFlaws(t)
 	for _, s := range wanted {

@@ -14,9 +14,7 @@ import (
 // TestClusterChangesItsShapeUnderLoad takes a cluster of one node to three, five and three nodes under load, and to
 // five replicas of each shard and back. The long form does so twice: undisturbed, and while nodes are killed.
 func TestClusterChangesItsShapeUnderLoad(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds, runs and kills real nodes")
-	}
+	localtest.Need(t)
 	binary := localtest.Build(t, "chaos")
 	play := func(name string, cfg siege.Config, plan siege.Plan) {
 		t.Run(name, func(t *testing.T) {

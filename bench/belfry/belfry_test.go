@@ -24,9 +24,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
 	b := New(Config{Name: "Belfry", Binary: localtest.Build(t)})
 	service, err := b.Start(t.Context(), t.TempDir())
 	if err != nil {

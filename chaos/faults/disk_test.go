@@ -27,9 +27,7 @@ func TestDiskKindsNeedDisks(t *testing.T) {
 // Every kind strikes a real cluster under writes, one after the other. After each kind all nodes run again, the disks
 // are sound, and every acknowledged task is still there.
 func TestDisksAreSoundAfterFaults(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
 	roottest.Need(t, lossyfs.Supported)
 	s, err := stand.Open(t.Context(), stand.Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Nodes: 3, Shards: 2, Disks: true,

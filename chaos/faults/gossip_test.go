@@ -25,9 +25,7 @@ func TestGossipKindsNeedTheirStand(t *testing.T) {
 // Both kinds strike real nodes, one after the other, because two at once would end each other. Both are recorded, and
 // all nodes see each other as alive afterwards.
 func TestGossipIsWholeAfterFaults(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
 	s, err := stand.Open(t.Context(), stand.Config{
 		Binary: localtest.Build(t, "chaos"), Dir: t.TempDir(), Nodes: 3, Shards: 2, Gossip: true,
 	})

@@ -25,9 +25,7 @@ func TestNetworkKindsNeedNetwork(t *testing.T) {
 // Every kind strikes a real cluster, several at a time. Afterwards the network is sound, all faults are recorded, and
 // every shard has a leader again.
 func TestNetworkIsWholeAfterFaults(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
 	roottest.Need(t, netlab.Supported)
 	s, err := stand.Open(t.Context(), stand.Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Nodes: 3, Shards: 2, Network: true,

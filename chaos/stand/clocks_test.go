@@ -18,9 +18,7 @@ import (
 // A leader's clock is set ahead and back. No task is early, and a node with a right clock takes over at once. Delays in
 // calls to the node meanwhile still count from the time of the other nodes.
 func TestLeaderClockIsSet(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
 	s, err := Open(t.Context(), Config{Binary: localtest.Build(t, "chaos"), Dir: t.TempDir(), Shards: 1, Clocks: true})
 	if err != nil {
 		t.Fatal(err)

@@ -11,9 +11,7 @@ import (
 
 // All nodes lose their power at once, again and again. Every acknowledged task is there afterwards.
 func TestPowerLossOfAllNodes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
 	roottest.Need(t, lossyfs.Supported)
 	s, err := Open(t.Context(), Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Shards: 1, Disks: true,

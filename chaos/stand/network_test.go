@@ -18,9 +18,7 @@ import (
 // The leader of a shard is cut off from the other nodes in both directions. The others go on without it. It refuses
 // calls that it cannot commit, and catches up when the network is whole again.
 func TestLeaderIsCutOff(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
 	roottest.Need(t, netlab.Supported)
 	s, err := Open(t.Context(), Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Shards: 1, Network: true,

@@ -127,9 +127,8 @@ func newToken(t *testing.T, binary, url string) string {
 // Real nodes join a cluster with certificates. A node without a token waits, and gets in once its file holds one. It
 // needs no token when it starts again after kill -9. Of two nodes with one token, one gets in.
 func TestNodesJoinByToken(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
+	t.Parallel()
 	binary, home := localtest.Build(t), t.TempDir()
 	dir, _ := certsDir(t, "n1", "n2", "n3", "n4")
 	peerPort, httpPort := freePeerPort(t), freePeerPort(t)

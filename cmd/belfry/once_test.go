@@ -60,9 +60,8 @@ func put(t *testing.T, node, id, body string, once bool) (status int, problem st
 // that the README advises there is one delivery, and each repeat is answered with the existing task. Without the
 // condition there are two deliveries.
 func TestScheduleOnce(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
+	t.Parallel()
 	arrived := arrivals{ids: map[string][]string{}}
 	hook := httptest.NewServer(webhook.Handler(arrived.take))
 	defer hook.Close()

@@ -21,9 +21,8 @@ import (
 // Real nodes get random requests that follow the contract. Every answer is documented, no node dies, and none logs an
 // error.
 func TestNodesKeepTheContract(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
+	t.Parallel()
 	dir := t.TempDir()
 	cluster, err := local.Start(t.Context(), local.Config{Binary: localtest.Build(t), DataDir: dir})
 	if err != nil {

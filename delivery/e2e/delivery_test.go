@@ -3,14 +3,14 @@ package e2e_test
 import (
 	"sync"
 	"testing"
+
+	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
 // TestDelivery plays every scenario on one cluster: scenarios that mostly wait run in parallel, the others one after
 // another.
 func TestDelivery(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
 	s := setStage(t)
 	play := func(name string, scenario func(*testing.T, *stage)) {
 		t.Run(name, func(t *testing.T) { scenario(t, s) })

@@ -15,9 +15,7 @@ import (
 // TestRealDemo runs a small demo with real nodes. It ignores the lateness, which means little on a machine that runs
 // other tests.
 func TestRealDemo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
 	var out bytes.Buffer
 	dir := filepath.Join(t.TempDir(), "data")
 	verdict, err := demo.Run(t.Context(), demo.Config{

@@ -69,9 +69,7 @@ func fill(t *testing.T, ballast string, leave uint64) {
 // disk is full. After a restart it reports why it waits, and continues when there is space. No acknowledged task is
 // lost.
 func TestNodeRunsOutOfRoom(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
 	disk := smallDisk(t, 96)
 	ballast := filepath.Join(disk, "ballast")
 	cluster := startReal(t, local.Config{
@@ -131,9 +129,7 @@ func TestNodeRunsOutOfRoom(t *testing.T) {
 // TestStartWithoutRoom fills the disk at different points of a node's first start. The node stays alive, reports why it
 // is not ready, and starts when there is space. A restart on a full disk behaves the same way.
 func TestStartWithoutRoom(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
 	binary := localtest.Build(t)
 	for _, kib := range []int{4<<10 + 8, 5 << 10, 8 << 10, 12 << 10, 16 << 10} {
 		t.Run(fmt.Sprint(kib, "KiB"), func(t *testing.T) { startOnSmallDisk(t, binary, kib) })

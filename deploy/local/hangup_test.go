@@ -19,9 +19,8 @@ import (
 // TestHangup checks that a hangup of the terminal stops `belfry local` and `belfry demo` with their nodes, but not
 // `belfry serve`.
 func TestHangup(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
+	t.Parallel()
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGHUP) // a child inherits an ignored signal, as under nohup
 	defer signal.Stop(caught)

@@ -21,9 +21,8 @@ import (
 // alone had acknowledged 60 tasks, with node 1 down. Without node 3 the cluster decides nothing. When node 3 is back,
 // the cluster refuses the copy, and nodes 1 and 3 answer all 60 tasks.
 func TestOldCopyLosesNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
+	t.Parallel()
 	r := withOldCopy(t, localtest.Build(t))
 	r.awaitReason(1, "waits for node-2")
 	for i := range 2 {

@@ -17,9 +17,8 @@ const stuckAfter = 3 * time.Second
 
 // TestPausedNodeLives pauses a node under load for longer than stuckAfter. The node survives and takes tasks again.
 func TestPausedNodeLives(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
+	t.Parallel()
 	place := local.Place{Env: []string{"BELFRY_STUCK=" + stuckAfter.String()}}
 	cluster := startReal(t, local.Config{
 		Binary: localtest.Build(t, "chaos"), DataDir: t.TempDir(), Places: []local.Place{place, place, place},

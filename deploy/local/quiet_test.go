@@ -15,9 +15,7 @@ import (
 // TestHealthyNodesLogNoWarning checks that a cluster logs no warning and no error while it starts and stops normally:
 // new, on existing data, after a kill of all nodes, and with a single node.
 func TestHealthyNodesLogNoWarning(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
 	binary := localtest.Build(t)
 	for _, nodes := range []int{3, 1} {
 		cfg := local.Config{Binary: binary, DataDir: t.TempDir(), Nodes: nodes}

@@ -13,9 +13,8 @@ import (
 // TestRealNodes checks that acknowledged tasks are readable through every node, without a killed node, and after a
 // restart of all nodes on the same folder.
 func TestRealNodes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
+	t.Parallel()
 	cfg := local.Config{Binary: localtest.Build(t), DataDir: t.TempDir()}
 	cluster := startReal(t, cfg)
 	const tasks = 30

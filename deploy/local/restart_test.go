@@ -145,9 +145,8 @@ func (r *restarted) check() {
 // TestNodesFindEachOtherAfterAPowerCut restarts nodes after a power cut. Their data folders are enough to find each
 // other as long as every majority has kept at least one address. Otherwise one --join for each node is enough.
 func TestNodesFindEachOtherAfterAPowerCut(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
+	t.Parallel()
 	binary := localtest.Build(t)
 	for name, test := range map[string]func(*restarted){
 		"nothing else has changed": func(r *restarted) { r.kill() },
@@ -175,6 +174,7 @@ func TestNodesFindEachOtherAfterAPowerCut(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := formed(t, binary)
 			test(r)
 			r.startRest()

@@ -10,6 +10,18 @@ import (
 
 const module = "github.com/belfryhq/belfry"
 
+// Need skips a test of nodes in processes of their own: in the short form, and under the race detector, which does not
+// see into other processes.
+func Need(t testing.TB) {
+	t.Helper()
+	switch {
+	case testing.Short():
+		t.Skip("builds and runs real nodes")
+	case underRace:
+		t.Skip("runs nodes in processes of their own, into which the race detector does not see")
+	}
+}
+
 // Build builds the command with build tags and returns its path. The file is removed when the test ends. A test of
 // another module may call Build: the command is built with its own module's dependencies.
 func Build(t testing.TB, tags ...string) string {
