@@ -2,10 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
@@ -59,9 +59,8 @@ func TestDoctorsExitCode(t *testing.T) {
 // TestDoctorOfRealNodes checks the findings of a cluster of three that loses one node and then two, and that the node
 // that is left answers alone.
 func TestDoctorOfRealNodes(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
+	t.Parallel()
 	cluster, err := local.Start(t.Context(), local.Config{Binary: localtest.Build(t), DataDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -93,10 +92,8 @@ func TestDoctorOfRealNodes(t *testing.T) {
 // awaitFindings calls doctor until the exit code and the codes of the findings are as wanted.
 func awaitFindings(t *testing.T, addrs []string, code int, want ...string) {
 	t.Helper()
-	var out string
-	for began := time.Now(); time.Since(began) < 30*time.Second; {
-		var got int
-		out, got = belfry(t, "doctor", "--json", "--addr", strings.Join(addrs, ","))
+	awaitNil(t, func() error {
+		out, got := belfry(t, "doctor", "--json", "--addr", strings.Join(addrs, ","))
 		var codes []string
 		for line := range strings.Lines(out) {
 			var f client.Finding
@@ -104,9 +101,9 @@ func awaitFindings(t *testing.T, addrs []string, code int, want ...string) {
 				codes = append(codes, f.Code)
 			}
 		}
-		if got == code && slices.Equal(codes, want) {
-			return
+		if got != code || !slices.Equal(codes, want) {
+			return fmt.Errorf("want exit code %d and %v, found %d and\n%s", code, want, got, out)
 		}
-	}
-	t.Fatalf("want exit code %d and %v, found\n%s", code, want, out)
+		return nil
+	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -35,9 +36,8 @@ func (b browsing) ask(t *testing.T, node string) (status int, body string) {
 // A web page in a browser beside a real node has no access to the node: neither by an image, nor by a form or a fetch
 // without a body, nor by the node's address under the page's own host name.
 func TestWebPageReachesNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs a real node")
-	}
+	localtest.Need(t)
+	t.Parallel()
 	cluster, err := local.Start(t.Context(), local.Config{
 		Binary: localtest.Build(t), DataDir: t.TempDir(), Nodes: 1,
 		ExtraArgs: []string{"--allow-host", "belfry.example", "--allow-origin", "https://app.example"},
@@ -117,15 +117,15 @@ func TestWebPageReachesNothing(t *testing.T) {
 
 func awaitState(t *testing.T, c *client.Client, id string, state client.State) client.Task {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		task, err := c.Get(t.Context(), id)
-		if err == nil && task.State == state {
-			return *task
+	var task *client.Task
+	awaitNil(t, func() (err error) {
+		task, err = c.Get(t.Context(), id)
+		if err == nil && task.State != state {
+			err = fmt.Errorf("%s is %+v, not %s", id, task, state)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s is %+v, not %s: %v", id, task, state, err)
-		}
-	}
+		return err
+	})
+	return *task
 }
 
 func TestOriginFlagsAreChecked(t *testing.T) {

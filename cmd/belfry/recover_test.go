@@ -173,15 +173,20 @@ func (l *lost) awaitEqual(c *client.Client) {
 	})
 }
 
+// awaitNil waits until condition returns nil. After a minute it fails the test with the condition's last error.
 func awaitNil(t *testing.T, condition func() error) {
 	t.Helper()
-	var err error
-	for began := time.Now(); time.Since(began) < time.Minute; {
-		if err = condition(); err == nil {
+	ticker := time.NewTicker(20 * time.Millisecond) // leaves the processor to the nodes
+	defer ticker.Stop()
+	for late := time.Now().Add(time.Minute); ; <-ticker.C {
+		err := condition()
+		if err == nil {
 			return
 		}
+		if time.Now().After(late) {
+			t.Fatal(err)
+		}
 	}
-	t.Fatal(err)
 }
 
 // load schedules further tasks until a call fails.
@@ -210,8 +215,9 @@ func (l *lost) recover(to string) recovery.Plan {
 		l.t.Fatalf("%v\n%s", err, out)
 	}
 	args = append(args, "--confirm", plan.ClusterID)
-	for _, after := range []time.Duration{20, 60, 120, 200} {
-		l.kill(after*time.Millisecond, args)
+	last := plan.Groups[len(plan.Groups)-1].Number
+	for _, moment := range []string{restoring, groupDir(0), groupDir(last / 2), groupDir(last)} {
+		l.kill(to, moment, args)
 	}
 	if out, code = belfry(l.t, args...); code != 0 {
 		l.t.Fatalf("%d\n%s", code, out)
@@ -219,33 +225,58 @@ func (l *lost) recover(to string) recovery.Plan {
 	return plan
 }
 
-// kill runs a command and kills it after a while.
-func (l *lost) kill(after time.Duration, args []string) {
+// restoring is the name of the file that marks a folder as unfinished.
+const restoring = "RESTORING"
+
+func groupDir(number uint32) string { return filepath.Join("groups", fmt.Sprintf("%04d", number)) }
+
+// kill runs a command that writes a folder, and kills it when the folder has the file name. The folder is unfinished
+// then. A command that ended too soon runs again, into an empty folder.
+func (l *lost) kill(folder, name string, args []string) {
 	l.t.Helper()
-	run, err := child.Start(child.Config{
-		Command: append([]string{l.binary}, args...), Log: filepath.Join(l.t.TempDir(), "log"),
-	})
-	if err != nil {
-		l.t.Fatal(err)
+	log := filepath.Join(l.t.TempDir(), "log")
+	for range 20 {
+		run, err := child.Start(child.Config{Command: append([]string{l.binary}, args...), Log: log})
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		awaitFile(run, filepath.Join(folder, name))
+		if err := run.SignalGroup(syscall.SIGKILL); err != nil {
+			l.t.Fatal(err)
+		}
+		<-run.Done()
+		if _, err := os.Stat(filepath.Join(folder, restoring)); err == nil {
+			return
+		}
+		if err := os.RemoveAll(folder); err != nil {
+			l.t.Fatal(err)
+		}
 	}
-	select {
-	case <-run.Done():
-		l.t.Fatalf("it was done in less than %v, so it was not killed", after)
-	case <-time.After(after):
+	l.t.Fatalf("it always ended before it could be killed at %s: %s", name, child.LogTail(log))
+}
+
+// awaitFile waits until a file is there or the process has ended.
+func awaitFile(run *child.Child, path string) {
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-run.Done():
+			return
+		}
 	}
-	if err := run.SignalGroup(syscall.SIGKILL); err != nil {
-		l.t.Fatal(err)
-	}
-	<-run.Done()
 }
 
 // TestRecoverLostQuorum kills a cluster of three under load and deletes two disks. Belfry recover, killed at several
 // moments and repeated, makes a cluster of the third. It has every task that the survivor had, with its lease. It fires
 // nothing early. Two empty nodes join it, and a node of the lost cluster that returns stays out.
 func TestRecoverLostQuorum(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds and runs real nodes")
-	}
+	localtest.Need(t)
+	t.Parallel()
 	l := loseTwoOfThree(t)
 	dir := t.TempDir()
 	plan := l.recover(filepath.Join(dir, "node-1"))
