@@ -410,3 +410,49 @@ func TestServerStopsInOrder(t *testing.T) {
 		}
 	})
 }
+
+// halfBroken takes one message, then ends: Send notices the end first, and Recv tells the reason.
+type halfBroken struct {
+	sent chan struct{} // capacity 1: holds a token after the first Send
+	told chan error
+}
+
+func (s halfBroken) Send(*clusterpb.ForwardRequest) error {
+	select {
+	case s.sent <- struct{}{}:
+		return nil
+	default:
+		return io.EOF
+	}
+}
+
+func (s halfBroken) Recv() (*clusterpb.ForwardReply, error) { return nil, <-s.told }
+
+// TestFailedSendTellsNothing: a Send that fails with io.EOF says that the stream is over, and not that it ended cleanly.
+func TestFailedSendTellsNothing(t *testing.T) {
+	for name, c := range map[string]struct{ end, want error }{
+		"broken":        {errBroken, task.ErrUnknown},
+		"ended cleanly": {io.EOF, task.ErrNotProposed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stream := halfBroken{make(chan struct{}, 1), make(chan error)}
+				client := NewClient(ClientConfig{
+					Node: "b", Open: func(context.Context) (Stream, error) { return stream, nil },
+				})
+				defer client.Close()
+				errs := make(chan error, 2)
+				for _, id := range []string{"x", "y"} {
+					go func() { errs <- client.Do(t.Context(), 1, command(id))[0].Err }()
+					synctest.Wait()
+				}
+				stream.told <- c.end
+				for range 2 {
+					if err := <-errs; !errors.Is(err, c.want) {
+						t.Errorf("%v, want %v", err, c.want)
+					}
+				}
+			})
+		})
+	}
+}

@@ -49,8 +49,10 @@ func (c *Client) stream(ctx context.Context) error {
 		}
 		c.cfg.Metrics.message(len(msg.Calls))
 		if err := s.Send(msg); err != nil {
-			// The end of the stream says more than the failure to send, if both happened.
-			cancel(err)
+			// After io.EOF only Recv tells how the stream has ended. Send returns it for a clean end and for a broken one.
+			if !errors.Is(err, io.EOF) {
+				cancel(err)
+			}
 			<-received
 			return context.Cause(ctx)
 		}
