@@ -94,8 +94,9 @@ func bind(addr string) (*net.TCPListener, *net.UDPConn, error) {
 // Addr returns the address that other nodes dial.
 func (e *Endpoint) Addr() string { return e.addr }
 
-// GRPC returns the listener for the gRPC connections of other nodes.
-func (e *Endpoint) GRPC() net.Listener { return e.grpc }
+// GRPC returns the listener for the gRPC connections of other nodes. Its Close leaves accepted connections to their
+// server, which ends their streams in order. Close of the endpoint closes the rest of them.
+func (e *Endpoint) GRPC() net.Listener { return entrance{e.grpc} }
 
 // Gossip returns memberlist's transport over this port.
 func (e *Endpoint) Gossip() *Gossip { return e.gossip }

@@ -321,9 +321,19 @@ func TestClosedEndpointHangsUp(t *testing.T) {
 	if _, err := io.WriteString(conn, "P"); err != nil {
 		t.Fatal(err)
 	}
-	accept(t, two.GRPC())
+	accepted := accept(t, two.GRPC())
+	if err := two.GRPC().Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(accepted, "answer"); err != nil {
+		t.Fatalf("after the end of the listener: %v", err)
+	}
+	expect(t, conn, "answer")
 	if err := two.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("read after the end")
 	}
 	if _, err := two.GRPC().Accept(); err == nil {
 		t.Error("accepted after the end")

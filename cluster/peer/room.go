@@ -113,13 +113,26 @@ func (r *room) Accept() (net.Conn, error) {
 
 // Close closes the room and every connection that arrived in it.
 func (r *room) Close() error {
+	r.shut()
+	r.conns.closeAll()
+	return nil
+}
+
+// shut lets no further connection in. Those that arrived stay open.
+func (r *room) shut() {
 	r.once.Do(func() {
 		close(r.done)
 		if r.leave != nil {
 			r.leave()
 		}
-		r.conns.closeAll()
 	})
+}
+
+// entrance is a room whose Close keeps the connections that arrived, as a server expects that drains them first.
+type entrance struct{ *room }
+
+func (e entrance) Close() error {
+	e.shut()
 	return nil
 }
 
