@@ -1,7 +1,7 @@
 // Package raftgroup runs this node's replica of one hashicorp/raft group. The shards and the control group use it. It
 // handles entries as bytes; their meaning belongs to the Machine.
 //
-//	     Propose, Commit, Verify, Transfer, ChangeMembers, Snapshot, Capture
+//	     Propose, Commit, Verify, Transfer, HandOver, ChangeMembers, Snapshot, Capture
 //	                                 │
 //	┌─────────────── Group ──────────▼─────────────────────────────┐
 //	│ futures    one wait for every answer of Raft                 │
@@ -39,6 +39,13 @@
 //   - Raft's main loop blocks on its channel of such reports. One goroutine only empties this channel.
 //   - A leader runs with a longer heartbeat timeout than its followers. Raft sends heartbeats at a tenth of that
 //     timeout, and they are most of the cost of an idle cluster.
+//
+// # Giving a leadership away
+//
+//	Transfer   for an owner that proposes alone, and proposes nothing meanwhile
+//	HandOver   for an owner with many callers of Propose: they wait, those under way are answered first
+//
+// The outcome of an entry that is under way when the leadership ends is unknown.
 //
 // # Proof of leadership
 //

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/belfryhq/belfry/raftgroup/install"
 	"github.com/belfryhq/belfry/raftgroup/internal/logcache"
@@ -39,9 +40,10 @@ type Group struct {
 	cancel  context.CancelFunc
 	workers sync.WaitGroup
 
-	changing  sync.Mutex  // held during a change of membership
-	opened    atomic.Bool // Raft runs
-	stopping  atomic.Bool // Raft is being shut down
+	proposing *semaphore.Weighted // a part of it is held while Raft accepts an entry of Propose, all during a HandOver
+	changing  sync.Mutex          // held during a change of membership
+	opened    atomic.Bool         // Raft runs
+	stopping  atomic.Bool         // Raft is being shut down
 	fatalOnce sync.Once
 }
 
@@ -56,7 +58,8 @@ func Open(cfg Config) (*Group, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &Group{
 		cfg: cfg, contacts: newContacts(), metronome: newMetronome(cfg.Timing.Grid), tuning: newTuning(cfg),
-		futures: newFutures(), copying: copying{holds: make(map[string]*hold)}, ctx: ctx, cancel: cancel,
+		futures: newFutures(), copying: copying{holds: make(map[string]*hold)},
+		proposing: semaphore.NewWeighted(maxProposing), ctx: ctx, cancel: cancel,
 	}
 	g.applier = newApplier(ctx, cfg, g.fatal)
 	g.watch = newWatch(g.futures.down, g.Leads)

@@ -87,6 +87,49 @@ func (g *Group) Transfer(ctx context.Context, to string) error {
 	})
 }
 
+// maxProposing is the number of entries that Raft may be accepting at once from callers of Propose.
+const maxProposing = 1 << 20
+
+// HandOver is Transfer for an owner whose callers propose side by side. Further calls of Propose wait until it returns,
+// and those under way are answered before the transfer: otherwise they would lose their answers with the leadership. An
+// empty node id stands for the voter in touch that lacks the fewest entries.
+func (g *Group) HandOver(ctx context.Context, to string) error {
+	ctx, cancel := context.WithTimeout(ctx, handOverFor*g.cfg.Timing.Election)
+	defer cancel()
+	if to == "" {
+		to = g.nearest()
+	}
+	if to == "" {
+		return errors.New("no other voter is in touch")
+	}
+	if err := g.proposing.Acquire(ctx, maxProposing); err != nil {
+		return err
+	}
+	defer g.proposing.Release(maxProposing)
+	if err := g.Barrier(ctx); err != nil {
+		return err
+	}
+	if err := g.CatchUp(ctx, to); err != nil {
+		return err
+	}
+	return g.Transfer(ctx, to)
+}
+
+// handOverFor is the number of election timeouts for which proposals wait at most during a HandOver.
+const handOverFor = 4
+
+// nearest returns the other voter in touch that lacks the fewest entries, or "".
+func (g *Group) nearest() string {
+	term, best, least := g.Term(), "", ^uint64(0)
+	for _, id := range g.Voters() {
+		peer := g.Peer(id, term)
+		if id != g.cfg.NodeID && time.Since(peer.Contact) <= g.cfg.Timing.Lease && peer.Lag < least {
+			best, least = id, peer.Lag
+		}
+	}
+	return best
+}
+
 // holdBackFor is the number of election timeouts for which a reluctant replica asks for no votes after its last contact
 // with a leader. By then other replicas have had some elections.
 const holdBackFor = 5

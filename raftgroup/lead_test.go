@@ -2,6 +2,7 @@ package raftgroup
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,6 +92,33 @@ func TestCatchUpOfManyEntries(t *testing.T) {
 		defer cancel()
 		if err := g.CatchUp(ctx, behind); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestHandOverLosesNoAnswer checks that callers who propose while the leadership is handed over get the answer of a
+// committed entry, or ErrNotLeader. Raft alone would refuse their entries during the transfer.
+func TestHandOverLosesNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openThreeInTouch(t)
+		const callers = 20
+		errs := make(chan error, callers)
+		propose := func() { _, err := g.Propose(t.Context(), []byte("line")); errs <- err }
+		for range callers / 2 {
+			go propose()
+		}
+		handed := make(chan error, 1)
+		go func() { handed <- g.HandOver(t.Context(), "") }()
+		for range callers / 2 {
+			go propose()
+		}
+		if err := <-handed; err != nil || g.Leads() {
+			t.Errorf("handed over: %v, leads: %v", err, g.Leads())
+		}
+		for range callers {
+			if err := <-errs; err != nil && !errors.Is(err, ErrNotLeader) {
+				t.Error(err)
+			}
 		}
 	})
 }

@@ -15,12 +15,26 @@ const refusalPause = 2 * time.Millisecond
 // Propose makes the leader append an entry, waits until it is applied here, and returns the machine's answer. It tries
 // once. When ctx ends it returns the cause. An entry that Raft took by then may still be committed.
 func (g *Group) Propose(ctx context.Context, data []byte) (any, error) {
-	future, err := g.futures.awaitFuture(ctx, func() raft.Future { return g.raft.Apply(data, enqueueTimeout(ctx)) })
+	future, err := g.futures.awaitFuture(ctx, func() raft.Future { return g.append(ctx, data) })
 	if err != nil {
 		return nil, err
 	}
 	return answerOf(future)
 }
+
+// append gives an entry to Raft. It waits while a HandOver runs.
+func (g *Group) append(ctx context.Context, data []byte) raft.Future {
+	if err := g.proposing.Acquire(ctx, 1); err != nil {
+		return refused{fmt.Errorf("%w: %w", ErrRefused, err)}
+	}
+	defer g.proposing.Release(1)
+	return g.raft.Apply(data, enqueueTimeout(ctx))
+}
+
+// refused is the future of an entry that was not given to Raft.
+type refused struct{ err error }
+
+func (r refused) Error() error { return r.err }
 
 // enqueueTimeout returns the time that Raft may take to accept an entry, since Raft ignores contexts.
 func enqueueTimeout(ctx context.Context) time.Duration {

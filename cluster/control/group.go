@@ -180,10 +180,10 @@ func (g *Group) explain(err error) error {
 	}
 }
 
-// Close transfers leadership if it can, and stops the replica.
+// Close hands the leadership over if it can, and stops the replica.
 func (g *Group) Close() error {
 	if g.group.Leads() && len(g.group.Members()) > 1 {
-		if err := g.group.Transfer(context.Background(), ""); err != nil {
+		if err := g.group.HandOver(context.Background(), ""); err != nil {
 			g.cfg.Logger.Debug("the control group's leadership could not be given away", "err", err)
 		}
 	}

@@ -145,7 +145,7 @@ func (r *reconciler) take(ctx context.Context, s step, seen raftgroup.Membership
 		_, err := r.group.propose(ctx, s.entry)
 		return err
 	case s.transfer != "":
-		return r.group.group.Transfer(ctx, s.transfer)
+		return r.group.group.HandOver(ctx, s.transfer)
 	}
 	err := r.group.group.ChangeMembers(ctx, seen, s.change)
 	if errors.Is(err, raftgroup.ErrNotLeader) {
