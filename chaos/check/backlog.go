@@ -26,7 +26,9 @@ func (x *Index) backlogs() backlogs {
 			if a.Pulled || o == nil || a.Attempt > 1 || repeated(t.arrivals[:i], a) != nil {
 				continue
 			}
-			all[t.shard] = append(all[t.shard], wait{a.At, a.At.Sub(max(a.Due, o.last))})
+			for _, shard := range t.known() {
+				all[shard] = append(all[shard], wait{a.At, a.At.Sub(max(a.Due, o.last))})
+			}
 		}
 	}
 	for _, waits := range all {
@@ -38,8 +40,16 @@ func (x *Index) backlogs() backlogs {
 // around is the longest time between two arrivals whose waits are taken as alike.
 const around = time.Second
 
-// before returns the longest wait of the first attempts that arrived at the shard within around before an instant.
-func (b backlogs) before(shard uint32, at history.Instant) (longest time.Duration) {
+// before returns the longest wait of the first attempts that arrived at one of the shards within around before an
+// instant.
+func (b backlogs) before(shards []uint32, at history.Instant) (longest time.Duration) {
+	for _, shard := range shards {
+		longest = max(longest, b.beforeAt(shard, at))
+	}
+	return longest
+}
+
+func (b backlogs) beforeAt(shard uint32, at history.Instant) (longest time.Duration) {
 	waits := b[shard]
 	byAt := func(w wait, at history.Instant) int { return cmp.Compare(w.at, at) }
 	i, _ := slices.BinarySearchFunc(waits, at.Add(-around), byAt)

@@ -24,13 +24,13 @@ func large(n int) *history.History {
 	for i := range int64(n) {
 		id, at := fmt.Sprintf("bulk-%d", i), i*120_000/int64(n)
 		c := s.schedule(id, at, at+1000)
-		c.Answer.Shard = slotOf(id)%12 + 1
+		c.Answer.Shard = history.SlotOf(id)%12 + 1
 		if i%2 == 0 {
 			s.arrive(id, at+1001, at+1000, c.Op)
 			continue
 		}
 		a := s.lease(id, at+1001, at+6000, c.Op)
-		a.Shard = slotOf(id)%12 + 1
+		a.Shard = history.SlotOf(id)%12 + 1
 		s.settle(ack, id, a.Fence, at+1002, 200)
 	}
 	return &s.h

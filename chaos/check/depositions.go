@@ -22,7 +22,9 @@ func (x *Index) depositions(limits Limits) depositions {
 	return all
 }
 
-// between reports whether a shard lost its leader between two instants.
-func (d depositions) between(shard uint32, from, to history.Instant) bool {
-	return slices.ContainsFunc(d[shard], func(at history.Instant) bool { return from <= at && at <= to })
+// between reports whether one of the shards lost its leader between two instants.
+func (d depositions) between(shards []uint32, from, to history.Instant) bool {
+	return slices.ContainsFunc(shards, func(shard uint32) bool {
+		return slices.ContainsFunc(d[shard], func(at history.Instant) bool { return from <= at && at <= to })
+	})
 }

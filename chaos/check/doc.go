@@ -17,6 +17,7 @@
 //	13         Recovery     every shard takes writes soon after a mending
 //	13b        FirstFire    overdue tasks fire soon after a start of all nodes
 //	13e        Hints        bad gossip alone refuses no calls for long
+//	13f        Majority     a majority of the replicas is enough
 //	14         Honest       errors are honest
 //
 // Rules of all checks:
@@ -35,8 +36,9 @@
 //   - A fault excuses only its certain effects. A repeat is excused by a change of leader, by the terms' numbers, while
 //     the outcome of the repeated attempt may have been uncommitted. A later write to the shard proves that the outcome
 //     was committed.
-//   - The shard of a task may appear in no answer. Then another task on the same slot gives the shard. If that fails
-//     too, the changes of leader of all shards excuse the task.
+//   - The shard of a task may appear in no answer. Then the owners of the task's slot give the shard, or another task
+//     of the same slot does. If that fails too, the changes of leader of all shards excuse the task. A slot may move to
+//     another shard: then the changes of leader of both excuse its tasks.
 //   - A moved clock excuses the errors of its own offset, while it was moved (see Clocks). A leap ahead of a lone
 //     node's clock ends leases, and so excuses one repeat of each attempt that was under way.
 //   - A finding is held, breached, not exercised or not built. Each check names and counts the cases that put its

@@ -19,7 +19,7 @@ func Fences(x *Index, limits Limits) Finding {
 		used := map[uint64]bool{}
 		for _, a := range t.arrivals {
 			before := highest[a.WebhookID]
-			if before != nil && depositions.between(t.shard, before.At, a.At) {
+			if before != nil && depositions.between(t.known(), before.At, a.At) {
 				across++
 			}
 			switch {
@@ -29,7 +29,7 @@ func Fences(x *Index, limits Limits) Finding {
 				f.breach(a.At, t.id, "fence %d came twice: one grant was started twice", a.Fence)
 			case before != nil && a.Fence < before.Fence:
 				fell++
-				if !failovers.mayFall(t.shard, before, a) {
+				if !failovers.mayFall(t, before, a) {
 					f.breach(a.At, t.id, "fence %d came %v after the higher %d, without a failover",
 						a.Fence, a.At.Sub(before.At), before.Fence)
 				}
@@ -50,9 +50,9 @@ func Fences(x *Index, limits Limits) Finding {
 const handedOn = 500 * time.Millisecond
 
 // mayFall reports whether a, with the lower fence, may rightly arrive after before, with the higher one.
-func (o failovers) mayFall(shard uint32, before, a *arrival) bool {
+func (o failovers) mayFall(t *task, before, a *arrival) bool {
 	if a.Pulled {
 		return a.Asked <= before.At.Add(handedOn)
 	}
-	return len(o.explain(shard, before, a)) > 0
+	return len(o.explain(t, before, a)) > 0
 }

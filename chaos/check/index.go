@@ -15,13 +15,16 @@ type Index struct {
 	writes map[int64]*op   // operations with a payload, by number
 	first  history.Instant // start of the first call
 	clocks Clocks
+	owners owners
 }
 
 // task holds the records of one id. Each list is sorted by the start of the calls or by the instant of the arrivals.
 type task struct {
 	id       string
-	shard    uint32 // 0: not known
-	ops      []*op  // operations that may change the task, without settles
+	slot     uint32
+	shard    uint32   // the first known one; 0: none is known
+	shards   []uint32 // all that may have held the task
+	ops      []*op    // operations that may change the task, without settles
 	reads    []*history.Call
 	stale    []*history.Call
 	settles  []*history.Call // calls about the task's leases
@@ -65,9 +68,7 @@ func NewIndex(h *history.History) *Index {
 		a.Arrival = &h.Arrivals[i]
 		t := x.task(a.ID)
 		t.arrivals = append(t.arrivals, a)
-		if t.shard == 0 {
-			t.shard = a.Shard
-		}
+		x.seeAt(t, a.Shard)
 	}
 	x.learnShards()
 	for _, t := range x.order {
@@ -81,19 +82,25 @@ func NewIndex(h *history.History) *Index {
 func (x *Index) task(id string) *task {
 	t := x.tasks[id]
 	if t == nil {
-		t = &task{id: id}
+		t = &task{id: id, slot: history.SlotOf(id)}
 		x.tasks[id] = t
 		x.order = append(x.order, t)
 	}
 	return t
 }
 
+// seeAt notes that a shard answered about the task; 0: a shard that is not known.
+func (x *Index) seeAt(t *task, shard uint32) {
+	x.owners.see(t.slot, shard)
+	if t.shard == 0 {
+		t.shard = shard
+	}
+}
+
 func (x *Index) addCall(c *history.Call, ops map[int64]*op) {
 	x.first = min(x.first, c.Start)
 	t := x.task(c.ID)
-	if t.shard == 0 {
-		t.shard = c.Answer.Shard
-	}
+	x.seeAt(t, c.Answer.Shard)
 	switch {
 	case c.Kind == history.Get:
 		t.reads = append(t.reads, c)

@@ -70,7 +70,7 @@ func (x *Index) lateInDeaths() map[*history.Fault]*Spread {
 			}
 			since, ok := x.owedSince(a)
 			for f, spread := range late {
-				if ok && f.Struck <= since && since < f.Mending && slices.Contains(f.Shards, t.shard) {
+				if ok && f.Struck <= since && since < f.Mending && t.heldBy(f.Shards) {
 					spread.Add(a.At.Sub(since))
 				}
 			}

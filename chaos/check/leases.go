@@ -261,9 +261,11 @@ func (l *leases) calm(t *task, from, to history.Instant) bool {
 	return !l.failsOver(t, from, to)
 }
 
-// failsOver reports whether the task's shard may have changed its leader between two instants.
+// failsOver reports whether a shard of the task may have changed its leader between two instants.
 func (l *leases) failsOver(t *task, from, to history.Instant) bool {
-	return slices.ContainsFunc(l.windows[t.shard], func(w window) bool { return w.from <= to && from <= w.to })
+	return slices.ContainsFunc(t.known(), func(shard uint32) bool {
+		return slices.ContainsFunc(l.windows[shard], func(w window) bool { return w.from <= to && from <= w.to })
+	})
 }
 
 // judgeRefused checks a settle that the service refused: the lease must have been over, and an ack taken before must

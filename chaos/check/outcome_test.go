@@ -242,6 +242,16 @@ var observations = []observation{
 		s.schedule("a", 2500, 9000)
 	}, NotExercised},
 
+	{"13f", "a zone was killed, and a shard took a write", func(s *story) {
+		s.survivable(0, 9000)
+		s.schedule("a", 500, 9000)
+	}, Held},
+	{"13f", "a zone was killed while something else was broken", func(s *story) {
+		s.fault("slow fsync", 0, 4000, 4000)
+		s.survivable(100, 9000)
+		s.schedule("a", 500, 9000)
+	}, NotExercised},
+
 	{"14", "refused, and not committed", func(s *story) {
 		s.scheduleAs("a", 0, 5, 100, history.Failed).Answer.Status = 412
 		s.scheduleAs("b", 0, 5, 100, history.Failed).Answer.Status = 503

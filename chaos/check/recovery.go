@@ -10,10 +10,11 @@ import (
 
 // Recovery checks invariant 13: after each mending every shard takes a write within limits.Recover, without an
 // operator's help, and at the end no due task still waits. If other faults were under way, the mending of the last one
-// counts. If the next fault struck before the write was owed, the mending is not judged.
+// counts. If the next fault struck before the write was owed, the mending is not judged. A shard is judged from the
+// first sight of its slots on.
 func Recovery(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "13", Promise: "every shard takes writes soon after a mending"}
-	writes := x.writesByShard()
+	writes, born := x.writesByShard(), x.born()
 	var slowest, failover time.Duration
 	judged := map[history.Instant]bool{}
 	wrote := 0 // first writes of shards after a mending
@@ -36,6 +37,8 @@ func Recovery(x *Index, limits Limits) Finding {
 		for shard, ws := range writes {
 			took, ok := firstAfter(ws, calm)
 			switch {
+			case born[shard] > calm:
+				continue
 			case calm.Add(took) < next && ok:
 				slowest = max(slowest, took)
 				wrote++
@@ -66,17 +69,21 @@ func (x *Index) nextFault(at history.Instant) history.Instant {
 	return next
 }
 
-// writesByShard returns the operations that changed a task, by shard and start. It leaves out operations with several
-// tries, because the answer of a retry may report an earlier try.
+// writesByShard returns the operations that changed a task, by shard and start. A shard without slots may be missing.
+// Operations with several tries are left out, because the answer of a retry may report an earlier try. So are operations
+// on tasks that changed their shard, if the answer names no shard.
 func (x *Index) writesByShard() map[uint32][]*op {
 	writes := map[uint32][]*op{}
+	born := x.born()
 	for _, t := range x.h.Terms {
-		writes[t.Shard] = nil
+		if _, ok := born[t.Shard]; ok || len(born) == 0 {
+			writes[t.Shard] = nil
+		}
 	}
 	for _, t := range x.order {
 		for _, o := range t.ops {
-			if o.outcome == history.OK && o.tries == 1 && t.shard != 0 {
-				writes[t.shard] = append(writes[t.shard], o)
+			if shard := t.shardOf(o); o.outcome == history.OK && o.tries == 1 && shard != 0 {
+				writes[shard] = append(writes[shard], o)
 			}
 		}
 	}
@@ -84,6 +91,14 @@ func (x *Index) writesByShard() map[uint32][]*op {
 		slices.SortFunc(ws, func(a, b *op) int { return cmp.Compare(a.start, b.start) })
 	}
 	return writes
+}
+
+// shardOf returns the shard that carried an operation out, 0 if it is not known.
+func (t *task) shardOf(o *op) uint32 {
+	if o.answer.Shard == 0 && len(t.shards) == 1 {
+		return t.shards[0]
+	}
+	return o.answer.Shard
 }
 
 // firstAfter returns the time from an instant to the first answer of a write that began at or after it, and false if

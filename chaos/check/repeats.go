@@ -21,7 +21,7 @@ func Repeats(x *Index, limits Limits) Finding {
 				continue
 			}
 			pushed++
-			if depositions.between(t.shard, a.At, answeredAt(a)) {
+			if depositions.between(t.known(), a.At, answeredAt(a)) {
 				inFlight++
 			}
 			p := repeated(t.arrivals[:i], a)
@@ -32,7 +32,7 @@ func Repeats(x *Index, limits Limits) Finding {
 			if used[a.WebhookID] == nil {
 				used[a.WebhookID] = map[*window]int{}
 			}
-			why := failovers.explain(t.shard, p, a)
+			why := failovers.explain(t, p, a)
 			if w := use(why, used[a.WebhookID]); w != nil {
 				each[w]++
 				continue

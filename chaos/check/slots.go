@@ -1,28 +1,58 @@
 package check
 
-import "github.com/cespare/xxhash/v2"
+import (
+	"slices"
 
-// slots is the number of slots over which all ids are hashed. The service publishes the number and the hash (slotOf).
-const slots = 4096
+	"github.com/belfryhq/belfry/chaos/history"
+)
 
-func slotOf(id string) uint32 { return uint32(xxhash.Sum64String("default\x00"+id) % slots) }
+// owners holds, by slot, the shards that were seen to own it. All tasks of a slot move to another shard together.
+type owners [history.Slots][]uint32
 
-// learnShards gives tasks without a known shard the shard of another task on the same slot. Answers of batches name no
-// shard, for instance. A slot whose tasks were seen on two shards gives none.
+func (o *owners) see(slot, shard uint32) {
+	if shard != 0 && !slices.Contains(o[slot], shard) {
+		o[slot] = append(o[slot], shard)
+	}
+}
+
+// learnShards gives each task the shards of its slot. Answers of batches name no shard, for instance.
 func (x *Index) learnShards() {
-	var shards [slots]uint32
-	var moved [slots]bool
-	for _, t := range x.order {
-		if t.shard == 0 {
-			continue
-		}
-		slot := slotOf(t.id)
-		moved[slot] = moved[slot] || shards[slot] != 0 && shards[slot] != t.shard
-		shards[slot] = t.shard
-	}
-	for _, t := range x.order {
-		if slot := slotOf(t.id); t.shard == 0 && !moved[slot] {
-			t.shard = shards[slot]
+	for _, r := range x.h.Owners {
+		for slot := r.First; slot < r.End; slot++ {
+			x.owners.see(slot, r.Shard)
 		}
 	}
+	for _, t := range x.order {
+		t.shards = x.owners[t.slot]
+		if t.shard == 0 && len(t.shards) == 1 {
+			t.shard = t.shards[0]
+		}
+	}
+}
+
+// anywhere are the shards of a task of which none is known.
+var anywhere = []uint32{0}
+
+// known returns the shards that may have held the task, and 0 alone if none is known.
+func (t *task) known() []uint32 {
+	if len(t.shards) == 0 {
+		return anywhere
+	}
+	return t.shards
+}
+
+// heldBy reports whether one of the shards may have held the task.
+func (t *task) heldBy(shards []uint32) bool {
+	return slices.ContainsFunc(t.shards, func(shard uint32) bool { return slices.Contains(shards, shard) })
+}
+
+// born returns the instants at which shards were first seen to own slots. A record without owners has none.
+func (x *Index) born() map[uint32]history.Instant {
+	born := map[uint32]history.Instant{}
+	for _, o := range x.h.Owners {
+		if _, ok := born[o.Shard]; !ok {
+			born[o.Shard] = o.At
+		}
+	}
+	return born
 }

@@ -64,7 +64,7 @@ func (s *story) batched(id string, start, due int64) {
 // neighbour returns another id that falls on the slot of id.
 func neighbour(id string) string {
 	for i := 0; ; i++ {
-		if other := fmt.Sprintf("%s-%d", id, i); slotOf(other) == slotOf(id) {
+		if other := fmt.Sprintf("%s-%d", id, i); history.SlotOf(other) == history.SlotOf(id) {
 			return other
 		}
 	}

@@ -60,8 +60,13 @@ func (x *Index) tellFaults(t *task, add func(at history.Instant, format string, 
 		add(f.Struck, "FAULT %s: %v, leading %v; mending %s, mended %s",
 			f.Kind, f.Nodes, f.Shards, x.clock(f.Mending), x.clock(f.Mended))
 	}
+	for _, o := range x.h.Owners {
+		if o.First <= t.slot && t.slot < o.End {
+			add(o.At, "shard %d owns the slot", o.Shard)
+		}
+	}
 	for _, term := range x.h.Terms {
-		if term.Shard == t.shard {
+		if t.heldBy([]uint32{term.Shard}) {
 			add(term.At, "shard %d: term %d, leader %s (the term before was last seen %s)",
 				term.Shard, term.Term, term.Leader, x.clock(term.Before))
 		}

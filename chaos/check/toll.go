@@ -18,6 +18,7 @@ type Toll struct {
 	Repeats int    `json:"repeats"` // number of repeated arrivals
 	Heal    Spread `json:"heal"`    // from the mending until every shard took a write; without other faults only
 	Calls   Spread `json:"calls"`   // duration of single schedule calls that succeeded
+	Refused int    `json:"refused"` // changing calls that were answered 5xx
 }
 
 // Plus returns the toll of t and u together, with the kind of u.
@@ -25,7 +26,7 @@ func (t Toll) Plus(u Toll) Toll {
 	return Toll{
 		Kind: u.Kind, Count: t.Count + u.Count, Held: t.Held.Plus(u.Held), Late: t.Late.Plus(u.Late),
 		Pulled: t.Pulled.Plus(u.Pulled), Repeats: t.Repeats + u.Repeats, Heal: t.Heal.Plus(u.Heal),
-		Calls: t.Calls.Plus(u.Calls),
+		Calls: t.Calls.Plus(u.Calls), Refused: t.Refused + u.Refused,
 	}
 }
 
@@ -68,9 +69,17 @@ func Tolls(x *Index) []Toll {
 		}
 	}
 	for i := range x.h.Calls {
-		if c := &x.h.Calls[i]; c.Kind == history.Schedule && c.Outcome == history.OK && !c.Batch {
-			for _, kind := range x.kindsIn(c.Start, c.End) {
+		c := &x.h.Calls[i]
+		timed := c.Kind == history.Schedule && c.Outcome == history.OK && !c.Batch
+		refused := c.Kind.Changes() && c.Answer.Status >= 500
+		if !timed && !refused {
+			continue
+		}
+		for _, kind := range x.kindsIn(c.Start, c.End) {
+			if timed {
 				of(kind).Calls.Add(c.End.Sub(c.Start))
+			} else {
+				of(kind).Refused++
 			}
 		}
 	}

@@ -32,10 +32,10 @@ func Undead(x *Index, limits Limits) Finding {
 
 // roseAfterFault finds a repeat a after a fault that struck once the outcome of the repeated attempt p was committed.
 func (o failovers) roseAfterFault(f *Finding, t *task, p, a *arrival) {
-	if len(o.explain(t.shard, p, a)) > 0 {
+	if len(o.explain(t, p, a)) > 0 {
 		return
 	}
-	settled := o.settledAt(t.shard, p)
+	settled := o.settledAt(t, p)
 	for i := len(o.x.h.Faults) - 1; i >= 0; i-- {
 		fault := &o.x.h.Faults[i]
 		if fault.Struck > a.At {

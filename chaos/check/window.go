@@ -124,7 +124,9 @@ func (x *Index) addLeaps(all map[uint32][]window, limits Limits) {
 func (x *Index) addToLed(all map[uint32][]window, w window, nodes []string, from, to history.Instant) {
 	shards := map[uint32]bool{}
 	for _, t := range x.order {
-		shards[t.shard] = true
+		for _, shard := range t.known() {
+			shards[shard] = true
+		}
 	}
 	for shard := range shards {
 		if x.mayLead(shard, nodes, from, to) {
@@ -212,19 +214,33 @@ func (x *Index) failovers(limits Limits) failovers {
 // instants:
 //
 //   - limits.Settle into the first calm after the answer;
-//   - the first answer of the shard to a write that began limits.Settle or more after p's answer, even amid faults.
-func (o failovers) settledAt(shard uint32, p *arrival) history.Instant {
+//   - the first answer of the shard to a write that began limits.Settle or more after p's answer, even amid faults. It
+//     proves nothing about a task that may have changed its shard, whose outcome may be on its way to the other one.
+func (o failovers) settledAt(t *task, p *arrival) history.Instant {
 	answered := answeredAt(p)
 	calm := o.x.calmFrom(answered, o.limits.Recover, o.limits.Settle).Add(o.limits.Settle)
 	proven := answered.Add(o.limits.Settle)
-	took, ok := firstAfter(o.writes[shard], proven)
-	if !ok {
+	shards := t.known()
+	took, ok := firstAfter(o.writes[shards[0]], proven)
+	if !ok || len(shards) > 1 {
 		return calm
 	}
 	return min(calm, proven.Add(took))
 }
 
-// explain returns the windows of a shard that may have made attempt a a repeat of p.
+// of returns the windows of all shards that may have held a task, sorted by start.
+func (o failovers) of(t *task) []*window {
+	var all []*window
+	for _, shard := range t.known() {
+		for i := range o.windows[shard] {
+			all = append(all, &o.windows[shard][i])
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *window) int { return cmp.Compare(a.from, b.from) })
+	return all
+}
+
+// explain returns the windows of the task's shards that may have made attempt a a repeat of p.
 //
 //   - A window must begin before the outcome of p was committed, or before the end of a change of leader that itself
 //     began in time. A new leader may die before it starts the attempts that it took over, and the next leader takes
@@ -233,11 +249,10 @@ func (o failovers) settledAt(shard uint32, p *arrival) history.Instant {
 //     attempt that is granted again waits in line with them.
 //   - A window without a change of leader explains only repeats of attempts that arrived by its begun. Their answers
 //     may precede the window by up to transit.
-func (o failovers) explain(shard uint32, p, a *arrival) []*window {
+func (o failovers) explain(t *task, p, a *arrival) []*window {
 	var found []*window
-	open := o.settledAt(shard, p) // until then the attempt may be in flight
-	for i := range o.windows[shard] {
-		w := &o.windows[shard][i]
+	open := o.settledAt(t, p) // until then the attempt may be in flight
+	for _, w := range o.of(t) {
 		to, until := w.to, open
 		if a.Fence < p.Fence {
 			to = w.late
@@ -251,7 +266,7 @@ func (o failovers) explain(shard uint32, p, a *arrival) []*window {
 		if !w.stays {
 			open = max(open, w.to)
 		}
-		if a.At >= w.from && (a.At <= to || a.At.Add(-o.waits.before(shard, a.At)) <= to) {
+		if a.At >= w.from && (a.At <= to || a.At.Add(-o.waits.before(t.known(), a.At)) <= to) {
 			found = append(found, w)
 		}
 	}

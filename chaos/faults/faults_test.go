@@ -2,7 +2,9 @@ package faults
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +76,24 @@ func TestTermsAreSeen(t *testing.T) {
 	if last := terms[len(terms)-1]; len(terms) != 3 || last.Term != 4 || last.Leader != "node-2" ||
 		last.Before < terms[1].At {
 		t.Errorf("the last sight is %+v", terms[2:])
+	}
+}
+
+// Each range of slots is recorded once for each shard that owns it.
+func TestOwnersAreSeen(t *testing.T) {
+	rec := history.NewRecorder(nil)
+	w := &watch{rec: rec, owned: map[history.Owner]bool{}}
+	first, second := client.Slots{First: 0, End: 10}, client.Slots{First: 10, End: 20}
+	w.seeOwner(client.Shard{ID: 1, Slots: []client.Slots{first, second}})
+	w.seeOwner(client.Shard{ID: 1, Slots: []client.Slots{first}})
+	w.seeOwner(client.Shard{ID: 2, Slots: []client.Slots{second}})
+	w.seeOwner(client.Shard{ID: 1, Slots: []client.Slots{first, second}}) // answer of a node that is behind
+	var seen []string
+	for _, o := range rec.History().Owners {
+		seen = append(seen, fmt.Sprint(o.Shard, ":", o.First, "-", o.End))
+	}
+	if got := strings.Join(seen, " "); got != "1:0-10 1:10-20 2:10-20" {
+		t.Error(got)
 	}
 }
 

@@ -19,10 +19,13 @@ const (
 	pollTimeout = time.Second
 )
 
-// Watch polls every node for the leaders until the context ends. It records each new term, and each replica that a node
-// reports as diverged. In the end it records when the last term of each shard was last seen.
+// Watch polls every node for the leaders until the context ends. It records each new term, each range of slots that a
+// shard gets, and each replica that a node reports as diverged. In the end it records when the last term of each shard
+// was last seen.
 func Watch(ctx context.Context, cluster *local.Cluster, rec *history.Recorder) error {
-	w := &watch{rec: rec, shards: map[uint32]*leadership{}, diverged: map[replica]bool{}}
+	w := &watch{
+		rec: rec, shards: map[uint32]*leadership{}, diverged: map[replica]bool{}, owned: map[history.Owner]bool{},
+	}
 	clients, err := each(cluster)
 	if err != nil {
 		return err
@@ -54,7 +57,8 @@ type watch struct {
 
 	mu       sync.Mutex // guards the fields below
 	shards   map[uint32]*leadership
-	diverged map[replica]bool // diverged replicas that are recorded
+	diverged map[replica]bool       // diverged replicas that are recorded
+	owned    map[history.Owner]bool // ranges that are recorded, without their instants
 }
 
 type replica struct {
@@ -79,6 +83,7 @@ func (w *watch) poll(ctx context.Context, c *client.Client) {
 			if node := view.Node(s.Leader); node != nil {
 				w.see(s.ID, s.Term, node.Name)
 			}
+			w.seeOwner(s)
 		}
 		for _, r := range replicasOf(view) {
 			if r.Diverged {
@@ -102,6 +107,17 @@ func (w *watch) see(shard uint32, term uint64, leader string) {
 	}
 	if term == l.term {
 		l.seen = w.rec.Now()
+	}
+}
+
+func (w *watch) seeOwner(s client.Shard) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range s.Slots {
+		if o := (history.Owner{Shard: s.ID, First: r.First, End: r.End}); !w.owned[o] {
+			w.owned[o] = true
+			w.rec.Owner(o)
+		}
 	}
 }
 

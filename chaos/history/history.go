@@ -170,6 +170,9 @@ type Fault struct {
 	Deaf bool `json:"deaf,omitempty"`
 	// Planned is set if an operator may do the same to a healthy cluster at any time.
 	Planned bool `json:"planned,omitempty"`
+	// Survivable is set if a majority of each shard's replicas stays up, so that every shard must take writes again before
+	// the fault is mended.
+	Survivable bool `json:"survivable,omitempty"`
 	// Restarted is set if the nodes' processes ended and were started again.
 	Restarted bool `json:"restarted,omitempty"`
 
@@ -186,6 +189,14 @@ type Term struct {
 	Leader string  `json:"leader"` // name of the leading node
 	Before Instant `json:"before"` // last sight of the previous term, or of this term if repeated; 0: first term
 	At     Instant `json:"-"`
+}
+
+// Owner is the first sight of a range of slots at a shard that owns it.
+type Owner struct {
+	Shard uint32  `json:"shard"`
+	First uint32  `json:"first"`
+	End   uint32  `json:"end"` // the slot behind the last one
+	At    Instant `json:"-"`
 }
 
 // Replica is the position of one node's copy of a shard at the end of the run, as the node itself reports it. A record
@@ -205,5 +216,6 @@ type History struct {
 	Arrivals []Arrival
 	Faults   []Fault
 	Terms    []Term
+	Owners   []Owner
 	Replicas []Replica
 }

@@ -28,6 +28,7 @@ func record(r *Recorder) {
 	r.Arrive(Arrival{At: r.Now(), ID: "t", WebhookID: "w", Attempt: 1, Fence: 9, Due: 5, Wrote: 1, Answer: 200})
 	r.Mended(f)
 	r.Term(Term{Shard: 1, Term: 4, Leader: "node-2", Before: r.Now()})
+	r.Owner(Owner{Shard: 1, First: 8, End: 12})
 	r.Replica(Replica{Shard: 1, Node: "node-2", Applied: 12, Hash: "ab"})
 }
 
@@ -98,6 +99,9 @@ func (h *History) add(t *testing.T, l line) {
 	case l.Term != nil:
 		l.Term.At = l.At
 		h.Terms = append(h.Terms, *l.Term)
+	case l.Owner != nil:
+		l.Owner.At = l.At
+		h.Owners = append(h.Owners, *l.Owner)
 	case l.Replica != nil:
 		l.Replica.At = l.At
 		h.Replicas = append(h.Replicas, *l.Replica)

@@ -36,6 +36,7 @@ type line struct {
 	Fault   *Fault   `json:"fault,omitempty"`
 	Stage   string   `json:"stage,omitempty"` // of fault N: "mending" or "mended"
 	Term    *Term    `json:"term,omitempty"`
+	Owner   *Owner   `json:"owner,omitempty"`
 	Replica *Replica `json:"replica,omitempty"`
 }
 
@@ -169,6 +170,15 @@ func (r *Recorder) Term(t Term) {
 	r.write(line{At: t.At, Term: &t})
 }
 
+// Owner records that a shard is seen now to own a range of slots for the first time.
+func (r *Recorder) Owner(o Owner) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	o.At = r.Now()
+	r.h.Owners = append(r.h.Owners, o)
+	r.write(line{At: o.At, Owner: &o})
+}
+
 // Replica records a replica's position, read now.
 func (r *Recorder) Replica(p Replica) {
 	r.mu.Lock()
@@ -192,7 +202,7 @@ func (r *Recorder) History() *History {
 	defer r.mu.Unlock()
 	return &History{
 		Calls: slices.Clone(r.h.Calls), Arrivals: slices.Clone(r.h.Arrivals), Faults: slices.Clone(r.h.Faults),
-		Terms: slices.Clone(r.h.Terms), Replicas: slices.Clone(r.h.Replicas),
+		Terms: slices.Clone(r.h.Terms), Owners: slices.Clone(r.h.Owners), Replicas: slices.Clone(r.h.Replicas),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,47 +21,48 @@ const (
 // Probe writes to every shard ten times a second until ctx ends, so that the record shows when each shard takes a
 // write. The writes touch tasks that are due long after the run. Probe cancels these tasks in the end. An error means
 // that the tasks could not be placed.
+//
+// The tasks are spread evenly over the slots. So shards that get slots during the run are written to as well, the less
+// often the more there are.
 func (l *Load) Probe(ctx context.Context, shards int) error {
-	ids, tried, err := l.placeProbes(ctx, shards)
+	ids, tried, err := l.placeProbes(ctx, shards*probeIDs)
 	defer l.removeProbes(context.WithoutCancel(ctx), tried)
 	if err != nil {
 		return err
 	}
 	var probes sync.WaitGroup
-	for shard, of := range ids {
-		probes.Go(func() { l.probe(ctx, rand.New(rand.NewPCG(l.cfg.Seed, uint64(shard))), of) })
+	for of := range slices.Chunk(ids, probeIDs) {
+		probes.Go(func() { l.probe(ctx, rand.New(rand.NewPCG(l.cfg.Seed, uint64(history.SlotOf(of[0])))), of) })
 	}
 	probes.Wait()
 	return nil
 }
 
 // probeIDs is how many tasks of a shard take turns, so that no id has too many calls to be judged.
-const probeIDs = 8
+const probeIDs = 16
 
-// placeProbes schedules tasks until every shard holds enough of them, for only the answer shows the shard of an id.
-// Schedules that a cluster in trouble does not take are left out. The end of ctx is no error: the run is over then.
+// placeProbes schedules a task in each of so many equal parts of the slots, in their order. It tries another id of the
+// part after a schedule that a cluster in trouble does not take. The end of ctx is no error: the run is over then.
 // tried holds every id that was tried, because a task that is not cancelled may be delivered an hour later.
-func (l *Load) placeProbes(ctx context.Context, shards int) (ids map[uint32][]string, tried []string, err error) {
+func (l *Load) placeProbes(ctx context.Context, parts int) (ids, tried []string, err error) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, 0))
-	ids = map[uint32][]string{}
-	for left := shards * probeIDs; left > 0; {
-		id := fmt.Sprintf("%sprobe-%d", l.cfg.Prefix, len(tried))
+	for n := 0; len(ids) < parts; n++ {
+		id := fmt.Sprintf("%sprobe-%d", l.cfg.Prefix, n)
+		if int(history.SlotOf(id))*parts/history.Slots != len(ids) {
+			continue
+		}
 		tried = append(tried, id)
 		answer, ok := l.player.New(ctx, rng, id, load.Task{Delay: probeDelay})
 		switch {
 		case ctx.Err() != nil:
-			return ids, tried, nil
+			return nil, tried, nil
 		case !ok && load.Final(history.Failed, answer):
-			return ids, tried, fmt.Errorf("placing %s: %s", id, answer.Error)
-		case len(tried) > 100*shards*probeIDs:
-			return ids, tried, fmt.Errorf("%d ids fell on only %d of %d shards", len(tried), len(ids), shards)
-		case !ok:
-			continue
+			return nil, tried, fmt.Errorf("placing %s: %s", id, answer.Error)
+		case len(tried) > 100*parts:
+			return nil, tried, fmt.Errorf("%d schedules placed only %d of %d probes", len(tried), len(ids), parts)
+		case ok:
+			ids = append(ids, id)
 		}
-		if len(ids[answer.Shard]) < probeIDs {
-			left--
-		}
-		ids[answer.Shard] = append(ids[answer.Shard], id)
 	}
 	return ids, tried, nil
 }
@@ -77,10 +79,12 @@ func (l *Load) removeProbes(ctx context.Context, ids []string) {
 }
 
 // probe begins a write at every tick, whether or not earlier writes still wait. A write that is stuck at a dead leader
-// must not hide that the next one would pass.
+// must not hide that the next one would pass. The ids take turns in a random order, because neighbours go to one shard
+// when slots move.
 func (l *Load) probe(ctx context.Context, rng *rand.Rand, ids []string) {
 	var writes sync.WaitGroup
 	defer writes.Wait()
+	rng.Shuffle(len(ids), func(i, j int) { ids[i], ids[j] = ids[j], ids[i] })
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	for i := 0; ; i++ {

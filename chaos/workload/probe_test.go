@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// TestProbesOutlastAnOutage checks that shards are probed once they take a write, even if an outage outlasts the
+// TestProbesOutlastAnOutage checks that all parts of the slots are probed, even if an outage outlasts the
 // repeats of a call. It also checks that every task that an unanswered call may have scheduled is cancelled.
 func TestProbesOutlastAnOutage(t *testing.T) {
 	var puts atomic.Int64
@@ -22,9 +22,15 @@ func TestProbesOutlastAnOutage(t *testing.T) {
 		}
 		_, _ = fmt.Fprintf(w, `{"revision":4,"shard":%d,"outcome":"cancelled"}`, puts.Load()%2+1)
 	}, Config{RetryFor: time.Nanosecond})
-	ids, tried, err := l.placeProbes(t.Context(), 2)
-	if err != nil || len(ids) != 2 || len(ids[1]) < probeIDs || len(ids[2]) < probeIDs {
-		t.Fatalf("%v, %v", ids, err)
+	const parts = 2 * probeIDs
+	ids, tried, err := l.placeProbes(t.Context(), parts)
+	if err != nil || len(ids) != parts || len(tried) == parts {
+		t.Fatalf("%v after %v, %v", ids, tried, err)
+	}
+	for i, id := range ids {
+		if part := int(history.SlotOf(id)) * parts / history.Slots; part != i {
+			t.Errorf("%s is in part %d of the slots, not %d", id, part, i)
+		}
 	}
 	l.removeProbes(t.Context(), tried)
 	h := rec.History()

@@ -1,0 +1,93 @@
+package check
+
+import "github.com/belfryhq/belfry/chaos/history"
+
+// owns adds the first sight of all slots at a shard.
+func (s *story) owns(shard uint32, at int64) {
+	s.h.Owners = append(s.h.Owners, history.Owner{Shard: shard, End: history.Slots, At: ms(at)})
+}
+
+// termOf adds the first sight of a shard's first term.
+func (s *story) termOf(shard uint32, at int64) {
+	s.h.Terms = append(s.h.Terms, history.Term{Shard: shard, Term: 1, At: ms(at)})
+}
+
+// survivable adds a fault that leaves a majority of each shard's replicas.
+func (s *story) survivable(struck, mended int64) {
+	s.fault("kill of a zone", struck, mended, mended)
+	s.h.Faults[len(s.h.Faults)-1].Survivable = true
+}
+
+// shapeCases are about slots that move between shards, and about nodes that stay away.
+var shapeCases = []example{
+	{"repeated by a failover of the shard that got the slot", limited(Repeats), func(s *story) {
+		s.owns(1, 0)
+		s.schedule("a", 0, 100).Answer.Shard = 2
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 150, 900, 1000)
+		s.arrive("a", 800, 100, 1)
+	}, ""},
+	{"repeated by a failover of the shard of another slot", limited(Repeats), func(s *story) {
+		s.h.Owners = []history.Owner{{Shard: 1, First: 0, End: history.SlotOf("a")}}
+		s.schedule("a", 0, 100).Answer.Shard = 2
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 150, 900, 1000)
+		s.arrive("a", 800, 100, 1)
+	}, "came again"},
+	{"settled at another shard, some time after the answer", limited(Repeats), func(s *story) {
+		s.owns(1, 0)
+		s.owns(2, 2000)
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault("slow fsync", 150, 4900, 5000)
+		s.h.Faults[0].Shards = nil
+		s.schedule("b", 1500, 90000) // a write of the first shard, which proves nothing about the second
+		s.fault(history.KillLeader, 6000, 6900, 7000)
+		s.arrive("a", 6800, 100, 1)
+	}, ""},
+	{"a shard that is born after the mending", limited(Recovery), func(s *story) {
+		s.owns(1, 0)
+		s.fault(history.KillLeader, 0, 900, 1000)
+		s.schedule("a", 1010, 20000)
+		s.termOf(2, 1000)
+		s.owns(2, 9000)
+		s.schedule("b", 9010, 20000).Answer.Shard = 2
+	}, ""},
+	{"a shard without slots", limited(Recovery), func(s *story) {
+		s.owns(1, 0)
+		s.fault(history.KillLeader, 0, 900, 1000)
+		s.schedule("a", 1010, 20000)
+		s.termOf(2, 1000)
+	}, ""},
+	{"a new shard that is never back", limited(Recovery), func(s *story) {
+		s.owns(1, 0)
+		s.owns(2, 10)
+		s.fault(history.KillLeader, 100, 900, 1000)
+		s.schedule("a", 1010, 20000)
+		s.termOf(2, 1000)
+	}, "shard 2 took no write"},
+	{"back with a majority", limited(Majority), func(s *story) {
+		s.survivable(100, 19000)
+		s.schedule("a", 1500, 30000)
+		s.schedule("b", 19500, 30000)
+	}, ""},
+	{"back only with all nodes", limited(Majority), func(s *story) {
+		s.survivable(100, 19000)
+		s.schedule("b", 19500, 30000)
+	}, "of the kill of a zone of [node-1] (it took 19.405s"},
+	{"something else was broken beside the majority", limited(Majority), func(s *story) {
+		s.fault(history.PauseLeader, 0, 18000, 18500)
+		s.survivable(100, 19000)
+		s.schedule("b", 19500, 30000)
+	}, ""},
+	{"struck again before the majority was back", limited(Majority), func(s *story) {
+		s.survivable(100, 19000)
+		s.fault(history.PauseLeader, 200, 18000, 18500)
+		s.schedule("b", 19500, 30000)
+	}, ""},
+	{"struck again long before a shard was back", limited(Majority), func(s *story) {
+		s.survivable(100, 19000)
+		s.fault(history.PauseLeader, 18000, 18100, 18500)
+		s.schedule("b", 19500, 30000)
+	}, "shard 1 took no write within"},
+}
