@@ -3,7 +3,6 @@
 package tuning
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -17,6 +16,7 @@ const (
 	calmVar      = "BELFRY_CALM"
 	stepVar      = "BELFRY_STEP_PAUSE"
 	muteFileVar  = "BELFRY_GOSSIP_MUTE_FILE"
+	replaceVar   = "BELFRY_REPLACE_AFTER"
 )
 
 // Apply changes the settings of a node by the environment variables. BELFRY_SNAPSHOTS makes snapshots independent of
@@ -29,9 +29,12 @@ func Apply(cfg *cluster.Config) error {
 		}
 		cfg.Snapshots.Part = 1e-6
 	}
-	spans := []error{span(stuckVar, &cfg.Timing.Stuck), span(calmVar, &cfg.Calm), span(stepVar, &cfg.StepPause)}
-	if err := errors.Join(spans...); err != nil {
-		return err
+	for variable, to := range map[string]*time.Duration{
+		stuckVar: &cfg.Timing.Stuck, calmVar: &cfg.Calm, stepVar: &cfg.StepPause, replaceVar: &cfg.ReplaceAfter,
+	} {
+		if err := span(variable, to); err != nil {
+			return err
+		}
 	}
 	if path := os.Getenv(muteFileVar); path != "" {
 		muted, err := mapInt64(path)
