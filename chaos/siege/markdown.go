@@ -121,12 +121,13 @@ func observed(f *check.Finding) string {
 func (r *Report) tellTolls(say teller) {
 	say("## Faults\n\nSeveral faults are under way at once. A task counts with each fault that was under way when it " +
 		"came.\n")
-	say("| fault | count | held, mean | late p50 | p99 | max | repeats | heals in, mean | max |")
-	say("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+	say("| fault | count | held, mean | late p50 | p99 | max | repeats | 5xx | slowest schedule | heals in, mean | max |")
+	say("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
 	slices.SortFunc(r.Tolls, func(a, b check.Toll) int { return strings.Compare(a.Kind, b.Kind) })
 	for _, t := range r.Tolls {
-		say("| %s | %d | %s | %s | %s | %s | %d | %s | %s |", t.Kind, t.Count, mean(t.Held),
-			short(t.Late.Quantile(50)), short(t.Late.Quantile(99)), short(t.Late.Max), t.Repeats, mean(t.Heal), longest(t.Heal))
+		say("| %s | %d | %s | %s | %s | %s | %d | %d | %s | %s | %s |", t.Kind, t.Count, mean(t.Held),
+			short(t.Late.Quantile(50)), short(t.Late.Quantile(99)), short(t.Late.Max), t.Repeats, t.Refused, longest(t.Calls),
+			mean(t.Heal), longest(t.Heal))
 	}
 	say("")
 }
