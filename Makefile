@@ -60,6 +60,14 @@ siege-shape: ## change the nodes and replicas of a cluster under load, for minut
 siege-pace: ## measure lateness and calls at a quarter of the capacity while the cluster changes its shape, on an idle machine
 	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 30m -run TestPlannedChangesAreNotFelt ./chaos
 
+.PHONY: siege-splits
+siege-splits: ## split three shards into twelve under load, for minutes, undisturbed and while nodes are killed
+	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 30m -run TestShardsSplitUnderLoad ./chaos
+
+.PHONY: siege-zones
+siege-zones: ## lose a node and then a zone under load, until the cluster has made their replicas anew by itself
+	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 20m -run TestNodeAndZoneAreLost ./chaos
+
 .PHONY: flaws
 flaws: ## seed mistakes into nodes, and see each of them found
 	.ci/run flaws

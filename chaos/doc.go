@@ -18,7 +18,8 @@
 //   - `go run ./chaos/cmd/siege --for 1h --faults all --seed 7` is the long form: random faults, several at once, round
 //     after round.
 //   - The scenarios of this package are the short form. A scenario is a siege of one round with a fixed plan, so that
-//     `go test` sees the same faults in the same order each time.
+//     `go test` sees the same faults in the same order each time. The changes of the cluster's shape are scenarios:
+//     nodes, replicas and shards that become more or fewer, nodes and zones that are lost, and copies at a held rate.
 //
 // Why not:
 //
@@ -37,5 +38,6 @@
 //
 //	BELFRY_CHAOS=long         plays scenarios for minutes with all shards, and holds them to the promised times
 //	BELFRY_CHAOS_SEED=n       makes other choices
+//	BELFRY_CHAOS_TASKS=n      is the number of tasks that the long form moves to a new node
 //	BELFRY_CHAOS_KEEP=folder  keeps histories, node logs and data in that folder
 package chaos

@@ -5,21 +5,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/siege"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// TestClusterChangesItsShapeUnderLoad takes a cluster of one node to three, five and three nodes under load, and to
-// five replicas of each shard and back. The long form does so twice: undisturbed, and while nodes are killed.
-func TestClusterChangesItsShapeUnderLoad(t *testing.T) {
+// shapes returns a function that plays plans which change the shape of a cluster, each as a subtest.
+func shapes(t *testing.T) func(name string, cfg siege.Config, plan siege.Plan, judge func(*testing.T, *siege.Report)) {
+	t.Helper()
 	localtest.Need(t)
 	binary := localtest.Build(t, "chaos")
-	play := func(name string, cfg siege.Config, plan siege.Plan) {
+	return func(name string, cfg siege.Config, plan siege.Plan, judge func(*testing.T, *siege.Report)) {
 		t.Run(name, func(t *testing.T) {
 			cfg.Binary, cfg.Dir, cfg.Limits, cfg.Seed = binary, folder(t, name), stretched(), seed(t)
-			cfg.Nodes, cfg.Spare, cfg.Round, cfg.Plan, cfg.Keep = 1, 4, 1, &plan, true
+			cfg.Round, cfg.Plan, cfg.Keep = 1, &plan, true
 			cfg.Faults = []string{"shape", history.KillLeader, faults.KillAny}
 			cfg.NoNetwork, cfg.NoDisks, cfg.NoClocks, cfg.NoGossip, cfg.NoMemory = true, true, true, true, true
 			report, err := siege.Run(t.Context(), cfg)
@@ -30,21 +31,91 @@ func TestClusterChangesItsShapeUnderLoad(t *testing.T) {
 			if !report.OK() {
 				t.Fail()
 			}
-			if n := struckBy(report, faults.NodeJoins); n < 3 {
-				t.Errorf("nodes joined %d times: nothing was shown", n)
-			}
+			judge(t, report)
 		})
 	}
+}
+
+// struck returns a judge that wants a kind of fault to have struck so often.
+func struck(kind string, times int) func(*testing.T, *siege.Report) {
+	return func(t *testing.T, report *siege.Report) {
+		t.Helper()
+		if n := struckBy(report, kind); n < times {
+			t.Errorf("%s: %d times: nothing was shown", kind, n)
+		}
+	}
+}
+
+// shortShape is the load of a short run, in which a node gets replicas after a second.
+func shortShape() siege.Config {
+	return siege.Config{Sample: 500, PerSecond: 50, MaxDelay: 2 * time.Second, Env: []string{"BELFRY_CALM=1s"}}
+}
+
+// TestClusterChangesItsShapeUnderLoad takes a cluster of one node to three, five and three nodes under load, and to
+// five replicas of each shard and back. The long form does so twice: undisturbed, and while nodes are killed.
+func TestClusterChangesItsShapeUnderLoad(t *testing.T) {
+	play := shapes(t)
 	planned := siege.Plan{Name: "1, 3, 5 and 3 nodes", Play: siege.GrowAndShrink}
 	killed := func(pause time.Duration) siege.Plan {
 		return siege.Plan{Name: "1, 3, 5 and 3 nodes, and kills", Play: siege.UnderKills(pause, siege.GrowAndShrink)}
 	}
+	joined := struck(faults.NodeJoins, 3)
 	if os.Getenv(lengthVar) == long {
-		all := siege.Config{Shards: 12, PerSecond: 200, Bulk: 500, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute}
-		play("planned", all, planned)
-		play("killed", all, killed(15*time.Second))
+		all := siege.Config{
+			Nodes: 1, Spare: 4, Shards: 12, PerSecond: 200, Bulk: 500, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute,
+		}
+		play("planned", all, planned, joined)
+		play("killed", all, killed(15*time.Second), joined)
 		return
 	}
-	short := siege.Config{Sample: 500, PerSecond: 50, MaxDelay: 2 * time.Second, Env: []string{"BELFRY_CALM=1s"}}
-	play("killed", short, killed(3*time.Second))
+	short := shortShape()
+	short.Nodes, short.Spare = 1, 4
+	play("killed", short, killed(3*time.Second), joined)
+}
+
+// TestShardsSplitUnderLoad takes a cluster of three shards to twelve under load. The long form does so twice:
+// undisturbed at about a quarter of the load that the cluster can carry on two cores, and while nodes are killed.
+func TestShardsSplitUnderLoad(t *testing.T) {
+	play := shapes(t)
+	undisturbed := func(t *testing.T, report *siege.Report) {
+		struck(faults.MoreShards, 1)(t, report)
+		for _, toll := range report.Tolls {
+			if toll.Kind == check.PlannedAlone && toll.Refused > 0 {
+				t.Errorf("%d calls were refused", toll.Refused)
+			}
+		}
+	}
+	if os.Getenv(lengthVar) != long {
+		plan := siege.Plan{Name: "3, 4 and 12 shards", Play: siege.InTurn(faults.ShardSplits, faults.MoreShards)}
+		play("planned", shortShape(), plan, undisturbed)
+		return
+	}
+	growing := siege.InTurn(faults.ShardSplits, faults.ShardSplits, faults.SlotsBalanced, faults.MoreShards)
+	all := siege.Config{PerSecond: 100, Bulk: 2400, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute}
+	play("planned", all, siege.Plan{Name: "3, 5 and 12 shards", Play: growing}, undisturbed)
+	all.Bulk = 500
+	killed := siege.Plan{Name: "3, 5 and 12 shards, and kills", Play: siege.UnderKills(8*time.Second, growing)}
+	play("killed", all, killed, struck(faults.MoreShards, 1))
+}
+
+// TestNodeAndZoneAreLost takes away a node of five in three zones for good, and then all nodes of a zone at once. Every
+// shard answers with the nodes that are left, and the cluster makes the lost replicas anew without a call.
+func TestNodeAndZoneAreLost(t *testing.T) {
+	play := shapes(t)
+	plan := siege.Plan{Name: "a node and a zone are lost", Play: siege.LoseNodeAndZone}
+	judge := func(t *testing.T, report *siege.Report) {
+		struck(faults.LostNode, 1)(t, report)
+		struck(faults.LostZone, 1)(t, report)
+		if outcome := report.Outcomes["13f"]; outcome != check.Held {
+			t.Errorf("whether a majority is enough: %s", outcome)
+		}
+	}
+	cfg := shortShape()
+	cfg.ReplaceAfter = 2 * time.Second
+	if os.Getenv(lengthVar) == long {
+		cfg = siege.Config{Shards: 12, PerSecond: 200, Bulk: 500, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute}
+		cfg.ReplaceAfter = 30 * time.Second
+	}
+	cfg.Nodes, cfg.Zones = 5, 3
+	play("lost", cfg, plan, judge)
 }

@@ -7,7 +7,8 @@
 //	gossip    lost or forged gossip
 //	memory    a node without memory
 //	receiver  a slow or hostile receiver of deliveries
-//	shape     nodes that join, leave, are drained or lose their disk, and other numbers of replicas
+//	shape     nodes that join, leave, are drained or lose their disk, other numbers of replicas, shards that split;
+//	          nodes and zones that stay away until others have their replicas
 //	upgrade   another build on all nodes, one after the other, and back
 //
 // These are the groups of faults. All faults follow the same rules:

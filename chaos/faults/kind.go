@@ -53,7 +53,8 @@ type Target struct {
 	Rand     *rand.Rand
 	Hold     time.Duration // approximate duration of the fault
 	Receiver *workload.Receiver
-	Shard    uint32 // shard whose leader is struck, for kinds that strike leaders; 0: Rand chooses
+	Shard    uint32 // shard that is struck, or whose leader is; 0: Rand chooses
+	Node     string // node that is struck, for kinds that strike any one node; empty: Rand chooses
 }
 
 // Wait returns true after d, or false as soon as the context ends.

@@ -81,8 +81,11 @@ func (s *striking) leader(ctx context.Context) []string {
 	return nil
 }
 
-// some returns n random nodes, or all if there are fewer.
+// some returns n random nodes, or all if there are fewer; the target's node if it has one.
 func (s *striking) some(n int) []string {
+	if s.Node != "" {
+		return []string{s.Node}
+	}
 	names := s.Stand.Names()
 	s.Rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	return names[:min(n, len(names))]

@@ -2,13 +2,15 @@ package faults
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/client"
 )
 
-// The names of the kinds of group "shape". All but LostDisk are planned: they disturb nothing but the load.
+// The names of the kinds of group "shape" that change the nodes and the replicas. All but LostDisk are planned: they
+// disturb nothing but the load.
 const (
 	NodeJoins     = "node joins"
 	NodeDrains    = "node is drained and resumed"
@@ -21,24 +23,30 @@ const (
 	shapeLimit    = 3 * time.Minute // for one change, other faults included
 )
 
-// shapeKinds returns the kinds of group "shape", which change the nodes of the cluster and the replicas of its shards.
-// Each waits until the cluster has its new shape. One change is under way at a time.
+// shapeKinds returns the kinds of group "shape", which change the nodes of the cluster, the replicas of its shards, and
+// its shards. Each waits until the cluster has its new shape. One change is under way at a time.
 func shapeKinds() []Kind {
 	kind := func(name string, weight int, strike func(context.Context, *striking) error) Kind {
-		return Kind{
-			Name: name, Group: "shape", Weight: weight, Needs: (*stand.Stand).Shapes,
-			Strike: func(ctx context.Context, on Target) error {
-				return (&striking{Target: on, kind: name}).reshape(ctx, strike)
-			},
-		}
+		return shapeKind(name, weight, (*stand.Stand).Shapes, strike)
 	}
-	return []Kind{
+	return slices.Concat(slotKinds(), lostKinds(), []Kind{
 		kind(NodeJoins, 6, func(ctx context.Context, s *striking) error { return s.join(ctx) }),
 		kind(NodeDrains, 4, func(ctx context.Context, s *striking) error { return s.drain(ctx) }),
 		kind(NodeLeaves, 4, func(ctx context.Context, s *striking) error { return s.leave(ctx) }),
 		kind(LostDisk, 3, func(ctx context.Context, s *striking) error { return s.loseDisk(ctx) }),
 		kind(MoreReplicas, 2, func(ctx context.Context, s *striking) error { return s.replicate(ctx, usualReplicas+2) }),
 		kind(FewerReplicas, 2, func(ctx context.Context, s *striking) error { return s.replicate(ctx, usualReplicas) }),
+	})
+}
+
+func shapeKind(
+	name string, weight int, needs func(*stand.Stand) error, strike func(context.Context, *striking) error,
+) Kind {
+	return Kind{
+		Name: name, Group: "shape", Weight: weight, Needs: needs,
+		Strike: func(ctx context.Context, on Target) error {
+			return (&striking{Target: on, kind: name}).reshape(ctx, strike)
+		},
 	}
 }
 

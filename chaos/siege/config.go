@@ -29,6 +29,10 @@ type Config struct {
 	Nodes     int // default 3
 	Spare     int // further nodes, which join and leave by the faults of group "shape"; default none
 	Shards    int // default 3
+	Zones     int // over which the nodes are spread evenly; default: each node is a zone of its own
+
+	// ReplaceAfter is the time after which others make the replicas of an absent node anew; default: the nodes' default.
+	ReplaceAfter time.Duration
 
 	Seed   uint64
 	For    time.Duration // time within which rounds begin

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/faults"
+	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/chaos/workload"
 )
 
@@ -27,9 +28,11 @@ func (r *Round) Load() *workload.Load { return r.load }
 // Leaders waits until all shards have leaders, and returns the name of each shard's leader.
 func (r *Round) Leaders(ctx context.Context) (map[uint32]string, error) {
 	for {
-		leaders, err := r.siege.stand.Leaders(ctx)
-		if err == nil && len(leaders) == r.siege.cfg.Shards {
-			return leaders, nil
+		view, err := r.siege.stand.View(ctx)
+		if err == nil && len(view.Shards) >= r.siege.cfg.Shards {
+			if leaders := stand.LeadersIn(view); len(leaders) == len(view.Shards) {
+				return leaders, nil
+			}
 		}
 		if !faults.Wait(ctx, tryAgain) {
 			return nil, errors.Join(errors.New("not all shards have leaders"), err, ctx.Err())
@@ -46,6 +49,15 @@ const (
 // strikes the leader of the given shard (0: of any). Strike waits until all shards have leaders and the fault's target
 // is free.
 func (r *Round) Strike(ctx context.Context, kind string, hold time.Duration, shard uint32) error {
+	return r.strike(ctx, kind, func(on *faults.Target) { on.Hold, on.Shard = hold, shard })
+}
+
+// StrikeNode strikes a fault of one node, as Strike does.
+func (r *Round) StrikeNode(ctx context.Context, kind, node string) error {
+	return r.strike(ctx, kind, func(on *faults.Target) { on.Node = node })
+}
+
+func (r *Round) strike(ctx context.Context, kind string, aim func(on *faults.Target)) error {
 	all := faults.Kinds()
 	i := slices.IndexFunc(all, func(k faults.Kind) bool { return k.Name == kind })
 	if i < 0 {
@@ -55,7 +67,7 @@ func (r *Round) Strike(ctx context.Context, kind string, hold time.Duration, sha
 		return err
 	}
 	on := r.target(rand.New(rand.NewPCG(r.seed, r.planned.Add(1))))
-	on.Hold, on.Shard = hold, shard
+	aim(&on)
 	for end := time.Now().Add(busyLimit); ; {
 		err := all[i].Strike(ctx, on)
 		if err == nil {

@@ -146,7 +146,8 @@ func (r *Report) skip(k faults.Kind, why error) {
 	r.Skipped = append(r.Skipped, Skipped{
 		Group: k.Group, Why: why.Error(), Faults: []string{k.Name},
 		Chosen: errors.Is(why, faults.ErrFewNodes) || errors.Is(why, stand.ErrNoSpare) || errors.Is(why, faults.ErrKeys) ||
-			errors.Is(why, stand.ErrOneBuild),
+			errors.Is(why, stand.ErrOneBuild) || errors.Is(why, stand.ErrHeld) || errors.Is(why, stand.ErrPatient) ||
+			errors.Is(why, stand.ErrOneZone),
 	})
 }
 
@@ -246,7 +247,7 @@ func (r *Report) Idle() []check.Finding {
 }
 
 // groupOf names the group of faults that an invariant needs to be put to the test.
-var groupOf = map[string]string{"2": "clock", "13d": "disk", "13e": "gossip"}
+var groupOf = map[string]string{"2": "clock", "13d": "disk", "13e": "gossip", "13f": "shape"}
 
 // Unexercised returns the findings about invariants that no round put to the test.
 func (r *Report) Unexercised() []check.Finding {

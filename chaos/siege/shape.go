@@ -12,16 +12,33 @@ import (
 // GrowAndShrink is the play of a Plan for one node with four spare ones. The cluster grows to three nodes and to five,
 // gets five replicas of each shard and three again, and shrinks to three nodes. On the way one node is drained, and
 // another one loses its disk.
-func GrowAndShrink(ctx context.Context, r *Round) error {
-	for _, kind := range []string{
-		faults.NodeJoins, faults.NodeJoins, faults.NodeJoins, faults.MoreReplicas, faults.FewerReplicas,
-		faults.NodeDrains, faults.LostDisk, faults.NodeLeaves, faults.NodeLeaves,
-	} {
-		if err := r.Strike(ctx, kind, 0, 0); err != nil {
-			return err
-		}
+var GrowAndShrink = InTurn(
+	faults.NodeJoins, faults.NodeJoins, faults.NodeJoins, faults.MoreReplicas, faults.FewerReplicas,
+	faults.NodeDrains, faults.LostDisk, faults.NodeLeaves, faults.NodeLeaves,
+)
+
+// LoseNodeAndZone is the play of a Plan for five nodes in three zones. A node is lost for good, and then a zone for a
+// while, each until the other nodes have the lost replicas.
+func LoseNodeAndZone(ctx context.Context, r *Round) error {
+	if err := r.Strike(ctx, faults.LostNode, 0, 0); err != nil {
+		return err
 	}
-	return nil
+	if err := r.Pause(ctx, drillCalm); err != nil {
+		return err
+	}
+	return r.Strike(ctx, faults.LostZone, 0, 0)
+}
+
+// InTurn is the play of a Plan that strikes kinds of faults one after the other. Each of them chooses its target.
+func InTurn(kinds ...string) func(context.Context, *Round) error {
+	return func(ctx context.Context, r *Round) error {
+		for _, kind := range kinds {
+			if err := r.Strike(ctx, kind, 0, 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // killDead is how long a killed node is dead while the cluster changes its shape.

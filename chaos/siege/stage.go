@@ -35,7 +35,7 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 	other, held := s.otherBuild(kinds)
 	s.stand, err = stand.Open(ctx, stand.Config{
 		Binary: s.cfg.Binary, Dir: filepath.Join(s.cfg.Dir, dataFolder), Nodes: s.cfg.Nodes,
-		Spare: s.cfg.Spare, Shards: s.cfg.Shards,
+		Spare: s.cfg.Spare, Shards: s.cfg.Shards, Zones: s.cfg.Zones, ReplaceAfter: s.cfg.ReplaceAfter,
 		Args: s.cfg.Args, Env: append([]string{"BELFRY_SNAPSHOTS=" + s.cfg.Snapshots}, s.cfg.Env...), Seed: s.cfg.Seed,
 		Other: other, BuildArgs: held,
 		Network: want("network", s.cfg.NoNetwork, netlab.Supported),

@@ -9,6 +9,9 @@ import (
 var ErrOneBuild = errors.New("the nodes have no other build of belfry: --faults upgrade, or --for 10m and all " +
 	"faults, gives them one from git's history")
 
+// ErrHeld means that the nodes hold an older command version, so that they can change to the other build and back.
+var ErrHeld = errors.New("nodes that hold no older command version: a siege without rolling upgrades has them")
+
 // HasOther returns ErrOneBuild if nodes cannot change to another build.
 func (s *Stand) HasOther() error {
 	if s.other.Binary == "" {

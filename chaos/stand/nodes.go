@@ -20,6 +20,20 @@ func (s *Stand) Runs(name string) bool {
 	return false
 }
 
+// URLs returns the addresses of the HTTP interfaces of nodes; of all nodes in the cluster if none is named.
+func (s *Stand) URLs(nodes ...string) []string {
+	if len(nodes) == 0 {
+		nodes = s.Names()
+	}
+	var urls []string
+	for _, n := range s.Cluster.Nodes() {
+		if slices.Contains(nodes, n.Name) {
+			urls = append(urls, "http://"+n.HTTPAddr)
+		}
+	}
+	return urls
+}
+
 // Down returns the nodes that do not run.
 func (s *Stand) Down() []string {
 	return slices.DeleteFunc(s.Names(), s.Runs)

@@ -22,9 +22,14 @@ type Config struct {
 	Nodes  int    // default 3
 	Spare  int    // further nodes, which may join the cluster later; only with 1, 3 or 5 nodes
 	Shards int    // default 3
+	Zones  int    // over which the nodes are spread evenly; 0: each node is a zone of its own
 	Args   []string
 	Env    []string // of every node, as NAME=value
 	Seed   uint64   // of random choices on the stage
+
+	// ReplaceAfter is the time after which others make the replicas of an absent node anew; 0: the nodes' default. It
+	// needs a Binary with the tag chaos.
+	ReplaceAfter time.Duration
 
 	// Other is another build of belfry, which nodes can change to and back; empty: there is none. It knows the stand's
 	// arguments except BuildArgs, which the nodes have with Binary alone.
@@ -51,6 +56,13 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
+func (c Config) replaceEnv() []string {
+	if c.ReplaceAfter == 0 {
+		return nil
+	}
+	return []string{"BELFRY_REPLACE_AFTER=" + c.ReplaceAfter.String()}
+}
+
 func (c Config) founders() int {
 	if c.Spare == 0 {
 		return 0
@@ -72,7 +84,9 @@ type Stand struct {
 	own    local.Build // of all nodes at first
 	other  local.Build // without a program: there is none
 
-	changes bool // some nodes are not in the cluster from the start
+	changes      bool // some nodes are not in the cluster from the start
+	replaceAfter time.Duration
+	zones        [][]string // nodes by zone; nil: each node is a zone of its own
 
 	mu      sync.Mutex // guards the fields below
 	strays  []string   // nodes that run the other build
@@ -96,8 +110,9 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 	}()
 	places := make([]local.Place, cfg.Nodes+cfg.Spare)
 	for i := range places {
-		places[i].Env = cfg.Env
+		places[i].Env = slices.Concat(cfg.Env, cfg.replaceEnv())
 	}
+	s.zones, s.replaceAfter = setZones(cfg.Zones, places), cfg.ReplaceAfter
 	if cfg.Network {
 		if s.Network, err = openNetwork(cfg, places); err != nil {
 			return s, err
@@ -200,13 +215,18 @@ func (s *Stand) Leaders(ctx context.Context) (map[uint32]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	return LeadersIn(view), nil
+}
+
+// LeadersIn returns the name of each shard's leader. It leaves out shards without a known leader.
+func LeadersIn(view *client.Cluster) map[uint32]string {
 	leaders := map[uint32]string{}
 	for _, shard := range view.Shards {
 		if node := view.Node(shard.Leader); node != nil {
 			leaders[shard.ID] = node.Name
 		}
 	}
-	return leaders, nil
+	return leaders
 }
 
 // LedBy returns the shards that the nodes lead now, in order. It returns none if no node answers.

@@ -116,6 +116,9 @@ broken, but a siege with drills did not exercise each invariant for which this m
 	f.IntVar(&cfg.Nodes, "nodes", 3, "number of nodes")
 	f.IntVar(&cfg.Spare, "spare", 0, "further nodes, which join and leave by the faults of group shape")
 	f.IntVar(&cfg.Shards, "shards", 6, "number of shards")
+	f.IntVar(&cfg.Zones, "zones", 0, "zones over which the nodes are spread; 0: each node is a zone of its own")
+	f.DurationVar(&cfg.ReplaceAfter, "replace-after", 0,
+		"time after which others make the replicas of an absent node anew; 0: the nodes' default")
 	f.IntVar(&cfg.PerSecond, "rate", 200, "scripts of the load that are begun each second")
 	f.IntVar(&cfg.Bulk, "bulk", 1000, "plain tasks that are scheduled by batch each second")
 	f.IntVar(&cfg.Strikers, "strikers", 3, "faults at once")
