@@ -68,6 +68,10 @@ siege-splits: ## split three shards into twelve under load, for minutes, undistu
 siege-zones: ## lose a node and then a zone under load, until the cluster has made their replicas anew by itself
 	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 20m -run TestNodeAndZoneAreLost ./chaos
 
+.PHONY: siege-rate
+siege-rate: ## move all tasks to a new node at a held rate; TASKS is their number, a million if it is not given
+	BELFRY_CHAOS=long BELFRY_CHAOS_TASKS=$(TASKS) $(GO) test -count=1 -v -timeout 40m -run TestTasksMoveAtTheirRate ./chaos
+
 .PHONY: flaws
 flaws: ## seed mistakes into nodes, and see each of them found
 	.ci/run flaws

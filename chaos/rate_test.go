@@ -1,0 +1,82 @@
+package chaos_test
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/faults"
+	"github.com/belfryhq/belfry/chaos/siege"
+)
+
+// tasksVar is the number of tasks of the long form of TestTasksMoveAtTheirRate.
+const tasksVar = "BELFRY_CHAOS_TASKS"
+
+// moveSize is the size of a run of TestTasksMoveAtTheirRate.
+type moveSize struct {
+	tasks int
+	rate  string        // --move-rate
+	bytes float64       // the same as a number
+	over  time.Duration // for which the rate is measured
+}
+
+func sizeOfMove(t *testing.T) moveSize {
+	t.Helper()
+	if os.Getenv(lengthVar) != long {
+		return moveSize{tasks: 40_000, rate: "512KiB", bytes: 512 << 10, over: time.Second}
+	}
+	size := moveSize{tasks: 1_000_000, rate: "8MiB", bytes: 8 << 20, over: 5 * time.Second}
+	if text := os.Getenv(tasksVar); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("%s: %v", tasksVar, err)
+		}
+		size.tasks = n
+	}
+	return size
+}
+
+// rateTolerance is how much faster than --move-rate copies may seem: the looks at the counters are not at even times.
+const rateTolerance = 1.1
+
+// TestTasksMoveAtTheirRate moves all tasks of a cluster to a new node under load: the node joins, and another one
+// leaves. No node sends copies faster than --move-rate, and the new node has every task.
+func TestTasksMoveAtTheirRate(t *testing.T) {
+	play := shapes(t)
+	size := sizeOfMove(t)
+	var copies siege.Copies
+	plan := siege.Plan{Name: "all tasks to a new node", Play: func(ctx context.Context, r *siege.Round) error {
+		if err := r.Fill(ctx, size.tasks); err != nil {
+			return err
+		}
+		var err error
+		copies, err = r.CopiesDuring(ctx, size.over, func() error {
+			if err := r.Strike(ctx, faults.NodeJoins, 0, 0); err != nil {
+				return err
+			}
+			return r.StrikeNode(ctx, faults.NodeLeaves, "node-1")
+		})
+		if err != nil {
+			return err
+		}
+		return r.Filled(ctx, size.tasks, "node-4")
+	}}
+	cfg := shortShape()
+	if os.Getenv(lengthVar) == long {
+		cfg = siege.Config{PerSecond: 100, Bulk: 200, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute, Shards: 12}
+		cfg.Snapshots = "67108864,64"
+	}
+	cfg.Nodes, cfg.Spare, cfg.Args = 3, 1, []string{"--move-rate", size.rate}
+	play("moved", cfg, plan, func(t *testing.T, report *siege.Report) {
+		struck(faults.NodeLeaves, 1)(t, report)
+		t.Log(copies)
+		if copies.Fastest > rateTolerance*size.bytes {
+			t.Errorf("%v: more than --move-rate %s", copies, size.rate)
+		}
+		if least := 50 * float64(size.tasks); copies.Bytes < least {
+			t.Errorf("%v: %d tasks are more", copies, size.tasks)
+		}
+	})
+}

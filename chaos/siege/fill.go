@@ -1,0 +1,153 @@
+package siege
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/faults"
+	"github.com/belfryhq/belfry/client"
+)
+
+const (
+	fillQueue   = "fill"
+	fillStreams = 4
+	fillDelay   = 48 * time.Hour // the tasks do not become due during a round
+	fillSeen    = 20000          // most filled tasks that are read after a move
+	fillReaders = 16
+	copyPoll    = 250 * time.Millisecond
+)
+
+// Fill schedules n tasks by batch, as fast as the cluster takes them. They are due long after the round, which neither
+// records nor judges them: see Filled.
+func (r *Round) Fill(ctx context.Context, n int) error {
+	c, err := client.New(client.Config{Addrs: r.siege.stand.URLs()})
+	if err != nil {
+		return err
+	}
+	due := time.Now().Add(fillDelay)
+	failed := make([]error, fillStreams)
+	var streams sync.WaitGroup
+	for s := range fillStreams {
+		streams.Go(func() { failed[s] = fill(ctx, c, fillTasks(s, n, due)) })
+	}
+	streams.Wait()
+	return errors.Join(failed...)
+}
+
+func fill(ctx context.Context, c *client.Client, tasks iter.Seq[client.Task]) error {
+	for result := range c.ScheduleMany(ctx, tasks) {
+		if result.Err != nil {
+			return fmt.Errorf("filling the cluster: %w", result.Err)
+		}
+	}
+	return ctx.Err()
+}
+
+// fillTasks returns each fillStreams-th of n tasks.
+func fillTasks(first, n int, due time.Time) iter.Seq[client.Task] {
+	return func(yield func(client.Task) bool) {
+		for i := first; i < n; i += fillStreams {
+			payload := fmt.Appendf(nil, `{"number":%d,"text":"a payload of about a hundred bytes, which is the usual size"}`, i)
+			if !yield(client.Task{ID: fillID(i), Queue: fillQueue, FireAt: due, Payload: payload}) {
+				return
+			}
+		}
+	}
+}
+
+func fillID(i int) string { return fmt.Sprintf("fill-%d", i) }
+
+// Filled returns an error unless the cluster counts n filled tasks, and the replicas of a node have all of a sample.
+func (r *Round) Filled(ctx context.Context, n int, node string) error {
+	c, err := client.New(client.Config{Addrs: r.siege.stand.URLs(node), FixedAddrs: true})
+	if err != nil {
+		return err
+	}
+	queue, err := c.Queue(ctx, fillQueue)
+	if err != nil {
+		return err
+	}
+	if queue.Counts == nil || queue.Counts.Scheduled != uint64(n) {
+		return fmt.Errorf("of %d tasks the cluster has %+v", n, queue.Counts)
+	}
+	return r.readFilled(ctx, c, n)
+}
+
+// readFilled reads a sample of n filled tasks from the replicas of the client's node.
+func (r *Round) readFilled(ctx context.Context, c *client.Client, n int) error {
+	failed := make([]error, fillReaders)
+	var readers sync.WaitGroup
+	for i := range fillReaders {
+		rng := rand.New(rand.NewPCG(r.seed, uint64(i)))
+		readers.Go(func() {
+			for range min(n, fillSeen) / fillReaders {
+				id := fillID(rng.IntN(n))
+				if _, err := c.GetStale(ctx, id); err != nil {
+					failed[i] = fmt.Errorf("reading %s: %w", id, err)
+					return
+				}
+			}
+		})
+	}
+	readers.Wait()
+	return errors.Join(failed...)
+}
+
+// Copies is the copies that the nodes sent to others while their cluster changed its shape.
+type Copies struct {
+	Bytes   float64       // of all nodes
+	Took    time.Duration // from the first byte to the last one
+	Senders int           // nodes that sent something
+	// Fastest is the largest number of bytes a second that one node sent, over any time of the given length or longer.
+	Fastest float64
+}
+
+func (c Copies) String() string {
+	return fmt.Sprintf("%.1f MiB of copies from %d nodes in %v, at most %.3f MiB/s from one node",
+		c.Bytes/(1<<20), c.Senders, c.Took.Round(time.Millisecond), c.Fastest/(1<<20))
+}
+
+// CopiesDuring measures the copies of replicas that nodes send while do runs.
+func (r *Round) CopiesDuring(ctx context.Context, over time.Duration, do func() error) (Copies, error) {
+	meter := newCopyMeter()
+	if err := r.lookAtCopies(ctx, meter); err != nil {
+		return Copies{}, err
+	}
+	polling, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for faults.Wait(polling, copyPoll) {
+			_ = r.lookAtCopies(ctx, meter) // the change may stop a node; the last look must succeed
+		}
+	}()
+	err := do()
+	stop()
+	<-done
+	if err := errors.Join(err, r.lookAtCopies(ctx, meter)); err != nil {
+		return Copies{}, err
+	}
+	return meter.sum(over), nil
+}
+
+// lookAtCopies adds the bytes that each node in the cluster has sent so far.
+func (r *Round) lookAtCopies(ctx context.Context, meter *copyMeter) error {
+	spare := r.siege.stand.Spare()
+	var failed error
+	for _, node := range r.siege.stand.Cluster.Nodes() {
+		if slices.Contains(spare, node.Name) {
+			continue
+		}
+		bytes, err := node.Metric(ctx, "belfry_copy_sent_bytes_total")
+		if failed = errors.Join(failed, err); err == nil {
+			meter.add(node.Name, time.Now(), bytes)
+		}
+	}
+	return failed
+}
