@@ -257,13 +257,16 @@ type load struct {
 	byNode map[string]int
 }
 
-// underWay returns the copies under way: replicas that were placed and do not vote yet. A shard whose leader does not
-// answer counts with all its replicas that might be copies.
+// underWay returns the copies under way: replicas in the target that do not vote. One of the first replicas of a shard
+// may be among them, if it left the group and the target changed before its node left the record. A shard whose leader
+// does not answer counts with all its replicas that were placed later.
 func (m *mover) underWay(moving []*clusterpb.Shard) load {
 	l := load{all: make(map[copied]bool), byNode: make(map[string]int)}
 	for _, record := range moving {
 		for _, node := range record.Replicas {
-			if slices.Contains(record.Target, node) && !votes(m.groups[record.Id], node) && record.Joined[node] > 0 {
+			group := m.groups[record.Id]
+			known := group != nil || record.Joined[node] > 0
+			if known && slices.Contains(record.Target, node) && !votes(group, node) {
 				l.add(record.Id, node)
 			}
 		}
