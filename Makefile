@@ -40,6 +40,10 @@ chaos: ## break a cluster of real processes and judge it
 moves-long: ## end each node that takes part in a move, at each moment of it
 	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 8m -run '^TestMoveSurvivesCrashes$$' ./cluster
 
+.PHONY: kills-long
+kills-long: ## kill -9 of real nodes at each step of moves and splits, by their parts in it, under load
+	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 35m -run '^TestKillsAtStepsOfMoves$$' ./chaos
+
 .PHONY: backup-long
 backup-long: ## back a cluster up under load for minutes, restore it into another shape, and account for every task
 	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 20m -run BackupUnderLoad ./chaos

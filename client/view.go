@@ -42,8 +42,8 @@ type SlotMove struct {
 	To     uint32 `json:"to"`
 	Slots  int    `json:"slots"` // number of slots
 	State  string `json:"state"` // copying, opening, giving_up
-	// Step is expect, copy, seal, ready, decide, open, drop, unseal, abandon or end; empty: the control group's leader is
-	// not known.
+	// Step is expect, copy, seal, ready, decide, open, drop or end; of a move that is given up give_up, unseal, abandon or
+	// end. Empty: the control group's leader is not known.
 	Step        string `json:"step"`
 	Tries       int    `json:"tries"` // moves of the same slots that were given up before
 	TasksCopied uint64 `json:"tasks_copied"`

@@ -36,6 +36,12 @@ func shapeKinds() []Kind {
 		kind(LostDisk, 3, func(ctx context.Context, s *striking) error { return s.loseDisk(ctx) }),
 		kind(MoreReplicas, 2, func(ctx context.Context, s *striking) error { return s.replicate(ctx, usualReplicas+2) }),
 		kind(FewerReplicas, 2, func(ctx context.Context, s *striking) error { return s.replicate(ctx, usualReplicas) }),
+		{
+			Name: AimedKill, Group: "shape", Weight: 6, Needs: (*stand.Stand).Shapes,
+			Strike: func(ctx context.Context, on Target) error {
+				return (&striking{Target: on, kind: AimedKill}).killAtAnyStep(ctx)
+			},
+		},
 	})
 }
 

@@ -2,6 +2,8 @@ package faults
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/client"
@@ -12,6 +14,7 @@ const (
 	ShardSplits   = "shard splits"
 	SlotsBalanced = "slots are balanced"
 	MoreShards    = "shards are 12"
+	SlotsMove     = "slots move to another shard"
 	manyShards    = 12
 )
 
@@ -24,6 +27,7 @@ func slotKinds() []Kind {
 		shapeKind(MoreShards, 1, splitsShards, func(ctx context.Context, s *striking) error {
 			return s.balance(ctx, manyShards)
 		}),
+		shapeKind(SlotsMove, 3, splitsShards, func(ctx context.Context, s *striking) error { return s.shift(ctx) }),
 	}
 }
 
@@ -56,6 +60,40 @@ func (s *striking) balance(ctx context.Context, shards int) error {
 		return ErrBusy
 	}
 	return s.moveSlots(ctx, client.OperationRequest{Kind: client.Balance, To: shards})
+}
+
+// shift moves the upper half of a shard's slots to another shard.
+func (s *striking) shift(ctx context.Context) error {
+	view, err := s.Stand.View(ctx)
+	if err != nil || len(view.Shards) < 2 {
+		return ErrBusy
+	}
+	from := s.Rand.IntN(len(view.Shards))
+	to := (from + 1 + s.Rand.IntN(len(view.Shards)-1)) % len(view.Shards)
+	slots := upperHalf(view.Shards[from].Slots)
+	if slots == "" {
+		return ErrBusy
+	}
+	return s.moveSlots(ctx, client.OperationRequest{
+		Kind: client.MoveSlots, Slots: slots, To: int(view.Shards[to].ID),
+	})
+}
+
+// upperHalf returns the upper half of some slots, as an operation names them; "" if there is one slot or none.
+func upperHalf(slots []client.Slots) string {
+	count := uint32(0)
+	for _, r := range slots {
+		count += r.End - r.First
+	}
+	var ranges []string
+	left := count / 2
+	for i := len(slots) - 1; i >= 0 && left > 0; i-- {
+		r := slots[i]
+		n := min(left, r.End-r.First)
+		ranges = append([]string{fmt.Sprintf("%d-%d", r.End-n, r.End-1)}, ranges...)
+		left -= n
+	}
+	return strings.Join(ranges, ",")
 }
 
 func (s *striking) moveSlots(ctx context.Context, ask client.OperationRequest) error {

@@ -58,8 +58,8 @@
 //
 // Rules of the moves:
 //
-//   - Views show the step under way: expect (2), copy, seal, ready, decide (6 or 9), open, drop, unseal, abandon, and
-//     end for the EndMove of 8 and 11.
+//   - Views show the step under way: expect (2), copy, seal, ready, decide (6), open, drop, give_up (9), unseal,
+//     abandon, and end for the EndMove of 8 and 11.
 //   - TurnMove decides, once. Before it nothing that the target does counts; after it nothing that the source does.
 //   - The number of the move is in each step, and is the epoch of the slots in the target. A step of an older move is
 //     refused by the shards.

@@ -48,9 +48,10 @@ const (
 	stepCopy    = "copy"    // 3
 	stepSeal    = "seal"    // 4
 	stepReady   = "ready"   // 5
-	stepDecide  = "decide"  // 6 or 9
+	stepDecide  = "decide"  // 6
 	stepOpen    = "open"    // 7
 	stepDrop    = "drop"    // 8
+	stepGiveUp  = "give_up" // 9
 	stepUnseal  = "unseal"  // 10
 	stepAbandon = "abandon" // 11
 	stepEnd     = "end"     // EndMove in 8 and 11
@@ -255,7 +256,7 @@ func stepAfter(p *clusterpb.SlotsProgress) string {
 }
 
 func (m *SlotMover) turn(ctx context.Context, move *clusterpb.SlotMove, to clusterpb.SlotMoveState) error {
-	m.begins(ctx, move.Number, stepDecide)
+	m.begins(ctx, move.Number, map[clusterpb.SlotMoveState]string{opening: stepDecide, givingUp: stepGiveUp}[to])
 	return m.decisions.Propose(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_TurnMove{
 		TurnMove: &clusterpb.TurnMove{Number: move.Number, State: to},
 	}})
