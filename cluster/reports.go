@@ -19,7 +19,9 @@ type reports struct {
 	comparer *compare.Comparer
 }
 
-func (n *Node) reports() reports { return reports{self: n.ID(), replicas: n.replicas, comparer: n.comparer} }
+func (n *Node) reports() reports {
+	return reports{self: n.ID(), replicas: n.replicas, comparer: n.comparer}
+}
 
 // faults returns the replicas here that are outvoted or cannot be opened.
 func (r reports) faults() *clusterpb.FaultsReply {
