@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/pause"
 	"github.com/belfryhq/belfry/cluster/internal/reshape"
 	"github.com/belfryhq/belfry/raftgroup"
 )
@@ -181,7 +182,7 @@ func (m *mover) caughtUp(ctx context.Context, shard uint32, node string, group *
 // take makes one step of a shard.
 func (m *mover) take(ctx context.Context, shard uint32, step reshape.Step) {
 	m.group.cfg.Logger.Info("a shard moves", "shard", shard, "step", step.String())
-	sleep(ctx, m.group.cfg.StepPause)
+	_ = pause.For(ctx, m.group.cfg.StepPause) // the step fails if ctx has ended
 	limited, cancel := context.WithTimeout(ctx, moveCall)
 	err := m.make(limited, shard, step)
 	cancel()
@@ -189,7 +190,7 @@ func (m *mover) take(ctx context.Context, shard uint32, step reshape.Step) {
 	if err != nil {
 		waits = fmt.Sprintf("%s: %v", step, err)
 		m.group.cfg.Logger.Info("a step of a shard is taken again", "shard", shard, "step", step.String(), "err", err)
-		sleep(ctx, moveLook)
+		_ = pause.For(ctx, moveLook) // a mover that ends looks no more
 	}
 	m.note(shard, wait{reason: waits}, "")
 	select {

@@ -57,9 +57,7 @@ func (g *Group) Begin(
 
 // waive stops waiting for a newer build of a node that is away and is to leave the cluster.
 func (r *reconciler) waive(ctx context.Context, op *clusterpb.Operation) error {
-	leaves := op.Kind == clusterpb.OperationKind_OPERATION_KIND_REMOVE ||
-		op.Kind == clusterpb.OperationKind_OPERATION_KIND_REPLACE
-	if !leaves || r.group.cfg.Shards.Up(op.Node) {
+	if !Leaves(orderOf[op.Kind]) || r.group.cfg.Shards.Up(op.Node) {
 		return nil
 	}
 	return r.group.Waive(ctx, op.Node)
@@ -192,7 +190,8 @@ func (r *reconciler) checkClear(after *clusterpb.ControlState, op *clusterpb.Ope
 			"let another node join, or lower the replication factor first", kept, aim.Factor(after, nodes), aim.Takers(others))}
 }
 
-// standing returns where the replicas of the shards are.
+// standing returns where the replicas of the shards are. Unlike aim.Placement it takes no account of targets, so the
+// moves of a preview include those that are under way.
 func standing(state *clusterpb.ControlState) []placement.Replicas {
 	var now []placement.Replicas
 	for _, s := range state.Shards {

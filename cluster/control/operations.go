@@ -52,33 +52,39 @@ func applyBegin(s *clusterpb.ControlState, op *clusterpb.Operation) error {
 
 // applyOrder sets what an operation asks for.
 func applyOrder(s *clusterpb.ControlState, op *clusterpb.Operation) error {
+	order, ordered := orderOf[op.Kind]
+	switch {
+	case ordered:
+		setOrder(s, op.Node, order)
+	case op.Kind == clusterpb.OperationKind_OPERATION_KIND_REPLICATION && op.Replication == 0:
+		return errors.New("the replication factor is 0")
+	case op.Kind == clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
+		s.Replication = op.Replication
+	case !onSlots(op):
+		return fmt.Errorf("an operation of kind %v is not known", op.Kind)
+	}
+	return nil
+}
+
+// orderOf holds the orders that operations on nodes give.
+var orderOf = map[clusterpb.OperationKind]clusterpb.NodeOrder{
+	clusterpb.OperationKind_OPERATION_KIND_DRAIN:   clusterpb.NodeOrder_NODE_ORDER_DRAIN,
+	clusterpb.OperationKind_OPERATION_KIND_REMOVE:  clusterpb.NodeOrder_NODE_ORDER_REMOVE,
+	clusterpb.OperationKind_OPERATION_KIND_REPLACE: clusterpb.NodeOrder_NODE_ORDER_REPLACE,
+	clusterpb.OperationKind_OPERATION_KIND_REST:    clusterpb.NodeOrder_NODE_ORDER_REST,
+	clusterpb.OperationKind_OPERATION_KIND_RESUME:  clusterpb.NodeOrder_NODE_ORDER_WORK,
+}
+
+// setOrder gives a node an order. A node without one works.
+func setOrder(s *clusterpb.ControlState, node string, order clusterpb.NodeOrder) {
 	orders := maps.Clone(s.Orders)
 	if orders == nil {
 		orders = make(map[string]clusterpb.NodeOrder)
 	}
-	switch op.Kind {
-	case clusterpb.OperationKind_OPERATION_KIND_DRAIN:
-		orders[op.Node] = clusterpb.NodeOrder_NODE_ORDER_DRAIN
-	case clusterpb.OperationKind_OPERATION_KIND_REMOVE:
-		orders[op.Node] = clusterpb.NodeOrder_NODE_ORDER_REMOVE
-	case clusterpb.OperationKind_OPERATION_KIND_REPLACE:
-		orders[op.Node] = clusterpb.NodeOrder_NODE_ORDER_REPLACE
-	case clusterpb.OperationKind_OPERATION_KIND_REST:
-		orders[op.Node] = clusterpb.NodeOrder_NODE_ORDER_REST
-	case clusterpb.OperationKind_OPERATION_KIND_RESUME:
-		delete(orders, op.Node)
-	case clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
-		if op.Replication == 0 {
-			return errors.New("the replication factor is 0")
-		}
-		s.Replication = op.Replication
-	default:
-		if !onSlots(op) {
-			return fmt.Errorf("an operation of kind %v is not known", op.Kind)
-		}
+	if orders[node] = order; order == clusterpb.NodeOrder_NODE_ORDER_WORK {
+		delete(orders, node)
 	}
 	s.Orders = orders
-	return nil
 }
 
 // begunBefore returns the operation with the id of op, or else an equal one that is under way, or nil.
@@ -149,8 +155,7 @@ func removeNode(s *clusterpb.ControlState, id string) error {
 			return fmt.Errorf("node %s has a replica of shard %d", id, shard.Id)
 		}
 	}
-	s.Orders = maps.Clone(s.Orders)
-	delete(s.Orders, id)
+	setOrder(s, id, clusterpb.NodeOrder_NODE_ORDER_WORK)
 	s.Nodes = slices.DeleteFunc(slices.Clone(s.Nodes), func(n *clusterpb.Node) bool { return n.Id == id })
 	if at, found := slices.BinarySearch(s.Removed, id); !found {
 		s.Removed = slices.Insert(slices.Clone(s.Removed), at, id)

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/pause"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard"
 )
@@ -131,7 +132,7 @@ func (m *SlotMover) begins(ctx context.Context, number uint64, step string) {
 	p.Step = step
 	m.driving[number] = p
 	m.mu.Unlock()
-	sleep(ctx, m.Pause)
+	_ = pause.For(ctx, m.Pause) // the step fails if ctx has ended
 }
 
 // progress returns how far the targets of the moves under way are, by number of the move.
@@ -158,16 +159,10 @@ func (m *SlotMover) drive(ctx context.Context, number uint64) {
 		}
 		if err := m.step(ctx, state.SlotMoves[at]); err != nil && ctx.Err() == nil {
 			m.log.Info("a step of a move of slots is taken again", "move", number, "err", err)
-			sleep(ctx, moveLook)
+			if pause.For(ctx, moveLook) != nil {
+				return
+			}
 		}
-	}
-}
-
-// sleep waits for d or for the end of ctx.
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }
 
@@ -231,7 +226,9 @@ func (m *SlotMover) pull(ctx context.Context, move *clusterpb.SlotMove) error {
 			if time.Since(answered) > silentMost {
 				return fmt.Errorf("%w: the target does not answer: %w", errTooLong, err)
 			}
-			sleep(ctx, moveLook)
+			if err := pause.For(ctx, moveLook); err != nil {
+				return err
+			}
 			continue
 		case p.Sealed && sealed.IsZero():
 			sealed = time.Now()
@@ -272,7 +269,9 @@ func (m *SlotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
 		return err
 	}
 	m.begins(ctx, move.Number, stepDrop)
-	sleep(ctx, beforeDrop)
+	if err := pause.For(ctx, beforeDrop); err != nil {
+		return err
+	}
 	err = m.commit(ctx, move.From, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_DropSlots{
 		DropSlots: &fsmpb.DropSlots{Move: move.Number, Max: dropTasks},
 	}})
@@ -309,8 +308,8 @@ func (m *SlotMover) end(ctx context.Context, move *clusterpb.SlotMove, again boo
 	}})
 }
 
-// commit commits a command until it has done all of its work, with a pause after each part.
-func (m *SlotMover) commit(ctx context.Context, id uint32, pause time.Duration, c *fsmpb.Command) error {
+// commit commits a command until it has done all of its work, with a pause between two parts.
+func (m *SlotMover) commit(ctx context.Context, id uint32, between time.Duration, c *fsmpb.Command) error {
 	for {
 		limited, cancel := context.WithTimeout(ctx, moveCall)
 		more, err := m.slots.Step(limited, id, c)
@@ -318,7 +317,9 @@ func (m *SlotMover) commit(ctx context.Context, id uint32, pause time.Duration, 
 		if err != nil || !more {
 			return err
 		}
-		sleep(ctx, pause)
+		if err := pause.For(ctx, between); err != nil {
+			return err
+		}
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"github.com/belfryhq/belfry/cluster/internal/pause"
 )
 
 // pieceBytes is the longest piece of one write at a rate.
@@ -43,11 +45,5 @@ func (p *paced) Write(b []byte) (n int, err error) {
 // wait waits until the bytes so far are within the rate.
 func (p *paced) wait() error {
 	due := p.began.Add(time.Duration(float64(p.written) / float64(p.rate) * float64(time.Second)))
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-p.ctx.Done():
-	}
-	return context.Cause(p.ctx)
+	return pause.For(p.ctx, time.Until(due))
 }

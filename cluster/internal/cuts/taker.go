@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/backup"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/pause"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard"
@@ -84,7 +85,7 @@ func (t *Taker) Take(ctx context.Context) (*Set, error) {
 			return set, nil
 		}
 		set.Close()
-		if err := pause(ctx, mapPause); err != nil {
+		if err := pause.For(ctx, mapPause); err != nil {
 			return nil, err
 		}
 	}
@@ -102,18 +103,6 @@ func (s *Set) check(before *clusterpb.ControlState) error {
 		return fmt.Errorf("%w: %w", errMoved, err)
 	}
 	return nil
-}
-
-// pause waits, and fails if ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 func sameRange(a, b *clusterpb.SlotRange) bool { return proto.Equal(a, b) }

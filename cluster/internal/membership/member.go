@@ -17,6 +17,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/formation"
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
 	"github.com/belfryhq/belfry/cluster/internal/identity"
+	"github.com/belfryhq/belfry/cluster/internal/pause"
 	"github.com/belfryhq/belfry/cluster/internal/raftdisks"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/cluster/peer"
@@ -110,7 +111,7 @@ func (m *Member) withRoom(ctx context.Context, enter func(context.Context) error
 		if !logged {
 			m.cfg.Logger.Error("the disk is full", "err", full)
 		}
-		if !sleep(ctx, replicas.OpenAgain) {
+		if pause.For(ctx, replicas.OpenAgain) != nil {
 			return err
 		}
 	}

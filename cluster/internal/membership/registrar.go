@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/internal/pause"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -61,7 +62,7 @@ func (r *Registrar) Run(ctx context.Context) {
 		if r.noteRefusal(err); err != nil {
 			r.cfg.Logger.Debug("not registered yet", "err", err)
 		}
-		if !sleep(ctx, 200*time.Millisecond) { // also gives the entry time to arrive here
+		if pause.For(ctx, 200*time.Millisecond) != nil { // also gives the entry time to arrive here
 			return
 		}
 	}
@@ -165,16 +166,4 @@ func refusalIn(err error) error {
 		return errors.New(status.Convert(err).Message())
 	}
 	return nil
-}
-
-// sleep waits for d or for ctx, and reports whether ctx is still live.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/pause"
 )
 
 const (
@@ -181,7 +182,7 @@ type question func(context.Context, *clusterpb.WitnessRequest) (*clusterpb.Witne
 
 // ask asks a node until it answers or ctx ends. The pauses double up to longest.
 func (c *Check) ask(ctx context.Context, node string, claim bool, longest time.Duration, answers chan<- answer) {
-	for pause := askAgain; ; pause = min(2*pause, longest) {
+	for again := askAgain; ; again = min(2*again, longest) {
 		reply, err := c.question(ctx, claim, func(ctx context.Context, req *clusterpb.WitnessRequest) (
 			*clusterpb.WitnessReply, error) {
 			return c.cfg.Ask(ctx, node, req)
@@ -194,11 +195,7 @@ func (c *Check) ask(ctx context.Context, node string, claim bool, longest time.D
 			return
 		}
 		c.cfg.Logger.Debug("a voter has not sent its record of this node yet", "node", node, "err", err)
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if pause.For(ctx, again) != nil {
 			return
 		}
 	}
