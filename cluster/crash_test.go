@@ -71,7 +71,7 @@ func TestMoveSurvivesCrashes(t *testing.T) {
 	}
 }
 
-// hastyForGood makes nodes take replicas soon, and lets those that are away keep theirs.
+// hastyForGood makes nodes take replicas soon, and lets an absent node keep its replicas.
 func hastyForGood(i int, cfg *cluster.Config) {
 	hasty(i, cfg)
 	cfg.ReplaceAfter = time.Hour

@@ -79,7 +79,7 @@ func (n *Node) snapshot(ctx context.Context) *doctor.Snapshot {
 	return s
 }
 
-// addShape adds the moves, and what the leader of the control group says of nodes that are away.
+// addShape adds the moves, and the absences that the leader of the control group reports.
 func (n *Node) addShape(s *doctor.Snapshot, state *clusterpb.ControlState, shape *clusterpb.Shape) {
 	s.ReplaceAfter = time.Duration(shape.GetReplaceAfterMs()) * time.Millisecond
 	for i := range s.Nodes {

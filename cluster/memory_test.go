@@ -92,5 +92,5 @@ func TestMemoryFills(t *testing.T) {
 		return nil
 	})
 	c.Stop(2)
-	c.Until("a node that is gone holds nobody back", func() error { return do(c.Node(0), schedule("more", time.Hour)) })
+	c.Until("a stopped node does not keep tasks out", func() error { return do(c.Node(0), schedule("more", time.Hour)) })
 }

@@ -56,7 +56,7 @@ func newPeers(cfg peersConfig) *peers {
 	return &peers{cfg: cfg, metrics: forward.NewMetrics(cfg.registerer), remote: make(map[string]*remote)}
 }
 
-// rpc returns the client by which another node is asked.
+// rpc returns the client of another node.
 func (p *peers) rpc(id string) clusterpb.PeerClient { return p.get(id).rpc }
 
 // calls returns the stream of calls to another node.

@@ -75,7 +75,7 @@ func (v *View) held(node string) (replicas, leads int) {
 	return replicas, leads
 }
 
-// progress describes an operation that has still to move so many replicas.
+// progress describes an operation that has this number of replicas left to move.
 func (v *View) progress(op *clusterpb.Operation, left uint32) OperationView {
 	o := OperationView{Operation: op}
 	switch op.State {

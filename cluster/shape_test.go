@@ -90,7 +90,7 @@ func lastNode(c *clustertest.Cluster) *cluster.Node {
 	return running[len(running)-1]
 }
 
-// awaitReplicas waits until every shard has so many replicas that answer, which are spread over so many nodes.
+// awaitReplicas waits until each shard has this number of replicas that answer, and this number of nodes holds them.
 func awaitReplicas(c *clustertest.Cluster, replicas, nodes int) {
 	c.Until(fmt.Sprintf("%d replicas on %d nodes", replicas, nodes), func() error {
 		v := lastNode(c).View(context.Background())

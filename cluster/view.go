@@ -175,7 +175,7 @@ func viewControl(accounts map[string]*account) ControlView {
 	return ControlView{Leader: best.GetLeader(), Term: best.GetTerm(), Voters: voters}
 }
 
-// shapeOf returns what the leader of the control group reports, or nil if it did not answer.
+// shapeOf returns the report of the control group's leader, or nil if it did not answer.
 func shapeOf(accounts map[string]*account) *clusterpb.Shape {
 	for _, a := range accounts {
 		if a.shape != nil {

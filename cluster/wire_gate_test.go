@@ -34,7 +34,7 @@ type gated struct {
 type nothing struct{}
 
 func (nothing) Apply(*raft.Log) any                 { return nil }
-func (nothing) Snapshot() (raft.FSMSnapshot, error) { return nil, errors.New("nobody asked for one") }
+func (nothing) Snapshot() (raft.FSMSnapshot, error) { return nil, errors.New("no snapshot is wanted") }
 func (nothing) Restore(snapshot io.ReadCloser) error {
 	_, err := io.Copy(io.Discard, snapshot)
 	return err

@@ -18,7 +18,7 @@ import (
 	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
-// Config holds the settings of one node. Begin with DefaultConfig and change what differs.
+// Config holds the settings of one node. Begin with DefaultConfig and change single fields.
 type Config struct {
 	DataDir string // folder of the node's log, tasks and identity
 	Name    string // label for people; empty: the host's name

@@ -127,8 +127,8 @@ func extract(path string, header *tar.Header, content io.Reader) error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-// startAt starts a node whose clock shows the instant now, and goes on from there. So nothing ends or comes due before
-// the test has seen it, whenever the test runs.
+// startAt starts a node whose clock shows the instant now, and goes on from there. So no lease ends and
+// no task comes due before the test has read it.
 func startAt(t *testing.T, cfg Config, now time.Time) *Node {
 	t.Helper()
 	n, err := newNode(cfg)
@@ -144,7 +144,7 @@ func startAt(t *testing.T, cfg Config, now time.Time) *Node {
 	return n
 }
 
-// compare reads what the fixture has an answer for. The answer has all of its fields, and perhaps newer ones.
+// compare repeats a read of the fixture. The answer has all fields of the recorded one, and perhaps newer ones.
 func compare(t *testing.T, n *Node, want given) {
 	t.Helper()
 	status, etag, body := ask(t, n, http.MethodGet, want.Path, "", nil)

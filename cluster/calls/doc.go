@@ -14,7 +14,7 @@
 //  1. cluster/clusterpb/peer.proto: the request in Call.op, the answer in CallReply; then make generate
 //  2. cluster/calls/shards.go: the method of Shards, the method of Remote that makes the message, the case of Answer
 //  3. cluster/replicas/answers.go: how a replica here answers
-//  4. cluster/router: which shard is asked, or which shards
+//  4. cluster/router: the choice of the shards that get the call
 //
 // No transport changes, and no simulation. A new kind of error needs a line in each function of errors.go.
 //

@@ -74,7 +74,7 @@ func (SlotMoveState) EnumDescriptor() ([]byte, []int) {
 	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{0}
 }
 
-// NodeOrder is what an operator wants of a node.
+// NodeOrder is an operator's order for a node.
 type NodeOrder int32
 
 const (

@@ -2101,7 +2101,7 @@ func (x *BackupOutcome) GetError() string {
 	return ""
 }
 
-// Shape tells what keeps the cluster from the shape that it should have.
+// Shape holds the reasons why the cluster has not the shape that it should have.
 type Shape struct {
 	state          protoimpl.MessageState    `protogen:"open.v1"`
 	Waits          string                    `protobuf:"bytes,1,opt,name=waits,proto3" json:"waits,omitempty"`                                                                                                // for people; empty: nothing

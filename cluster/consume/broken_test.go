@@ -77,7 +77,7 @@ func (w *world) comeAndGo(ctx context.Context, node string, acked chan<- *fsmpb.
 	}
 }
 
-// TestNobodyTakes: tasks whose consumers have left are ready again, untouched, after the linger.
+// TestNobodyTakes checks that tasks whose consumers have left are ready again, untouched, after the linger.
 func TestNobodyTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 6, nil)

@@ -49,7 +49,7 @@ type session struct {
 	bytes   int // of the tasks in outbox
 }
 
-// errSlow ends a stream whose other end does not receive the tasks that it asked for.
+// errSlow ends a stream whose other end does not read the tasks of its demands.
 var errSlow = fmt.Errorf("%w: more than %d bytes wait to be sent", task.ErrOverloaded, maxOutboxBytes)
 
 func (s *session) receive(ctx context.Context, stream ServerStream) error {

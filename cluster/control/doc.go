@@ -4,7 +4,7 @@
 //	nodes      the members, their addresses, the build that each runs
 //	slots      which shard owns which slots, and the moves of slots between shards
 //	shards     which nodes hold which shard
-//	operations what operators have asked for: nodes to drain or remove, the replication factor
+//	operations orders of operators: nodes to drain or remove, the replication factor, slots to move
 //	queues     the queues' policies
 //	tokens     the one-time tokens of new nodes, as hashes
 //
@@ -32,7 +32,7 @@
 //     of different builds cannot differ.
 //   - The steps of one shard follow each other. No shard waits for another, except for its turn: at most movesAll
 //     replicas are copied at a time, and movesNode to one node.
-//   - What cannot go on says why: Shape.
+//   - A step that cannot be taken is reported with the reason: Shape.
 //   - One faulty replica is mended at a time over the cluster, after its fault has lasted for the time of calm, if the
 //     shard has a majority of sound replicas in touch without it, and each at most once in mendAgain.
 //   - Once nothing else is to do, leaders of busy shards change places: loads measures the shards' rates over minutes.
@@ -100,7 +100,7 @@
 //   - The reconciler writes a Raise once all nodes read a newer version. From then on an older build refuses the log
 //     and the snapshot of every node instead of misreading them. Before, each node may return to its older build,
 //     because logs and snapshots have no newer parts.
-//   - A node that is gone for good keeps the version from rising until it is waived (Waive).
+//   - A lost node keeps the version from rising until it is waived (Waive).
 //
 // Why not a number for each kind of log? A node registers one number, and the first build compares that one. So all
 // builds judge a registration alike. And an operator can understand one.

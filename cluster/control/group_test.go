@@ -25,7 +25,7 @@ func replica(t *testing.T, dir, id string, existing bool, bootstrap []string,
 	return replicaWith(t, dir, id, existing, bootstrap, still{}, others...)
 }
 
-// still are shards of which nothing is asked.
+// still are shards that get no call.
 type still struct{ Shards }
 
 func (still) Up(string) bool { return true }

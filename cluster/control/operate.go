@@ -21,7 +21,7 @@ type ImpossibleError struct{ Reason string }
 func (e *ImpossibleError) Error() string { return e.Reason }
 
 // Begin begins an operation and returns it with the moves of replicas or slots that it needs. A preview begins nothing.
-// An operation with the same id, or an equal one that is under way, is returned instead, without moves. The error is an
+// An operation with the same id, or an equal one under way, is returned instead, without moves. The error is an
 // *ImpossibleError for an operation that could not end, and a *task.NotLeaderError if this replica does not lead.
 func (g *Group) Begin(
 	ctx context.Context, op *clusterpb.Operation, preview bool,
@@ -102,7 +102,7 @@ func (r *reconciler) judge(op *clusterpb.Operation) ([]*clusterpb.PlannedMove, e
 	return moves, nil
 }
 
-// hopeful returns what is known of a node, without the time for which a node must have been up to take replicas: an
+// hopeful returns the sight of a node. A node that is up counts as up for long enough to take replicas, because an
 // operation may wait for that.
 func (r *reconciler) hopeful(node string) aim.Sight {
 	r.mu.Lock()
@@ -114,7 +114,7 @@ func (r *reconciler) hopeful(node string) aim.Sight {
 	return seen
 }
 
-// checkEnd checks what an operation asks for.
+// checkEnd refuses an operation that could not end, as far as the state after it shows.
 func (r *reconciler) checkEnd(after *clusterpb.ControlState, op *clusterpb.Operation, nodes []placement.Node) error {
 	active := slices.ContainsFunc(nodes, func(n placement.Node) bool { return n.State == placement.Active })
 	switch {
@@ -200,7 +200,8 @@ func standing(state *clusterpb.ControlState) []placement.Replicas {
 	return now
 }
 
-// Shape tells what keeps the cluster from the shape that it should have. It returns nil if this replica does not lead.
+// Shape returns the reasons why the cluster has not the shape that it should have. It returns nil if this replica does
+// not lead.
 func (g *Group) Shape() *clusterpb.Shape {
 	r := g.leading.Load()
 	if r == nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// TestImpossibleOperationsAreRefused checks that the leader refuses what could not end, with the reason, and begins
-// nothing for a preview.
+// TestImpossibleOperationsAreRefused checks that the leader refuses an operation that could not end, with the
+// reason, and begins nothing for a preview.
 func TestImpossibleOperationsAreRefused(t *testing.T) {
 	shards := &groups{random: rand.New(rand.NewPCG(1, 14)), members: make(map[uint32]*clusterpb.Membership)}
 	g := single(t, shards)

@@ -50,7 +50,7 @@ func applyBegin(s *clusterpb.ControlState, op *clusterpb.Operation) error {
 	return nil
 }
 
-// applyOrder sets what an operation asks for.
+// applyOrder sets the order or the replication factor of an operation.
 func applyOrder(s *clusterpb.ControlState, op *clusterpb.Operation) error {
 	order, ordered := orderOf[op.Kind]
 	switch {

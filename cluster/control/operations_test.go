@@ -149,7 +149,7 @@ func TestOperationsTakeEachOthersPlace(t *testing.T) {
 	}
 }
 
-// TestEqualOperationIsNotBegunTwice checks that a request for what is under way changes nothing.
+// TestEqualOperationIsNotBegunTwice checks that a request changes nothing if an equal operation is under way.
 func TestEqualOperationIsNotBegunTwice(t *testing.T) {
 	s := newShaped(t, "a", "b", "c", "d")
 	s.begin("1", leave, "d")

@@ -19,7 +19,7 @@ type Plan struct {
 	Replication int // replicas of each shard; fewer if the cluster is smaller
 }
 
-// look is what the reconciler sees when it decides on a step.
+// look holds all that the reconciler needs to decide on a step.
 type look struct {
 	state    *clusterpb.ControlState
 	group    raftgroup.Membership   // of the control group

@@ -39,7 +39,7 @@ func (s *sightings) look(state *clusterpb.ControlState, now time.Time) {
 	}
 }
 
-// of returns what is known of a node at the last look.
+// of returns the state of a node at the last look, and for how long it has been in it.
 func (s *sightings) of(node string, now time.Time) aim.Sight {
 	seen, known := s.since[node]
 	if !known {

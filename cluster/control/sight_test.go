@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/aim"
 )
 
-// TestSightings checks from when on a new leader takes a node for one that stays, or for one that is gone.
+// TestSightings checks after which times a new leader trusts a node to stay, and counts it as lost.
 func TestSightings(t *testing.T) {
 	state := &clusterpb.ControlState{
 		Nodes:  []*clusterpb.Node{{Id: "away"}, {Id: "flaps"}, {Id: "holds"}, {Id: "new"}},

@@ -71,8 +71,8 @@ func turn(t *rapid.T, s *clusterpb.ControlState) *clusterpb.ControlState {
 	}})
 }
 
-// Operations on slots reach what they want by looks at the state alone, also when moves are given up on the way. A
-// balance leaves each shard with as many slots as any other, or one more or less.
+// Operations on slots reach their aim by looks at the state alone, also when moves are given up on the way. A balance
+// leaves each shard with as many slots as any other, or one more or less.
 func TestSlotOperationsEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := twoShards()

@@ -45,7 +45,7 @@ func register(id string, boot uint64, version uint32) *clusterpb.ControlEntry {
 		Register: &clusterpb.Register{Node: node}}}
 }
 
-// lookAt returns what the reconciler sees while all registered nodes have been up for long. The node that leads is "a".
+// lookAt returns the look of a reconciler on node "a". All registered nodes have been up for long.
 func lookAt(s *clusterpb.ControlState, servers []raftgroup.Member) look {
 	long := func(string) aim.Sight { return aim.Sight{Up: true, For: time.Hour} }
 	return look{

@@ -90,9 +90,9 @@ func raise(version uint32) step {
 	return step{what: fmt.Sprintf("raise the command version to %d", version), entry: entry}
 }
 
-// Waive stops waiting for the build of a node that is gone for good: the node no longer keeps the command version from
-// rising. A node that returns with an old build all the same stops at the first entry that it cannot read. Errors are
-// those of Register, and ErrRefused for a node that is not registered.
+// Waive stops waiting for the build of a lost node: the node no longer keeps the command version from rising. If the
+// node returns with an old build, it stops at the first entry that it cannot read. Errors are those of Register, and
+// ErrRefused for a node that is not registered.
 func (g *Group) Waive(ctx context.Context, id string) error {
 	node := Node(g.State(), id)
 	switch {

@@ -121,7 +121,7 @@ func TestSnapshotOfANewerVersionIsRefused(t *testing.T) {
 }
 
 // TestGroupWritesNoNewerVersion checks that the leader defers an entry until all nodes read it, and that the version
-// then rises by itself. A node that is gone for good is waived.
+// then rises by itself. A lost node is waived.
 func TestGroupWritesNoNewerVersion(t *testing.T) {
 	g, _ := replica(t, t.TempDir(), "a", false, []string{"a"})
 	defer closeGroup(t, g)

@@ -81,7 +81,7 @@ func (e *examination) away(n *Node) {
 		"belfry serve --data DATA-FOLDER", "belfry cluster status")
 }
 
-// prospect says what Belfry does about a node that is away.
+// prospect returns a sentence on the future of a node that is away: Belfry replaces it, or waits for it.
 func (e *examination) prospect(n *Node) string {
 	const catchesUp = "When it is back, it catches up by itself."
 	switch left := e.ReplaceAfter - n.Missed; {

@@ -47,7 +47,7 @@ func (e *examination) withoutRoom() []uint32 {
 	return shards
 }
 
-// A node takes no more tasks from three quarters of its memory limit on; from memoryWarn hundredths on, it is said.
+// A node takes no more tasks from three quarters of its memory limit on; from memoryWarn hundredths on, doctor warns.
 const memoryWarn = 60
 
 // memories finds nodes whose memory for tasks is used up, or nearly.

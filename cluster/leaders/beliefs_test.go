@@ -44,7 +44,7 @@ func TestHintThatMisledIsDropped(t *testing.T) {
 		select {
 		case <-changed:
 		default:
-			t.Error("those who watch were not told")
+			t.Error("the watchers were not told")
 		}
 		if l.Hint(1, forgedTerm, "b") || l.Leader(1) != "" {
 			t.Errorf("the hint that was dropped is back: %q", l.Leader(1))

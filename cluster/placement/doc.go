@@ -77,8 +77,8 @@
 // # Algorithm
 //
 // Each shard keeps its replicas, as far as the rules of number and zones permit, and takes from the nodes with the
-// least number for their weight what it lacks. Of equal nodes it takes one that shares few other shards with its nodes:
-// so many nodes take over the work of a lost one.
+// least number for their weight the replicas that it lacks. Of equal nodes it takes one that shares few other shards
+// with its nodes: the work of a lost node is then spread over many.
 //
 // Then cycles of moves make this placement better, until it is best: see exchange. The price of a node's nth replica is
 // (2n+1)/weight, so that its whole price is the square of the number, divided by the weight. The cheapest numbers are

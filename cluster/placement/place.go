@@ -55,7 +55,7 @@ type beginning struct {
 	shared [][]int // number of shards that two nodes share
 }
 
-// begin lets each shard keep the replicas that it has, as far as it may. Then each shard in turn takes what it lacks.
+// begin lets each shard keep its replicas, as far as it may. Then each shard in turn takes the replicas that it lacks.
 func (c *cluster) begin(shards []*shard) {
 	b := beginning{cluster: c, count: make([]int, len(c.nodes)), shared: make([][]int, len(c.nodes))}
 	for n := range b.shared {

@@ -35,7 +35,7 @@ func Target(nodes []Node, present []Replicas, replication int) ([]Replicas, erro
 	return target, nil
 }
 
-// shard is one shard: what it has, what it must have, and its target as far as it is decided.
+// shard holds the present replicas of one shard, the rules for it, and its target as far as it is decided.
 type shard struct {
 	held      []int // the listed nodes with a replica, the preferred one first
 	preferred int   // none if no listed node is preferred

@@ -1,5 +1,5 @@
-// Package recovery makes a new cluster of one node out of what is left of a cluster that has lost a majority of its
-// disks, while no node runs.
+// Package recovery makes a new cluster of one node from the remaining folders of a cluster that has lost a majority of
+// its disks. No node may run meanwhile.
 //
 //	folders of the survivors ─▶ Open: replay each group, choose the newest replica ─▶ Plan ─▶ the operator confirms
 //	                                                                                              │
@@ -50,5 +50,5 @@
 //     more would stop the cluster. Further nodes join, and get replicas from the new node.
 //
 // A lost majority that returns can still serve its old cluster by itself. No protocol prevents that, since these nodes
-// are a majority by all that they know. So the disks must be gone, or kept off.
+// are a majority in their own records. So the disks must be gone, or kept off.
 package recovery

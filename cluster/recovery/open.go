@@ -70,7 +70,7 @@ func (r *Recovery) open(ctx context.Context) error {
 	return nil
 }
 
-// Plan returns what the recovery would keep.
+// Plan returns the plan of the recovery.
 func (r *Recovery) Plan() Plan { return r.plan }
 
 // Close lets the nodes of the folders start again.

@@ -20,7 +20,7 @@ const (
 	Whole    Loss = "whole"
 )
 
-// Plan is what a recovery would keep.
+// Plan describes the tasks that a recovery would keep, and the possible loss.
 type Plan struct {
 	ClusterID string     `json:"cluster_id"` // of the lost cluster
 	Survivors []Survivor `json:"survivors"`

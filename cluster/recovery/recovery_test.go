@@ -120,7 +120,7 @@ func (f *five) nodeID(i int) string {
 }
 
 // Of a cluster of five, nodes 0 and 1 are left, and node 1 is behind. The newest replica of each shard is kept, the plan
-// says of each what is lost, and the recovered node serves exactly that.
+// states the loss of each shard, and the recovered node serves exactly the rest.
 func TestTwoOfFive(t *testing.T) {
 	t.Parallel()
 	f := loseThreeOfFive(t)

@@ -31,7 +31,7 @@ const (
 	Dead Overdue = "dead"
 )
 
-// Config says what is restored, and into which folder.
+// Config names the backup to restore, and the folder to restore it into.
 type Config struct {
 	From     io.Reader    // the backup
 	Dir      string       // data folder, empty or absent
@@ -42,7 +42,7 @@ type Config struct {
 	Logger   *slog.Logger // nil: none
 }
 
-// Report says what was restored.
+// Report counts the restored tasks.
 type Report struct {
 	From      string `json:"from_cluster"` // id of the cluster in the backup
 	MadeAt    string `json:"made_at"`
@@ -157,7 +157,7 @@ func (r *run) plan() error {
 	return nil
 }
 
-// earliest returns the earliest position of the shards' wheels, of those that were ever advanced.
+// earliest returns the earliest position of the wheels that were ever advanced.
 func earliest(shards []*clusterpb.BackupShard) int64 {
 	var least int64
 	for _, s := range shards {

@@ -455,7 +455,7 @@ func TestLeadersBelieveLaterTerms(t *testing.T) {
 	select {
 	case <-changed:
 	default:
-		t.Error("whoever watched was not told")
+		t.Error("the watcher was not told")
 	}
 	if all := l.All(); len(all) != 1 || all[0].Leader != "b" || all[0].Term != 3 {
 		t.Errorf("all: %v", all)

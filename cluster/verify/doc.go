@@ -12,7 +12,7 @@
 //
 // So a node starts from a sound folder, and would refuse an unsound one.
 //
-// Verify writes nothing into the folder. Opening a log repairs what a crash has left, so verify opens a copy, group by
+// Verify writes nothing into the folder. To open a log repairs the damage of a crash, so verify opens a copy, group by
 // group, in a temporary folder. It holds the node's lock meanwhile, so that the node cannot start.
 //
 // # Limits

@@ -46,7 +46,7 @@ func (r *Reader) ClusterID() string { return r.id.ClusterID() }
 // Groups returns the groups that have lived in the folder.
 func (r *Reader) Groups() []uint32 { return r.id.Groups() }
 
-// Observed returns what the node has recorded of other nodes.
+// Observed returns the node's record of other nodes.
 func (r *Reader) Observed() ([]*clusterpb.SeenNode, error) {
 	return witness.Observed(r.dir, r.id.NodeID())
 }

@@ -137,7 +137,7 @@ func fillOperation(t *table, op *client.Operation) {
 	}
 }
 
-// what describes an operation: "drain n3", "replication 5".
+// what returns an operation in few words: "drain n3", "replication 5".
 func what(op *client.Operation) string {
 	switch op.Kind {
 	case client.Replication:

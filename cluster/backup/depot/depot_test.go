@@ -29,7 +29,7 @@ func wanting(text string) func(io.Reader) error {
 
 var errWrong = errors.New("wrong")
 
-// keeps checks what every depot does.
+// keeps checks the promises of every depot.
 func keeps(t *testing.T, d Depot) {
 	t.Helper()
 	ctx := t.Context()

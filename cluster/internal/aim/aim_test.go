@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/placement"
 )
 
-// cluster is a state with so many shards, all on the first nodes of the alphabet, and the sight of every node.
+// cluster is a state whose shards are on the first nodes of the alphabet, and the sight of every node.
 type cluster struct {
 	state *clusterpb.ControlState
 	seen  map[string]Sight

@@ -1,5 +1,5 @@
-// Package aim decides where the replicas of the shards should be, from what the control group has committed and from
-// which nodes are up. Package reshape decides how a shard gets there, and package placement which node gets what.
+// Package aim decides where the replicas of the shards should be, by the state of the control group and by the nodes
+// that are up. Package reshape decides the steps of a shard on its way there, and package placement chooses the nodes.
 //
 //	state of the control group ─┐          ┌─▶ Targets   the shards whose replicas should be elsewhere
 //	                            ├─▶ Nodes ─┼─▶ Voters    the nodes that should vote in the control group
@@ -7,7 +7,7 @@
 //
 //	order of an operator   node                        may it hold replicas?
 //	none                   up for Calm or longer       yes
-//	none                   up for less, or just away   it keeps what it has and takes no more
+//	none                   up for less, or just away   it keeps its replicas and takes no more
 //	none                   away for ReplaceAfter       no: the others take its replicas
 //	drain, remove          any                         no
 //	replace                any                         no

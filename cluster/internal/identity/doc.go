@@ -26,9 +26,8 @@
 //
 // # Restore
 //
-// While a backup, or what is left of a lost cluster, is restored into a folder, a file RESTORING stands there, and no
-// node opens the folder. The file goes when all others are on the disk. So a restore that was killed leaves a folder
-// that only another restore takes.
+// While a restore or a recovery fills a folder, a file RESTORING stands there, and no node opens the folder. The file
+// goes when all others are on the disk. A killed restore leaves a folder that only another restore takes.
 //
 // # The file
 //

@@ -36,7 +36,7 @@ type Operations struct{ cfg Config }
 // New returns the operations of a node.
 func New(cfg Config) *Operations { return &Operations{cfg} }
 
-// patience is the time that a call has whose context has no deadline.
+// patience bounds a call whose context has no deadline.
 const patience = 10 * time.Second
 
 // Begin begins an operation, which gets an id if it has none, and returns it with the moves that it needs.

@@ -19,7 +19,7 @@ import (
 // boot is the number of the present start of the node in these tests.
 const boot = 2
 
-// still are shards of which nothing is asked.
+// still are shards that get no call.
 type still struct{ control.Shards }
 
 func (still) Up(string) bool { return true }

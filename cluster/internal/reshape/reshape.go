@@ -184,7 +184,7 @@ func (s Shard) transferTo(heirs []string) (Step, string) {
 	return Step{}, fmt.Sprintf("no node of shard %d's target is fit to lead", s.Record.Id)
 }
 
-// remove takes the vote from a node that is not in the target, from the one that has been silent for longest: while a
+// remove takes the vote from a node that is not in the target, first from the node with the longest silence: while a
 // lost node votes, the shard can lose fewer others.
 func (s Shard) remove() (Step, string) {
 	var gone *clusterpb.Member

@@ -28,8 +28,8 @@ func (c *Check) nodes() []string {
 	return slices.Compact(all)
 }
 
-// required returns the replicas whose voters have to answer. By a standing that is newer than the folder, some replicas
-// are no more, and others share their group with other nodes than before.
+// required returns the replicas whose voters have to answer. A standing that is newer than the folder may have removed
+// some replicas of the folder, and may name other voters for the rest.
 func (c *Check) required() map[uint32]Replica {
 	c.mu.Lock()
 	now := c.newest

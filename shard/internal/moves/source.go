@@ -95,7 +95,7 @@ func (s *Source) isSealed(move uint64) bool {
 	})
 }
 
-// Stop ends all sessions for ever, because the leadership has ended.
+// Stop ends all sessions because the leadership has ended. None begins afterwards.
 func (s *Source) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

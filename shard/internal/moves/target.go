@@ -28,7 +28,7 @@ type Pull struct {
 	Commit func(ctx context.Context, c *fsmpb.Command) error
 	// Seal commits SealSlots in the source's log. It may be called again after an error.
 	Seal func(ctx context.Context) error
-	// Pace waits until the copy of so many bytes may go on. It is not called for changes. Nil: no limit.
+	// Pace waits until a batch of this size may be copied. It is not called for changes. Nil: no limit.
 	Pace func(ctx context.Context, bytes int) error
 }
 

@@ -20,8 +20,8 @@ func (p Plan) warnings(c Costs) []string {
 	warn(p.Nodes > formable, "%d nodes form the cluster. The other %d join it later, each with --join, and get their "+
 		"share of the replicas.", formable, p.Nodes-formable)
 	warn(p.Nodes > tried, "Clusters of more than %d nodes were not thought through.", tried)
-	warn(p.Shards != placement.Shards(min(p.Nodes, formable), p.Machine.Cores), "Shards cannot be added later: "+
-		"give --shards %d when the cluster is formed.", p.Shards)
+	warn(p.Shards != placement.Shards(min(p.Nodes, formable), p.Machine.Cores), "Give --shards %d when the cluster "+
+		"is formed: `belfry shards balance` makes more shards later, but copies their tasks.", p.Shards)
 	warn(w.Replication == 1, "With one replica nothing is left when a node is lost, and nothing fires while it restarts.")
 	warn(w.Zones == 2, "One of two zones has a majority of a shard's replicas, and the shard stops if that zone is lost. "+
 		"Only three zones or more survive the loss of one.")
