@@ -24,7 +24,7 @@ const (
 // reconciler takes the steps of the control group's leader, during one leadership.
 type reconciler struct {
 	group *Group
-	mover *mover
+	mover *Mover
 	slots *SlotMover
 	loads loads
 	began time.Time
@@ -44,13 +44,13 @@ func (g *Group) reconcile(ctx context.Context) {
 	var moving sync.WaitGroup
 	defer moving.Wait()
 	r := &reconciler{
-		group: g, mover: newMover(g), slots: NewSlotMover(leader{g}, g.cfg.Slots, g.cfg.Logger), began: time.Now(),
-		log: g.cfg.Logger, seen: newSightings(g.cfg.Shards.Up),
+		group: g, mover: NewMover(leader{g}, g.cfg.Shards, g.cfg.Logger), began: time.Now(), log: g.cfg.Logger,
+		slots: NewSlotMover(leader{g}, g.cfg.Slots, g.cfg.Logger), seen: newSightings(g.cfg.Shards.Up),
 	}
-	r.slots.Pause = g.cfg.StepPause
+	r.mover.Pause, r.slots.Pause = g.cfg.StepPause, g.cfg.StepPause
 	g.leading.Store(r)
 	defer g.leading.Store(nil)
-	moving.Go(func() { r.mover.run(ctx) })
+	moving.Go(func() { r.mover.Run(ctx) })
 	moving.Go(func() { newMender(g).run(ctx) })
 	moving.Go(func() { r.loads.run(ctx, g.cfg.Shards.Commands) })
 	if g.cfg.Slots != nil {

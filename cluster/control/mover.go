@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -14,16 +15,21 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// Shards is the reconciler's way to the replicas of shards.
-type Shards interface {
+// Groups is the mover's way to the groups of shards.
+type Groups interface {
 	// Members makes a change of a shard's membership at its leader, if one is set, and returns the membership after it.
 	Members(ctx context.Context, shard uint32, ask *clusterpb.MembersCall) (*clusterpb.Membership, error)
 	// Applied returns the index of the last entry that a node's replica of a shard has applied.
 	Applied(ctx context.Context, node string, shard uint32) (uint64, error)
-	// Leader returns the believed leader of a shard, or "" if none.
-	Leader(shard uint32) string
 	// Fit reports whether a node's replica of a shard is fit to lead, as far as known.
 	Fit(shard uint32, node string) bool
+}
+
+// Shards is the reconciler's way to the replicas of shards.
+type Shards interface {
+	Groups
+	// Leader returns the believed leader of a shard, or "" if none.
+	Leader(shard uint32) string
 	// Up reports whether a node has answered within the last seconds.
 	Up(node string) bool
 	// Faults returns the faulty replicas, as far as nodes answer.
@@ -41,15 +47,18 @@ const (
 	movesNode = 2                      // copies under way to one node
 )
 
-// mover takes the shards to their targets, during one leadership of the control group. The steps of a shard follow each
+// Mover takes the shards to their targets, during one leadership of the control group. The steps of a shard follow each
 // other, and no shard waits for a step of another.
-type mover struct {
-	group   *Group
-	shards  Shards
-	copies  map[copied]uint64                // leader's committed index at the last look, by copy
-	groups  map[uint32]*clusterpb.Membership // as last seen
-	taking  sync.WaitGroup
-	stepped chan struct{} // gets a value after a step
+type Mover struct {
+	Pause time.Duration // before each step, so that tests see it; 0: none
+
+	decisions Decisions
+	shards    Groups
+	log       *slog.Logger
+	copies    map[copied]uint64                // leader's committed index at the last look, by copy
+	groups    map[uint32]*clusterpb.Membership // as last seen
+	taking    sync.WaitGroup
+	stepped   chan struct{} // gets a value after a step
 
 	mu    sync.Mutex
 	steps map[uint32]string // names of the steps under way, by shard
@@ -69,18 +78,19 @@ type copied struct {
 	node  string
 }
 
-func newMover(g *Group) *mover {
-	return &mover{
-		group: g, shards: g.cfg.Shards, copies: make(map[copied]uint64), groups: make(map[uint32]*clusterpb.Membership),
+// NewMover returns a Mover that is not running yet.
+func NewMover(d Decisions, s Groups, log *slog.Logger) *Mover {
+	return &Mover{
+		decisions: d, shards: s, log: log, copies: make(map[copied]uint64), groups: make(map[uint32]*clusterpb.Membership),
 		stepped: make(chan struct{}, 1), steps: make(map[uint32]string), waits: make(map[uint32]wait),
 	}
 }
 
-// run moves shards until ctx ends.
-func (m *mover) run(ctx context.Context) {
+// Run moves shards until ctx ends.
+func (m *Mover) Run(ctx context.Context) {
 	defer m.taking.Wait()
 	for ctx.Err() == nil {
-		state, changed := m.group.machine.watch()
+		state, changed := m.decisions.Watch()
 		var again <-chan time.Time
 		if moving := movingShards(state); len(moving) > 0 {
 			m.round(ctx, moving)
@@ -101,7 +111,7 @@ func movingShards(state *clusterpb.ControlState) []*clusterpb.Shard {
 }
 
 // round looks at the moving shards that take no step, and begins a step of each.
-func (m *mover) round(ctx context.Context, moving []*clusterpb.Shard) {
+func (m *Mover) round(ctx context.Context, moving []*clusterpb.Shard) {
 	free := m.free(moving)
 	m.observe(ctx, free)
 	under := m.underWay(moving)
@@ -127,7 +137,7 @@ func (m *mover) round(ctx context.Context, moving []*clusterpb.Shard) {
 }
 
 // free returns the shards without a step under way. It forgets the shards that move no more.
-func (m *mover) free(moving []*clusterpb.Shard) []*clusterpb.Shard {
+func (m *Mover) free(moving []*clusterpb.Shard) []*clusterpb.Shard {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	moves := func(id uint32) bool {
@@ -139,7 +149,7 @@ func (m *mover) free(moving []*clusterpb.Shard) []*clusterpb.Shard {
 }
 
 // observe asks the leaders of the shards for their memberships. A shard whose leader does not answer has none.
-func (m *mover) observe(ctx context.Context, shards []*clusterpb.Shard) {
+func (m *Mover) observe(ctx context.Context, shards []*clusterpb.Shard) {
 	ctx, cancel := context.WithTimeout(ctx, moveAsk)
 	defer cancel()
 	groups := make([]*clusterpb.Membership, len(shards))
@@ -148,7 +158,7 @@ func (m *mover) observe(ctx context.Context, shards []*clusterpb.Shard) {
 		asking.Go(func() {
 			group, err := m.shards.Members(ctx, record.Id, &clusterpb.MembersCall{})
 			if err != nil {
-				m.group.cfg.Logger.Debug("a shard's leader does not answer", "shard", record.Id, "err", err)
+				m.log.Debug("a shard's leader does not answer", "shard", record.Id, "err", err)
 				return
 			}
 			groups[i] = group
@@ -164,7 +174,7 @@ func (m *mover) observe(ctx context.Context, shards []*clusterpb.Shard) {
 // committed one look ago, by its own word, and must lack few entries by the leader's. The leader alone does not know:
 // hashicorp/raft counts an entry as replicated that the node has not applied, and a node that still applies its log
 // would answer no call as a leader.
-func (m *mover) caughtUp(ctx context.Context, shard uint32, node string, group *clusterpb.Membership) bool {
+func (m *Mover) caughtUp(ctx context.Context, shard uint32, node string, group *clusterpb.Membership) bool {
 	at := copied{shard, node}
 	before, looked := m.copies[at]
 	m.copies[at] = group.Committed
@@ -180,16 +190,16 @@ func (m *mover) caughtUp(ctx context.Context, shard uint32, node string, group *
 }
 
 // take makes one step of a shard.
-func (m *mover) take(ctx context.Context, shard uint32, step reshape.Step) {
-	m.group.cfg.Logger.Info("a shard moves", "shard", shard, "step", step.String())
-	_ = pause.For(ctx, m.group.cfg.StepPause) // the step fails if ctx has ended
+func (m *Mover) take(ctx context.Context, shard uint32, step reshape.Step) {
+	m.log.Info("a shard moves", "shard", shard, "step", step.String())
+	_ = pause.For(ctx, m.Pause) // the step fails if ctx has ended
 	limited, cancel := context.WithTimeout(ctx, moveCall)
 	err := m.make(limited, shard, step)
 	cancel()
 	waits := ""
 	if err != nil {
 		waits = fmt.Sprintf("%s: %v", step, err)
-		m.group.cfg.Logger.Info("a step of a shard is taken again", "shard", shard, "step", step.String(), "err", err)
+		m.log.Info("a step of a shard is taken again", "shard", shard, "step", step.String(), "err", err)
 		_ = pause.For(ctx, moveLook) // a mover that ends looks no more
 	}
 	m.note(shard, wait{reason: waits}, "")
@@ -199,7 +209,7 @@ func (m *mover) take(ctx context.Context, shard uint32, step reshape.Step) {
 	}
 }
 
-func (m *mover) make(ctx context.Context, shard uint32, step reshape.Step) error {
+func (m *Mover) make(ctx context.Context, shard uint32, step reshape.Step) error {
 	var entry clusterpb.ControlEntry
 	switch {
 	case step.Change != nil:
@@ -210,12 +220,11 @@ func (m *mover) make(ctx context.Context, shard uint32, step reshape.Step) error
 	case step.Settle != nil:
 		entry.Op = &clusterpb.ControlEntry_Retarget{Retarget: step.Settle}
 	}
-	_, err := m.group.propose(ctx, &entry)
-	return err
+	return m.decisions.Propose(ctx, &entry)
 }
 
 // note records the step that a shard takes, "" for none, and why it waits.
-func (m *mover) note(shard uint32, w wait, step string) {
+func (m *Mover) note(shard uint32, w wait, step string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.steps[shard] = step; step == "" {
@@ -232,7 +241,7 @@ func (m *mover) note(shard uint32, w wait, step string) {
 
 // waiting returns the reasons why shards wait, by shard, and for how many milliseconds they have, unless they wait for
 // their turn.
-func (m *mover) waiting() (reasons map[uint32]string, stuckMs map[uint32]int64) {
+func (m *Mover) waiting() (reasons map[uint32]string, stuckMs map[uint32]int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	reasons, stuckMs = make(map[uint32]string), make(map[uint32]int64)
@@ -246,7 +255,7 @@ func (m *mover) waiting() (reasons map[uint32]string, stuckMs map[uint32]int64) 
 }
 
 // taken returns the names of the steps under way, by shard.
-func (m *mover) taken() map[uint32]string {
+func (m *Mover) taken() map[uint32]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.steps)
@@ -261,7 +270,7 @@ type load struct {
 // underWay returns the copies under way: replicas in the target that do not vote. One of the first replicas of a shard
 // may be among them, if it left the group and the target changed before its node left the record. A shard whose leader
 // does not answer counts with all its replicas that were placed later.
-func (m *mover) underWay(moving []*clusterpb.Shard) load {
+func (m *Mover) underWay(moving []*clusterpb.Shard) load {
 	l := load{all: make(map[copied]bool), byNode: make(map[string]int)}
 	for _, record := range moving {
 		for _, node := range record.Replicas {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -181,7 +182,7 @@ func settled(s *clusterpb.ControlState, nodes []string) bool {
 // one whose reason changes.
 func TestStuckShards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMover(&Group{})
+		m := NewMover(nil, nil, slog.New(slog.DiscardHandler))
 		for second := range 10 {
 			m.note(1, wait{reason: "node b is away"}, "")
 			m.note(2, wait{reason: "4 copies are under way", turn: true}, "")

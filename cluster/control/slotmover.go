@@ -26,7 +26,7 @@ type Slots interface {
 	PullSlots(ctx context.Context, target uint32, ask *clusterpb.PullSlotsCall) (*clusterpb.SlotsProgress, error)
 }
 
-// Decisions are the decisions on moves of slots, as the leader of the control group sees and takes them.
+// Decisions are the decisions on moves of shards and of slots, as the leader of the control group sees and takes them.
 type Decisions interface {
 	// Watch returns the state, which the caller must not change, and a channel that is closed when there is a newer one.
 	Watch() (*clusterpb.ControlState, <-chan struct{})
