@@ -41,7 +41,7 @@ type Group struct {
 	workers sync.WaitGroup
 
 	proposing *semaphore.Weighted // a part of it is held while Raft accepts an entry of Propose, all during a HandOver
-	changing  sync.Mutex          // held during a change of membership
+	changing  chan struct{}       // capacity 1: holds a value until Raft has answered a change of membership
 	opened    atomic.Bool         // Raft runs
 	stopping  atomic.Bool         // Raft is being shut down
 	fatalOnce sync.Once
@@ -59,7 +59,7 @@ func Open(cfg Config) (*Group, error) {
 	g := &Group{
 		cfg: cfg, contacts: newContacts(), metronome: newMetronome(cfg.Timing.Grid), tuning: newTuning(cfg),
 		futures: newFutures(), copying: copying{holds: make(map[string]*hold)},
-		proposing: semaphore.NewWeighted(maxProposing), ctx: ctx, cancel: cancel,
+		proposing: semaphore.NewWeighted(maxProposing), changing: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
 	}
 	g.applier = newApplier(ctx, cfg, g.fatal)
 	g.watch = newWatch(g.futures.down, g.Leads)

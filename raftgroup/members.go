@@ -77,10 +77,37 @@ type MemberChange struct {
 }
 
 // ChangeMembers makes one change of the membership and waits until it is committed. The leader makes it only in the
-// configuration that the caller has seen: a request that arrives late, after another change, gets ErrUnfit.
+// configuration that the caller has seen: a request that arrives late, after another change, gets ErrUnfit. A change
+// whose caller has given up is still under way, and no other begins before Raft has answered it.
 func (g *Group) ChangeMembers(ctx context.Context, seen Membership, change MemberChange) error {
-	g.changing.Lock()
-	defer g.changing.Unlock()
+	select {
+	case g.changing <- struct{}{}:
+	case <-g.futures.down:
+		return errStopped
+	case <-ctx.Done():
+		return fmt.Errorf("%w: another change is under way: %w", ErrUnfit, context.Cause(ctx))
+	}
+	if err := g.mayChange(seen, change); err != nil {
+		<-g.changing
+		return err
+	}
+	return g.futures.await(ctx, func() raft.Future { return releasing{g.changeMembers(change), g.changing} })
+}
+
+// releasing is the future of a change of membership. It lets the next change begin once Raft has answered this one. If
+// the group stops before, none begins.
+type releasing struct {
+	raft.Future
+	changing <-chan struct{}
+}
+
+func (r releasing) Error() error {
+	defer func() { <-r.changing }()
+	return r.Future.Error()
+}
+
+// mayChange returns an error unless the group has the membership that the caller has seen and the change fits it.
+func (g *Group) mayChange(seen Membership, change MemberChange) error {
 	now, err := g.Membership()
 	if err != nil {
 		return err
@@ -91,7 +118,7 @@ func (g *Group) ChangeMembers(ctx context.Context, seen Membership, change Membe
 	if err := g.fits(now, change); err != nil {
 		return fmt.Errorf("%w: %w", ErrUnfit, err)
 	}
-	return g.futures.await(ctx, func() raft.Future { return g.changeMembers(change) })
+	return nil
 }
 
 // changeLimit is the time that Raft has to accept a change of membership.

@@ -1,6 +1,7 @@
 package raftgroup
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -71,6 +72,38 @@ func TestChangeOfMembersIsBoundToThoseSeen(t *testing.T) {
 		}
 		if now := seen(t, g); !now.Equal(after) {
 			t.Errorf("%v became %v", after, now)
+		}
+	})
+}
+
+// TestChangesOfMembersFollowEachOther checks that no change begins before Raft has answered the one before, although the
+// caller of that has given up, and that a change waits no longer than its caller.
+func TestChangesOfMembersFollowEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		through := newGates("a", "b", "c")
+		g := openThree(t, through)
+		<-time.After(g.cfg.Timing.Lease)
+		before, gone := seen(t, g), other(g)
+		for _, gate := range through {
+			gate <- struct{}{}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := g.ChangeMembers(ctx, before, MemberChange{Remove: gone}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("a change that is not committed: %v", err)
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		next := MemberChange{AddNonvoter: gone}
+		if err := g.ChangeMembers(ctx, seen(t, g), next); !errors.Is(err, ErrUnfit) || ctx.Err() == nil {
+			t.Errorf("beside another change: %v", err)
+		}
+		for _, gate := range through {
+			<-gate
+		}
+		synctest.Wait()
+		if err := g.ChangeMembers(t.Context(), seen(t, g), next); err != nil {
+			t.Errorf("after the other change: %v", err)
 		}
 	})
 }
