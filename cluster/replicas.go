@@ -23,6 +23,7 @@ func (n *Node) newReplicas() *replicas.Set {
 			return n.openReplica(state, placed, snapshots)
 		},
 		Opened: n.replicaOpened, IsCurrent: n.control.IsCurrent, Held: n.heldShards,
+		Joined: n.identity.Joined,
 		IsOver: func(shard uint32, joined uint64) bool {
 			return n.identity.IsOver(shard, joined) || n.member.IsOver(shard, joined)
 		},
@@ -35,13 +36,8 @@ func (n *Node) newReplicas() *replicas.Set {
 func (n *Node) openReplica(
 	state *clusterpb.ControlState, placed *clusterpb.Shard, snapshots *semaphore.Weighted,
 ) (*shard.Shard, error) {
-	id, joined := placed.Id, placed.Joined[n.ID()]
-	if slices.Contains(n.identity.Held(), id) && joined > n.identity.Joined(id) {
-		if err := n.leaveShard(id); err != nil { // the files are of a replica that was removed
-			return nil, err
-		}
-	}
-	if err := n.identity.RecordJoined(id, joined); err != nil {
+	id := placed.Id
+	if err := n.identity.RecordJoined(id, placed.Joined[n.ID()]); err != nil {
 		return nil, err
 	}
 	disk, err := n.disks.Get(id)

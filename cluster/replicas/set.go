@@ -35,8 +35,10 @@ type Config struct {
 	IsOver func(shard uint32, joined uint64) bool
 	// Held returns the shards that have files here.
 	Held func() []uint32
-	// Left is called after a replica has closed that the state no longer places here. It deletes the replica's files,
-	// and is called again if it has failed.
+	// Joined returns the revision at which the replica of a shard joined whose files are here.
+	Joined func(shard uint32) uint64
+	// Left deletes the files of a replica that is closed and that the state no longer places here. It is called again
+	// if it has failed.
 	Left func(shard uint32) error
 	// Changed is called after a replica was opened or has failed to open.
 	Changed func()
@@ -175,7 +177,7 @@ func (s *Set) open(state *clusterpb.ControlState, placed *clusterpb.Shard) {
 	s.mu.RUnlock()
 	var err error
 	if opened == nil {
-		opened, err = s.cfg.Open(state, placed)
+		opened, err = s.openFiles(state, placed)
 	}
 	if err == nil {
 		err = s.cfg.Opened(opened, placed)
@@ -196,6 +198,16 @@ func (s *Set) open(state *clusterpb.ControlState, placed *clusterpb.Shard) {
 		delete(s.failed, placed.Id)
 		s.cfg.Logger.Info("there is room: the replica runs", "shard", placed.Id)
 	}
+}
+
+// openFiles opens a replica. If the files here are of an earlier one, which was removed, it deletes them first.
+func (s *Set) openFiles(state *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error) {
+	if slices.Contains(s.cfg.Held(), placed.Id) && placed.Joined[s.cfg.Self] > s.cfg.Joined(placed.Id) {
+		if err := s.cfg.Left(placed.Id); err != nil {
+			return nil, err
+		}
+	}
+	return s.cfg.Open(state, placed)
 }
 
 // find returns a replica, or an error that names the shard's believed leader.
