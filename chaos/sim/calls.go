@@ -12,7 +12,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/replicas"
-	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -24,10 +23,7 @@ type here struct {
 
 var _ calls.Node = here{}
 
-func (p *process) here() here { return here{replicas.Answers{Find: p.shard, Policies: noPolicies}, p} }
-
-// noPolicies stands in for the policies in a list of all queues. The simulation makes no such call.
-func noPolicies(string) []*fsmpb.QueuePolicy { return nil }
+func (p *process) here() here { return here{p.replicas.Answers, p} }
 
 // ChangeQueue returns task.ErrNotProposed: the control group is not simulated.
 func (here) ChangeQueue(context.Context, *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {

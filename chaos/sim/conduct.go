@@ -68,7 +68,7 @@ func (c *conductor) heal() {
 	}
 	for _, n := range w.nodes {
 		n.clock.set(0, 0)
-		for _, d := range n.disks {
+		for _, d := range n.files.all() {
 			d.Set(w.cfg.disk)
 		}
 		if p := n.running(); p != nil {

@@ -26,6 +26,7 @@ type Config struct {
 	SnapshotTail uint64  // entries kept after a snapshot
 	Preferred    bool    // each shard has a node that should lead it
 	Alive        bool    // leaders learn which nodes are up before they give a shard away
+	Moves        bool    // shards move between the nodes
 	Faults       []string
 	Logger       *slog.Logger // receives the log of all nodes; nil: none
 
@@ -83,6 +84,20 @@ func drawFaults(rng *rand.Rand) []string {
 // between draws from a range. Short durations are as likely as long ones.
 func between(rng *rand.Rand, r [2]time.Duration) time.Duration { return load.Between(rng, r[0], r[1]) }
 
+// Moving returns the config with shards that move between the nodes. It has one to three nodes more than replicas, and
+// the pace of an hour: the steps of a move follow each other within parts of a second.
+func (c Config) Moving() Config {
+	rng := rand.New(rand.NewPCG(c.Seed, 0x6d6f7665))
+	c.Moves, c.pace = true, paces[0]
+	c.Span = between(rng, c.pace.span)
+	c.Replicas = 3
+	if rng.IntN(6) == 0 {
+		c.Replicas = 1
+	}
+	c.Nodes = c.Replicas + 1 + rng.IntN(3)
+	return c
+}
+
 // Short returns the config with a fifth of the scripts and of the span.
 func (c Config) Short() Config {
 	c.short = true
@@ -92,6 +107,10 @@ func (c Config) Short() Config {
 }
 
 func (c Config) String() string {
-	return fmt.Sprintf("seed %d: pace %s, %d shards on %d of %d nodes, %v, %d scripts, faults %s", c.Seed, c.pace.name,
-		c.Shards, c.Replicas, c.Nodes, c.Span.Round(time.Minute), c.Scripts, strings.Join(c.Faults, ", "))
+	moves := ""
+	if c.Moves {
+		moves = " that move"
+	}
+	return fmt.Sprintf("seed %d: pace %s, %d shards%s on %d of %d nodes, %v, %d scripts, faults %s", c.Seed, c.pace.name,
+		c.Shards, moves, c.Replicas, c.Nodes, c.Span.Round(time.Minute), c.Scripts, strings.Join(c.Faults, ", "))
 }

@@ -29,6 +29,21 @@
 //
 // Networks and disks take milliseconds at any pace, so that commits race with deaths, cancels and due times alike.
 //
+// # Moves
+//
+// Config.Moving makes a run in which shards move between the nodes. Such a run has the pace of an hour, and more nodes
+// than replicas. The nodes open, close and delete replicas by the code of production (cluster/replicas), and a real
+// control.Mover takes the steps. Simulated are
+//
+//	decisions  the state of the control group: one register, whose entries are applied by the code of production
+//	view       what a process knows of the decisions: it comes late, and not at all while the process reaches no other
+//	reign      the leadership of the control group: it passes from process to process; a deposed leader goes on for a
+//	           while. Changes of members arrive twice or seconds late, and their answers are lost
+//	aims       new targets for the shards: one node for another, or other nodes altogether, 1 to 5 of them, also while
+//	           the shard is on its way. Half of them come close to a strike or a mending
+//
+// Moves have random streams of their own. So a seed without moves means the same run as before.
+//
 // # Judgement
 //
 // A run records calls and arrivals as a siege of real processes does. The same checks (chaos/check) judge the record,
@@ -42,10 +57,22 @@
 //   - A process ends itself only because of its disk, or during an episode and the recovery after it.
 //   - No call is refused because its key belongs to another call.
 //
+// In a run with moves also these, by the configurations in the logs on all disks:
+//
+//   - A leader makes a change of its group's members only in the membership and the term that it was decided for.
+//   - A group never has fewer voters than before the move, or than its target has.
+//   - A replica that gets a vote has on its disk what was applied a minute before. A freeze and a late call take
+//     less than that together.
+//   - A majority of the voters has each applied entry on its disk. This is looked at once a second.
+//   - A node never opens the files of a replica that was removed.
+//   - After the last mending every move ends soon, and nodes without a replica of a shard have no files of it.
+//
 // # Left to the siege
 //
-// The siege plays gossip, membership, the control group, HTTP, TLS, the webhook code, files and fsync. The simulation
-// itself hands queue policies to the nodes. A true pause is left to the siege too: Host.Freeze keeps a node from
+// The siege plays gossip, membership, the control group, HTTP, TLS, the webhook code, files and fsync. So it also plays
+// the choice of targets, faulty replicas, and the return of a node that must learn from others that its replicas have
+// moved (package witness): a simulated process knows the present decisions when it starts. The simulation itself hands
+// queue policies to the nodes. A true pause is left to the siege too: Host.Freeze keeps a node from
 // sending, receiving, writing and delivering, but the node's timers go on. So a frozen node never wakes in the belief
 // that no time has passed. Messages to a frozen node wait for it, as in a socket, and are there when it wakes.
 //
@@ -59,6 +86,7 @@
 //	go test ./chaos/sim                                           a few short runs
 //	BELFRY_SIM=long BELFRY_SIM_FOR=5m go test ./chaos/sim -v      whole runs for 5 minutes, from BELFRY_SIM_SEED on
 //	BELFRY_SIM_SEED=7 BELFRY_SIM_TRACE=log go test ./chaos/sim    one run, with the log of its nodes in a file
+//	BELFRY_SIM_MOVES=1                                            with any of these: the runs have moves
 //
 // The runs that TestFlawsAreCaught states catch four of the seeded mistakes (tag chaos, fsm/flaw).
 package sim

@@ -14,7 +14,7 @@ func (c *conductor) disks(detail string, t disk.Trouble, nodes ...*Node) (histor
 	f := c.about(detail, nodes...)
 	set := func(t disk.Trouble) {
 		for _, n := range nodes {
-			for _, d := range n.disks {
+			for _, d := range n.files.all() {
 				d.Set(t)
 			}
 		}

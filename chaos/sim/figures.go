@@ -16,6 +16,8 @@ type Figures struct {
 	Torn      uint64 // writes that a crash cut short
 	Snapshots uint64 // begun, both local ones and those received
 	Installed uint64 // installed by a follower and confirmed to its leader
+	Moves     int    // shards that came to where they should be
+	Changes   int    // of the members of the shards' groups
 	Compared  uint64 // comparisons with another replica's state after as many commands
 	Lost      uint64 // lost messages
 	Late      uint64 // messages drawn to arrive after their sender gave up, or twice
@@ -32,6 +34,8 @@ func (f *Figures) Add(o Figures) {
 	f.Torn += o.Torn
 	f.Snapshots += o.Snapshots
 	f.Installed += o.Installed
+	f.Moves += o.Moves
+	f.Changes += o.Changes
 	f.Compared += o.Compared
 	f.Lost += o.Lost
 	f.Late += o.Late
@@ -39,7 +43,8 @@ func (f *Figures) Add(o Figures) {
 
 func (f Figures) String() string {
 	return fmt.Sprintf("%v simulated: %d calls, %d arrivals; %d faults, %d crashes, %d terms, %d torn writes, "+
-		"%d snapshots, %d of them installed, %d messages lost, %d late or twice; %d states compared",
+		"%d snapshots, %d of them installed, %d messages lost, %d late or twice; %d moves in %d changes of members; "+
+		"%d states compared",
 		f.Simulated.Round(time.Minute), f.Calls, f.Arrivals, f.Faults, f.Crashes, f.Terms, f.Torn,
-		f.Snapshots, f.Installed, f.Lost, f.Late, f.Compared)
+		f.Snapshots, f.Installed, f.Lost, f.Late, f.Moves, f.Changes, f.Compared)
 }

@@ -17,10 +17,7 @@ import (
 
 // level reports whether every replica of a shard runs and has applied the log exactly up to the index applied.
 func (w *World) level(s *clusterpb.Shard, applied uint64) bool {
-	for _, n := range w.nodes {
-		if n.disks[s.Id] == nil {
-			continue
-		}
+	for _, n := range w.holders(s.Id) {
 		p := n.running()
 		if p == nil {
 			return false
@@ -64,11 +61,8 @@ func (l *driver) readAll() {
 }
 
 func (l *driver) readReplicas(id string) {
-	in := l.world.shardOf(id)
-	for _, n := range l.world.nodes {
-		if n.disks[in] != nil {
-			l.getStale(l.world.ctx, n, finally(l.player.GetStale(id)))
-		}
+	for _, n := range l.world.holders(l.world.shardOf(id)) {
+		l.getStale(l.world.ctx, n, finally(l.player.GetStale(id)))
 	}
 }
 
@@ -97,7 +91,7 @@ func (w *World) replay() {
 			continue
 		}
 		for _, r := range p.all() {
-			if err := replayDisk(r, n.disks[r.id]); err != nil {
+			if err := replayDisk(r, n.files.disk(r.id)); err != nil {
 				w.problem("shard %d from the disk of %s: %v", r.id, n.name, err)
 			}
 		}

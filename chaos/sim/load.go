@@ -259,7 +259,7 @@ func (l *driver) read(ctx context.Context, n *Node, what history.Call,
 // shardOf returns the shard that holds an id.
 func (w *World) shardOf(id string) uint32 {
 	slot := task.Slot("", id)
-	for _, r := range w.state.Slots {
+	for _, r := range w.now().Slots {
 		if slot < r.End {
 			return r.Shard
 		}

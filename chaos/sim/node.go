@@ -2,11 +2,11 @@ package sim
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos/sim/internal/disk"
 	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clocks"
@@ -14,8 +14,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/consume"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/leaders"
+	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/cluster/router"
-	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -24,7 +24,7 @@ type Node struct {
 	world *World
 	name  string
 	clock *clock
-	disks map[uint32]*disk.Disk // by shard; fixed
+	files *files
 
 	mu      sync.Mutex
 	process *process // the process that runs; nil: none
@@ -40,10 +40,11 @@ type process struct {
 	consumers *consume.Consumers
 	clocks    *clocks.Clocks
 	policies  *policies
-	opened    chan struct{} // closed when start has opened all replicas
-
-	mu     sync.Mutex
-	shards map[uint32]*shard.Shard
+	view      *view
+	replicas  *replicas.Set
+	following context.Context // ends when replicas are to be opened and closed no more
+	unfollow  context.CancelFunc
+	followed  chan struct{} // closed when no replica is opened or closed any more
 }
 
 // replica is the replica of one shard in a process.
@@ -59,20 +60,19 @@ func (n *Node) running() *process {
 	return n.process
 }
 
-// start starts a process unless one runs already, and opens its replicas.
+// start starts a process unless one runs already. The process opens its replicas soon.
 func (n *Node) start() {
 	p := n.begin()
 	if p == nil {
 		return
 	}
-	defer close(p.opened)
 	n.world.wg.Go(p.keepTime)
 	n.world.wg.Go(p.hearPolicies)
-	for _, s := range n.world.state.Shards {
-		if slices.Contains(s.Replicas, n.name) {
-			p.open(s)
-		}
-	}
+	n.world.wg.Go(p.hearDecisions)
+	n.world.wg.Go(func() {
+		defer close(p.followed)
+		p.replicas.Follow(p.following)
+	})
 }
 
 // begin makes a process whose replicas are not open yet. It returns nil if a process runs already or the world has
@@ -86,14 +86,16 @@ func (n *Node) begin() *process {
 	}
 	p := &process{
 		world: w, node: n, host: w.net.Up(n.name), leaders: leaders.NewBeliefs(), policies: newPolicies(),
-		opened: make(chan struct{}), shards: map[uint32]*shard.Shard{},
+		view: w.newView(), followed: make(chan struct{}),
 	}
+	p.following, p.unfollow = context.WithCancel(p.host.Life())
+	p.replicas = p.newReplicas()
 	p.router = router.New(router.Config{
-		Self: n.name, State: func() *clusterpb.ControlState { return w.state }, Local: p.here(),
+		Self: n.name, State: p.view.now, Local: p.here(),
 		Remote: func(node string) calls.Shards { return p.there(node) }, Leaders: p.leaders, Alive: p.alive,
 	})
 	p.consumers = consume.New(consume.Config{
-		Self: n.name, State: func() *clusterpb.ControlState { return w.state }, Leaders: p.leaders, Alive: p.alive,
+		Self: n.name, State: p.view.now, Leaders: p.leaders, Alive: p.alive,
 		Do: p.router.Do, Local: p.here().Lease, Open: p.openPull, Arrived: p.askArrived,
 	})
 	p.clocks = clocks.Start(clocks.Config{
@@ -105,58 +107,47 @@ func (n *Node) begin() *process {
 }
 
 // open opens the replica of one shard. A failure is a problem unless the process has ended meanwhile.
-func (p *process) open(placed *clusterpb.Shard) {
+func (p *process) open(_ *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error) {
 	w, n := p.world, p.node
-	d := n.disks[placed.Id]
+	d := p.claim(placed)
 	stores := d.Open(p.host, diskPatience, p.fatal)
 	cfg := shard.Config{
 		ID: placed.Id, NodeID: n.name, Existing: !d.Empty(),
-		Preferred: placed.Preferred, Transport: p.host.Transport(placed.Id, w.cfg.pace.rpcTimeout()),
-		Storage: stores, Deliver: deliverer{p}, Policies: p.policies, Limits: p.router, Forward: p.router.Do,
+		Replicas: founders(placed), Preferred: placed.Preferred,
+		Transport: p.host.Transport(placed.Id, w.cfg.pace.rpcTimeout()),
+		Storage:   stores, Deliver: deliverer{p}, Policies: p.policies, Limits: p.router, Forward: p.router.Do,
 		Clock: n.clock.now, ClockAgrees: p.clocks.Agrees, Arrived: p.consumers.Arrived,
-		OnLeader: p.onLeader, Fatal: p.fatal, Timing: w.cfg.pace.timing(), Policy: policy(),
+		OnLeader: p.onLeader, Fatal: p.fatal, Timing: w.cfg.pace.timing(), Policy: policy(), Logger: p.logger(),
 		SnapshotLog: w.cfg.SnapshotLog, SnapshotPart: w.cfg.SnapshotPart, SnapshotTail: w.cfg.SnapshotTail,
 	}
 	if w.cfg.Alive {
 		cfg.MayLead = func(_ uint32, node string) bool { return p.alive(node) }
 	}
-	if w.cfg.Logger != nil {
-		cfg.Logger = w.cfg.Logger.With("node", n.name)
-	}
-	for _, id := range placed.Replicas {
-		cfg.Replicas = append(cfg.Replicas, shard.Replica{NodeID: id})
-	}
 	s, err := shard.Open(cfg)
-	if err != nil {
-		if p.host.Life().Err() == nil {
-			w.problem("%s: shard %d does not open: %v", n.name, placed.Id, err)
-		}
-		return
+	if err != nil && p.host.Life().Err() == nil {
+		w.problem("%s: shard %d does not open: %v", n.name, placed.Id, err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.shards[placed.Id] = s
+	return s, err
+}
+
+// logger returns the logger of a process.
+func (p *process) logger() *slog.Logger {
+	if p.world.cfg.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return p.world.cfg.Logger.With("node", p.node.name)
 }
 
 // policy returns the policy of production, except that finished tasks stay readable for the whole run: the checks need
 // their tombstones.
 func policy() shard.Policy { return shard.Policy{KeepDone: 365 * 24 * time.Hour} }
 
-func (p *process) shard(id uint32) (*shard.Shard, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s := p.shards[id]; s != nil {
-		return s, nil
-	}
-	return nil, &task.NotLeaderError{Shard: id}
-}
+func (p *process) shard(id uint32) (*shard.Shard, error) { return p.replicas.Find(id) }
 
 func (p *process) all() []replica {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	var all []replica
-	for id, s := range p.shards {
-		all = append(all, replica{id, s})
+	for _, s := range p.replicas.All() {
+		all = append(all, replica{s.ID(), s})
 	}
 	slices.SortFunc(all, func(a, b replica) int { return int(a.id) - int(b.id) })
 	return all
@@ -187,17 +178,14 @@ func (n *Node) crashOf(p *process) {
 	}
 	n.process = nil
 	p.host.Down()
-	for _, d := range n.disks {
+	for _, d := range n.files.all() {
 		d.Crash()
 	}
 	n.mu.Unlock()
-	w := n.world
-	w.mu.Lock()
-	w.figures.Crashes++
-	w.mu.Unlock()
+	n.world.count(func(f *Figures) { f.Crashes++ })
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	w.wg.Go(func() { p.bury(gone) })
+	n.world.wg.Go(func() { p.bury(gone) })
 }
 
 // stop ends the node's process in order.
@@ -212,7 +200,8 @@ func (n *Node) stop(ctx context.Context) {
 
 // bury closes the parts of a process. The shards give up an orderly end when ctx ends.
 func (p *process) bury(ctx context.Context) {
-	<-p.opened
+	p.unfollow()
+	<-p.followed
 	p.consumers.Close()
 	p.clocks.Close()
 	var wg sync.WaitGroup
@@ -289,7 +278,7 @@ func (p *process) keepTime() {
 func (p *process) giveAway(r replica) {
 	ctx, cancel := context.WithTimeout(p.host.Life(), max(5*time.Second, p.world.cfg.pace.heartbeat))
 	defer cancel()
-	for _, to := range control.Shard(p.world.state, r.id).GetReplicas() {
+	for _, to := range control.Shard(p.view.now(), r.id).GetReplicas() {
 		if to != p.node.name && p.alive(to) && r.shard.Transfer(ctx, to) == nil {
 			return
 		}

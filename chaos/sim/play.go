@@ -60,9 +60,11 @@ func Play(cfg Config) *Result {
 	wg.Go(l.run)
 	wg.Go(func() { c.conduct(of) })
 	wg.Go(func() { w.sleep(cfg.Span) })
+	arrive := w.move(of)
 	wg.Wait()
 	c.heal()
 	c.recover()
+	arrive()
 	l.drain()
 	consumers()
 	l.readAll()
@@ -81,7 +83,7 @@ func (w *World) judge(h *history.History) *Result {
 	r.Figures.Calls, r.Figures.Arrivals = len(h.Calls), len(h.Arrivals)
 	r.Figures.Faults, r.Figures.Terms = len(h.Faults), len(h.Terms)
 	for _, n := range w.nodes {
-		for _, d := range n.disks {
+		for _, d := range n.files.all() {
 			r.Figures.Torn += d.Stats().Torn
 			r.Figures.Snapshots += d.Stats().Snapshots
 		}
@@ -133,7 +135,7 @@ func (l *driver) drain() {
 // atRest reports whether every shard has a leader with no unfinished task except the probe, and all replicas have
 // applied as much as the leader.
 func (l *driver) atRest() bool {
-	for _, s := range l.world.state.Shards {
+	for _, s := range l.world.now().Shards {
 		n := l.world.leader(s.Id)
 		if n == nil {
 			return false

@@ -18,6 +18,9 @@ import (
 // how is the variable that chooses long or short runs.
 const how = "BELFRY_SIM"
 
+// moves is the variable that chooses runs with moves.
+const moves = "BELFRY_SIM_MOVES"
+
 // patience is how long a run may take on a busy machine, in real time.
 const patience = 5 * time.Minute
 
@@ -38,7 +41,7 @@ func play(t *testing.T, cfg Config) *Result {
 // BELFRY_SIM=short.
 func TestSeeds(t *testing.T) {
 	if seed, ok := seedAsked(t); ok {
-		cfg := Draw(seed)
+		cfg := drawAsked(seed)
 		if os.Getenv(how) == "short" {
 			cfg = cfg.Short()
 		}
@@ -50,6 +53,16 @@ func TestSeeds(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			report(t, play(t, Draw(seed).Short()))
+		})
+	}
+}
+
+// TestMovingSeeds plays a few short runs with shards that move.
+func TestMovingSeeds(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			report(t, play(t, Draw(seed).Moving().Short()))
 		})
 	}
 }
@@ -77,7 +90,7 @@ func TestLong(t *testing.T) {
 			t.Run(fmt.Sprint(w), func(t *testing.T) {
 				t.Parallel()
 				for time.Since(began) < long {
-					r := play(t, Draw(next.Add(1)-1))
+					r := play(t, drawAsked(next.Add(1)-1))
 					sum.add(r)
 					if !r.OK() {
 						report(t, r)
@@ -123,7 +136,18 @@ func report(t *testing.T, r *Result) {
 	if r.Config.short {
 		again = how + "=short " + again
 	}
+	if r.Config.Moves {
+		again = moves + "=1 " + again
+	}
 	t.Errorf("%v\n%v\nagain: %s", r, r.Figures, again)
+}
+
+// drawAsked draws the config of a seed, with moves if BELFRY_SIM_MOVES is set.
+func drawAsked(seed uint64) Config {
+	if os.Getenv(moves) != "" {
+		return Draw(seed).Moving()
+	}
+	return Draw(seed)
 }
 
 func seedAsked(t *testing.T) (seed uint64, ok bool) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
-	"github.com/belfryhq/belfry/chaos/sim/internal/disk"
 	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -17,17 +16,18 @@ import (
 
 // World is a simulated cluster and its surroundings. It lives in one synctest bubble.
 type World struct {
-	cfg      Config
-	ctx      context.Context // of everything that belongs to no node
-	cancel   context.CancelFunc
-	rec      *history.Recorder
-	net      *wire.Network
-	nodes    []*Node
-	state    *clusterpb.ControlState
-	decided  *decided
-	receiver *receiver
-	prints   *prints
-	wg       sync.WaitGroup // goroutines that end by themselves or with ctx
+	cfg       Config
+	ctx       context.Context // of everything that belongs to no node
+	cancel    context.CancelFunc
+	rec       *history.Recorder
+	net       *wire.Network
+	nodes     []*Node
+	decisions *decisions
+	decided   *decided
+	receiver  *receiver
+	prints    *prints
+	members   *members
+	wg        sync.WaitGroup // goroutines that end by themselves or with ctx
 
 	mu       sync.Mutex
 	problems []string
@@ -47,14 +47,15 @@ func NewWorld(cfg Config) *World {
 	w.receiver = newReceiver(w)
 	for i := range cfg.Nodes {
 		w.nodes = append(w.nodes, &Node{
-			world: w, name: fmt.Sprintf("n%d", i+1), clock: newClock(), disks: map[uint32]*disk.Disk{},
+			world: w, name: fmt.Sprintf("n%d", i+1), clock: newClock(), files: newFiles(w, i),
 		})
 	}
-	w.state = w.place()
+	w.decisions = newDecisions(w.place())
+	w.members = newMembers(w)
 	return w
 }
 
-// place decides which nodes hold each shard, as the control group does in production, and gives each replica a disk.
+// place decides which nodes hold each shard, as the control group does in production.
 func (w *World) place() *clusterpb.ControlState {
 	state := &clusterpb.ControlState{ClusterId: "simulated"}
 	shards := uint32(w.cfg.Shards)
@@ -63,9 +64,7 @@ func (w *World) place() *clusterpb.ControlState {
 		state.Slots = append(state.Slots, &clusterpb.SlotRange{First: first, End: end, Shard: id})
 		s := &clusterpb.Shard{Id: id}
 		for i := range w.cfg.Replicas {
-			n := w.nodes[(int(id)+i)%len(w.nodes)]
-			s.Replicas = append(s.Replicas, n.name)
-			n.disks[id] = disk.New(w.cfg.Seed<<8|uint64(id)<<4|uint64(i), w.cfg.disk)
+			s.Replicas = append(s.Replicas, w.nodes[(int(id)+i)%len(w.nodes)].name)
 		}
 		slices.Sort(s.Replicas)
 		if w.cfg.Preferred {
@@ -93,6 +92,13 @@ func (w *World) problem(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.problems = append(w.problems, fmt.Sprintf("%.3f  ", w.since())+fmt.Sprintf(format, args...))
+}
+
+// count changes the figures of the run.
+func (w *World) count(change func(f *Figures)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.figures)
 }
 
 // since returns the age of the world in seconds.

@@ -22,6 +22,8 @@ type Trouble struct {
 
 // Disk is the disk of one replica. It outlives the processes that open it. Its methods are safe for concurrent use.
 type Disk struct {
+	report func(Reconfiguration) // see Watch
+
 	mu      sync.Mutex
 	rng     *rand.Rand
 	trouble Trouble
@@ -54,8 +56,12 @@ func (c *content) clone() *content {
 func New(seed uint64, calm Trouble) *Disk {
 	return &Disk{
 		rng: rand.New(rand.NewPCG(seed, 0x6469736b)), trouble: calm,
-		content: &content{logs: map[uint64]*raft.Log{}, numbers: map[string]uint64{}, values: map[string][]byte{}},
+		content: newContent(),
 	}
+}
+
+func newContent() *content {
+	return &content{logs: map[uint64]*raft.Log{}, numbers: map[string]uint64{}, values: map[string][]byte{}}
 }
 
 // Set changes how the disk behaves from the next write on.
@@ -112,6 +118,14 @@ func (c *content) continues(index, term uint64) bool {
 	}
 	l := c.logs[index]
 	return l == nil || l.Term == term
+}
+
+// Wipe deletes all data, as one change. The process that has the disk must have closed it. Its goroutines that still
+// write go on in a void.
+func (d *Disk) Wipe() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.content, d.open, d.writing = newContent(), nil, nil
 }
 
 // Crash takes the disk away from its process. Any first part of a write that is under way may have happened.

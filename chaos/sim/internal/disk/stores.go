@@ -97,6 +97,7 @@ func (s *Stores) StoreLogs(entries []*raft.Log) error {
 		own := *e
 		copies[i] = &own
 	}
+	s.reportMembers(copies)
 	s.write(len(copies), func(c *content, n int) {
 		for _, e := range copies[:n] {
 			c.append(e)
