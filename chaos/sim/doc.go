@@ -88,5 +88,6 @@
 //	BELFRY_SIM_SEED=7 BELFRY_SIM_TRACE=log go test ./chaos/sim    one run, with the log of its nodes in a file
 //	BELFRY_SIM_MOVES=1                                            with any of these: the runs have moves
 //
-// The runs that TestFlawsAreCaught states catch four of the seeded mistakes (tag chaos, fsm/flaw).
+// The runs that TestFlawsAreCaught states catch eight of the seeded mistakes (tag chaos, fsm/flaw), four of them with
+// moves.
 package sim

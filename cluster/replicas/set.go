@@ -202,7 +202,8 @@ func (s *Set) open(state *clusterpb.ControlState, placed *clusterpb.Shard) {
 
 // openFiles opens a replica. If the files here are of an earlier one, which was removed, it deletes them first.
 func (s *Set) openFiles(state *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error) {
-	if slices.Contains(s.cfg.Held(), placed.Id) && placed.Joined[s.cfg.Self] > s.cfg.Joined(placed.Id) {
+	removed := placed.Joined[s.cfg.Self] > s.cfg.Joined(placed.Id) && !flawKeepsFiles()
+	if removed && slices.Contains(s.cfg.Held(), placed.Id) {
 		if err := s.cfg.Left(placed.Id); err != nil {
 			return nil, err
 		}

@@ -16,13 +16,17 @@ const (
 	TwoIDs           Flaw = "two-ids"            // a repeated attempt has a webhook-id of its own
 	UncheckedCopy    Flaw = "unchecked-copy"     // a node takes part without a check whether its folder is old
 	BlindClock       Flaw = "blind-clock"        // no clock is compared with others, and clock jumps go unnoticed
+	EarlyVote        Flaw = "early-vote"         // a new replica votes before it has caught up
+	EarlyRemoval     Flaw = "early-removal"      // a replica is removed before its successor votes
+	KeptFiles        Flaw = "kept-files"         // the files of a removed replica are opened again
+	UnboundChange    Flaw = "unbound-change"     // a change of members is made in another membership than the one seen
 )
 
 // All returns all flaws.
 func All() []Flaw {
 	return []Flaw{
 		SkippedFsync, ForgottenCancel, DirtyRestore, FireBeforeCommit, DroppedSettle, StaleRead, TwoIDs, BlindClock,
-		UncheckedCopy,
+		UncheckedCopy, EarlyVote, EarlyRemoval, KeptFiles, UnboundChange,
 	}
 }
 

@@ -68,15 +68,18 @@ func Next(s Shard) (step Step, waits string) {
 	if s.Group == nil {
 		return Step{}, fmt.Sprintf("shard %d has no leader that answers", s.Record.Id)
 	}
-	for _, rule := range []func() (Step, string){
-		s.mend, s.drop, s.dismiss, s.join, s.promote, s.add, s.handOver, s.remove, s.settle,
-	} {
-		if step, waits = rule(); step != (Step{}) || waits != "" {
+	rules := []rule{s.mend, s.drop, s.dismiss, s.join, s.promote, s.add, s.handOver, s.remove, s.settle}
+	for _, next := range s.flawOrders(rules) {
+		if step, waits = next(); step != (Step{}) || waits != "" {
 			return step, waits
 		}
 	}
 	return Step{}, ""
 }
+
+// rule returns the next step by one row of the table in the package's documentation, or why the shard waits. It returns
+// neither if the row does not apply.
+type rule func() (Step, string)
 
 // mend takes a faulty replica out of the group and then out of the record, so that its node deletes it. The target has
 // the node, and so gets a copy afterwards.
