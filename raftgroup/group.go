@@ -113,8 +113,10 @@ func (g *Group) bootstrap(log raft.LogStore, transport raft.Transport) error {
 		return err
 	case hasState:
 		return nil
-	case g.cfg.Existing:
+	case g.cfg.Existing && !hasRun(storage.Stable()):
 		return ErrNoState
+	case g.cfg.Existing:
+		return nil // a joining replica that no leader has reached yet
 	case len(g.cfg.Voters) == 0:
 		return nil // a joining replica: the leader sends it everything
 	}
@@ -128,6 +130,13 @@ func (g *Group) bootstrap(log raft.LogStore, transport raft.Transport) error {
 		return fmt.Errorf("bootstrap: %w", err)
 	}
 	return nil
+}
+
+// hasRun reports whether Raft has run on the store. It writes its term when it starts, also the term 0 of a replica that
+// has heard of no other.
+func hasRun(stable raft.StableStore) bool {
+	_, err := stable.GetUint64([]byte("CurrentTerm"))
+	return err == nil
 }
 
 func (g *Group) raftConfig() *raft.Config {

@@ -55,9 +55,41 @@ type memory struct {
 func newMemory() memory { return memory{raft.NewInmemStore(), raft.NewInmemSnapshotStore()} }
 
 func (m memory) Log() raft.LogStore            { return m.InmemStore }
-func (m memory) Stable() raft.StableStore      { return m.InmemStore }
+func (m memory) Stable() raft.StableStore      { return stable{m.InmemStore} }
 func (m memory) Snapshots() raft.SnapshotStore { return m.snapshots }
 func (m memory) Close() error                  { return nil }
+
+// stable returns an error for a number that was never set, as the stores of production do.
+type stable struct{ *raft.InmemStore }
+
+func (s stable) SetUint64(key []byte, n uint64) error {
+	return errors.Join(s.Set(append([]byte("has "), key...), key), s.InmemStore.SetUint64(key, n))
+}
+
+func (s stable) GetUint64(key []byte) (uint64, error) {
+	if _, err := s.Get(append([]byte("has "), key...)); err != nil {
+		return 0, err
+	}
+	return s.InmemStore.GetUint64(key)
+}
+
+// TestCopyThatNoLeaderReachedOpensAgain checks that a replica that joins waits for the group's leader in its second
+// process too, although it has neither a term nor a log.
+func TestCopyThatNoLeaderReachedOpensAgain(t *testing.T) {
+	cfg := Config{
+		Name: "group 7", NodeID: "a", Machine: &journalist{}, Storage: newMemory(), Fatal: func(err error) { t.Error(err) },
+		Timing: Timing{Heartbeat: time.Second, Election: time.Second, Lease: time.Second, Commit: time.Second},
+	}
+	for _, existing := range []bool{false, true} {
+		_, cfg.Transport = raft.NewInmemTransport("a")
+		cfg.Existing = existing
+		g, err := Open(cfg)
+		if err != nil {
+			t.Fatalf("existing %v: %v", existing, err)
+		}
+		closed(t, g)
+	}
+}
 
 // open opens a group of one replica in memory, and waits until it leads.
 func open(t *testing.T, change func(*Config)) (g *Group, machine *journalist, fatals chan error) {
