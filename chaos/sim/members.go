@@ -207,7 +207,9 @@ func (m *members) look(s *clusterpb.Shard) {
 	since, now := ahead.Configuration(last.index)
 	held := m.isHeld(s.Id, now, last.index)
 	for _, e := range of.entries {
-		held = held || e.Index > since && m.isHeld(s.Id, e.After, last.index)
+		// A leader that votes alone commits the entry that adds a second voter by itself.
+		known := e.Index >= since
+		held = held || known && (m.isHeld(s.Id, e.Before, last.index) || m.isHeld(s.Id, e.After, last.index))
 	}
 	if !held {
 		m.world.problem("shard %d: no majority of %s has entry %d, which is applied: %s", s.Id, tell(now), last.index,
