@@ -24,6 +24,7 @@ type applier struct {
 	appendedAt atomic.Int64  // when the leader appended the last entry applied, in Unix nanoseconds; 0: unknown
 	bytes      atomic.Int64  // bytes of entries applied since the start
 	saved      atomic.Int64  // value of bytes at the last snapshot
+	fates      fates         // of the entries that this replica proposes
 	tail       *tail
 	grown      chan struct{} // capacity 1: a snapshot may be due
 }
@@ -70,6 +71,7 @@ func (a *applier) Apply(l *raft.Log) any {
 		a.appendedAt.Store(l.AppendedAt.UnixNano())
 	}
 	a.steps.Add(1)
+	a.fates.see(l.Index, l.Data, answer)
 	return answer
 }
 
@@ -95,6 +97,7 @@ func (a *applier) Restore(source io.ReadCloser) error {
 	}
 	a.saved.Store(a.bytes.Load())
 	a.steps.Add(1)
+	a.fates.cover()
 	return nil
 }
 

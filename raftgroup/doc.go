@@ -27,7 +27,8 @@
 //
 // Rules for both:
 //
-//   - ErrNotLeader and ErrRefused prove that no log has seen the entry. After any other error a log may have it.
+//   - ErrNotLeader and ErrRefused prove that no log has seen the entry. After any other error but ErrReplaced a log may
+//     have it.
 //   - Raft forgets the calls in its channels when it shuts down, and their callers would wait for ever. So no call
 //     begins once the group stops, and the stop waits for the calls under way (futures.go).
 //
@@ -45,7 +46,12 @@
 //	Transfer   for an owner that proposes alone, and proposes nothing meanwhile
 //	HandOver   for an owner with many callers of Propose: they wait, those under way are answered first
 //
-// The outcome of an entry that is under way when the leadership ends is unknown.
+// An entry that is under way when the leadership ends may be kept or replaced by the next leader. This replica follows
+// that leader and sees which (fate.go), so Commit returns a LostError, and its Outcome waits for the answer:
+//
+//	the entry is applied here                the machine's answer
+//	another one is applied in its place      ErrReplaced: no replica will apply the entry
+//	neither, for example without a leader    unknown
 //
 // # Proof of leadership
 //

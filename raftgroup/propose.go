@@ -48,8 +48,25 @@ func enqueueTimeout(ctx context.Context) time.Duration {
 // Commit is Propose for an owner that proposes alone. It offers a refused entry again until ctx ends. It waits for an
 // entry that Raft took even past the end of ctx. If no entry at all is applied for Timing.Stuck meanwhile, it calls
 // Config.Fatal: a leader that keeps its followers and commits nothing blocks the group (for example after
-// hashicorp/raft issue 696).
+// hashicorp/raft issue 696). The error is a *LostError if the leadership ends while the entry is under way.
 func (g *Group) Commit(ctx context.Context, data []byte) (any, error) {
+	fate := g.applier.fates.follow(data)
+	answer, err := g.commit(ctx, data)
+	var lost lostAt
+	if errors.As(err, &lost) {
+		g.applier.fates.place(fate, uint64(lost))
+		return nil, &LostError{group: g, fate: fate, err: err}
+	}
+	g.applier.fates.forget(fate)
+	return answer, err
+}
+
+// lostAt is the error of an entry that was under way when the leadership ended: its place in the log.
+type lostAt uint64
+
+func (lostAt) Error() string { return raft.ErrLeadershipLost.Error() }
+
+func (g *Group) commit(ctx context.Context, data []byte) (any, error) {
 	limit := newStandstill(&g.applier.steps, g.cfg.Timing.Stuck)
 	defer limit.stop()
 	for {
@@ -73,6 +90,9 @@ func (g *Group) commitOnce(data []byte, limit *standstill) (any, error) {
 	for {
 		select {
 		case a := <-answers:
+			if errors.Is(a.err, raft.ErrLeadershipLost) {
+				return nil, lostAt(a.Future.(raft.ApplyFuture).Index())
+			}
 			if a.err != nil {
 				return nil, a.err
 			}

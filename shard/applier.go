@@ -17,7 +17,7 @@ type applier struct {
 	// counts the entries that Raft has handed over.
 	index, term atomic.Uint64
 	restores    atomic.Uint64 // times that a snapshot replaced the machine's state
-	wanted      atomic.Bool   // a leadership of this node runs and may be waiting for results
+	wanted      atomic.Int32  // the leaderships and lost entries of this node that may be waiting for results
 	checkpoints *checkpoints
 }
 
@@ -39,7 +39,7 @@ func (a *applier) Apply(e raftgroup.Entry) (any, error) {
 	answer := applied{index: e.Index, term: e.Term}
 	if e.Command {
 		var err error
-		if answer.Applied, err = a.machine.Apply(e.Data, a.wanted.Load()); err != nil {
+		if answer.Applied, err = a.machine.Apply(e.Data, a.wanted.Load() > 0); err != nil {
 			return nil, err
 		}
 	}

@@ -19,6 +19,7 @@ type call struct {
 	// 0 <= answered <= taken <= len(ends)
 	taken    int
 	answered int
+	refusal  error         // the answer to the commands that are not taken any more; nil: they may be taken
 	gone     bool          // the caller has left and owns replies
 	done     chan struct{} // closed when all are answered
 }
@@ -91,6 +92,13 @@ func (c *call) answer(replies []task.Reply) {
 	c.answered += copy(c.replies[c.answered:], replies)
 	if c.answered == len(c.ends) {
 		close(c.done)
+	}
+}
+
+// refuseRest answers the commands that are not taken any more, once those that were taken have their answers.
+func (c *call) refuseRest() {
+	if c.refusal != nil && c.taken < len(c.ends) && c.answered == c.taken {
+		c.answer(refuse(len(c.ends)-c.taken, c.refusal))
 	}
 }
 

@@ -96,8 +96,12 @@
 //
 // # Ambiguous answers
 //
-// task.ErrNotProposed means that no log has seen the command. An error after Raft took the entry (leadership lost, a
-// failed append, shutdown, the caller's own deadline) is task.ErrUnknown.
+// task.ErrNotProposed means that no replica applies the command. An error after Raft took the entry (a failed append,
+// shutdown, the caller's own deadline) is task.ErrUnknown.
+//
+// The callers of an entry that was under way when the leadership ended wait for some election timeouts. This replica
+// follows the next leader meanwhile, and learns whether that leader has kept the entry: then they get its results, and
+// otherwise a NotLeaderError, so that the router asks the next leader. Without a next leader they get ErrUnknown.
 //
 // # Left to others
 //

@@ -11,9 +11,10 @@ import (
 // errEnded is the cause of a leadership that ends without an error.
 var errEnded = errors.New("the leadership is over")
 
-// neverTaken reports whether an error of a proposal proves that no log has seen the entry.
+// neverTaken reports whether an error of a proposal proves that no replica applies the entry.
 func neverTaken(err error) bool {
-	return errors.Is(err, raftgroup.ErrRefused) || errors.Is(err, raftgroup.ErrNotLeader)
+	return errors.Is(err, raftgroup.ErrRefused) || errors.Is(err, raftgroup.ErrNotLeader) ||
+		errors.Is(err, raftgroup.ErrReplaced)
 }
 
 // proposalError converts a proposal's error into the caller's error. Every error except the few that precede the write

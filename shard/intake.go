@@ -300,10 +300,11 @@ func (q *intake) answer(segments []segment, replies []task.Reply, err error) {
 	for _, s := range segments {
 		if err != nil {
 			s.call.answer(refuse(s.n, err))
-			continue
+		} else {
+			s.call.answer(replies[:s.n])
+			replies = replies[s.n:]
 		}
-		s.call.answer(replies[:s.n])
-		replies = replies[s.n:]
+		s.call.refuseRest()
 	}
 }
 
@@ -316,9 +317,8 @@ func (q *intake) close(reason error) {
 	}
 	q.closed = reason
 	for _, c := range q.calls {
-		if !c.gone {
-			c.answer(refuse(len(c.ends)-c.taken, reason))
-		}
+		c.refusal = reason
+		c.refuseRest()
 	}
 	if q.advance != nil {
 		q.advance.done <- advanced{ended: true}

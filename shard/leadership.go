@@ -63,7 +63,7 @@ func newLeadership(ctx context.Context, s *Shard) *leadership {
 
 // start launches the workers. Calls may wait from now on, and are queued after the Takeover.
 func (l *leadership) start() {
-	l.shard.applier.wanted.Store(true)
+	l.shard.applier.wanted.Add(1)
 	l.workers.Go(func() { l.proposer.run(l.ctx) })
 	l.workers.Go(l.takeOver)
 }
@@ -108,7 +108,7 @@ func (l *leadership) stop() {
 	l.workers.Wait()
 	l.source.Stop()
 	l.closeDesk()
-	l.shard.applier.wanted.Store(false)
+	l.shard.applier.wanted.Add(-1)
 	l.shard.cfg.Logger.Info("leading no more", "term", l.term.Load(), "cause", context.Cause(l.ctx))
 }
 

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/shard/dispatch"
 	"github.com/belfryhq/belfry/shard/internal/lend"
 )
@@ -170,11 +172,39 @@ func (p *proposer) propose(ctx context.Context, e *entry) (applied, error) {
 // fail answers an entry that did not commit, or may not have, and ends the leadership. Raft has ended it already or is
 // about to.
 func (p *proposer) fail(e *entry, err error) {
-	p.intake.answer(e.segments, nil, p.shard.proposalError(err))
 	if e.advance != nil {
 		e.advance.done <- advanced{ended: true}
 	}
 	p.lead.end(err)
+	var lost *raftgroup.LostError
+	if !errors.As(err, &lost) {
+		p.intake.answer(e.segments, nil, p.shard.proposalError(err))
+		return
+	}
+	p.intake.close(p.shard.notLeader()) // before the entry is answered, so that no further command of its calls is taken
+	p.shard.applier.wanted.Add(1)
+	p.shard.workers.Go(func() {
+		defer p.shard.applier.wanted.Add(-1)
+		p.answerLost(e, lost)
+	})
+}
+
+// outcomeWithin is the number of election timeouts for which the callers of a lost entry wait to learn its outcome: by
+// then there is another leader, unless a majority is away.
+const outcomeWithin = 6
+
+// answerLost answers the users' commands of an entry that was under way when the leadership ended, as soon as this
+// replica knows whether the next leader has kept the entry. The attempts that the entry granted are the next leader's:
+// its Takeover grants them anew.
+func (p *proposer) answerLost(e *entry, lost *raftgroup.LostError) {
+	ctx, cancel := context.WithTimeout(context.Background(), outcomeWithin*p.shard.cfg.Timing.Election)
+	defer cancel()
+	answer, err := lost.Outcome(ctx)
+	if err != nil {
+		p.intake.answer(e.segments, nil, p.shard.proposalError(err))
+		return
+	}
+	p.intake.answer(e.segments, repliesOf(answer.(applied).Results[e.usersAt:]), nil)
 }
 
 // finish distributes an entry's results. took is the time from its proposal until it was applied.
