@@ -31,3 +31,10 @@ func (n *Node) Commands(ctx context.Context) map[uint32]uint64 { return n.moves(
 
 // State returns the state of the control group.
 func (n *Node) State() *clusterpb.ControlState { return n.control.State() }
+
+// Transfer gives the leadership of a shard to a node.
+func (n *Node) Transfer(ctx context.Context, shard uint32, to string) error {
+	ask := &clusterpb.MembersCall{Change: &clusterpb.MembersCall_Transfer{Transfer: to}}
+	_, err := n.router.Members(ctx, shard, ask)
+	return err
+}
