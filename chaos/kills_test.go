@@ -29,7 +29,7 @@ func TestKillsAtStepsOfMoves(t *testing.T) {
 		faults.Aim{Moves: faults.Replica, Step: "transfer", Part: faults.Source},
 		faults.Aim{Moves: faults.Replica, Step: "drop", Part: faults.Reconciler},
 		faults.Aim{Moves: faults.Slots, Step: "copy", Part: faults.Receiver},
-		faults.Aim{Moves: faults.Slots, Step: "ready", Part: faults.Source},
+		faults.Aim{Moves: faults.Slots, Step: "seal", Part: faults.Source},
 		faults.Aim{Moves: faults.Slots, Step: "drop", Part: faults.Reconciler},
 	)
 	if os.Getenv(lengthVar) == long {

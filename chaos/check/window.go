@@ -247,6 +247,8 @@ func (o failovers) of(t *task) []*window {
 //     them over.
 //   - The repeat must arrive within the window, or after it by no more than first attempts of the shard waited then: an
 //     attempt that is granted again waits in line with them.
+//   - An attempt of a task that changed its shard may be repeated up to patience after the window: a leader that dies
+//     while slots are sealed leaves the attempts that it has begun there to the ends of their leases.
 //   - A window without a change of leader explains only repeats of attempts that arrived by its begun. Their answers
 //     may precede the window by up to transit.
 func (o failovers) explain(t *task, p, a *arrival) []*window {
@@ -256,6 +258,9 @@ func (o failovers) explain(t *task, p, a *arrival) []*window {
 		to, until := w.to, open
 		if a.Fence < p.Fence {
 			to = w.late
+		}
+		if len(t.known()) > 1 {
+			to = to.Add(patience)
 		}
 		if w.stays {
 			until = answeredAt(p).Add(transit)

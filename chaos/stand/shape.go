@@ -95,7 +95,7 @@ func (s *Stand) Operate(ctx context.Context, ask client.OperationRequest) error 
 		select {
 		case <-time.After(operationPoll):
 		case <-ctx.Done():
-			return fmt.Errorf("%s %s: %w; %w; the operation: %+v", ask.Kind, ask.Node, ctx.Err(), err, op)
+			return fmt.Errorf("%s %s: %w; the operation: %+v", ask.Kind, ask.Node, errors.Join(ctx.Err(), err), op)
 		}
 	}
 }
