@@ -8,7 +8,7 @@
 //	memory    a node without memory
 //	receiver  a slow or hostile receiver of deliveries
 //	shape     nodes that join, leave, are drained or lose their disk, other numbers of replicas, shards that split;
-//	          nodes and zones that stay away until others have their replicas
+//	          nodes and zones that stay away until others have their replicas; kills at steps of moves
 //	upgrade   another build on all nodes, one after the other, and back
 //
 // These are the groups of faults. All faults follow the same rules:
@@ -21,6 +21,10 @@
 //     node is ready, because another fault may delay that. The check of the history judges how long the shards took to
 //     accept writes again.
 //   - The nodes themselves report the leaders, over their public interface.
+//
+// A kill at a step of a move is aimed: it waits until the nodes report a move at a step, and kills the node that plays
+// a wanted part in it. Aims counts the hits by step and part. Steps take milliseconds, so that the nodes of an aimed
+// play pause before each (BELFRY_STEP_PAUSE in a build with the tag chaos).
 //
 // Package workload makes the load that the faults disturb, and check decides whether the cluster withstood them.
 package faults
