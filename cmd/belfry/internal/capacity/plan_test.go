@@ -1,3 +1,7 @@
+// The tests of this file run in one goroutine, and take minutes under the race detector.
+
+//go:build !race
+
 package capacity
 
 import (
