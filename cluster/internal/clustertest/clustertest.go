@@ -23,7 +23,7 @@ import (
 )
 
 // patience is how long the cluster may take to reach a state by itself.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // Cluster is a set of nodes, numbered from 0. Only the test's goroutine may call its methods.
 type Cluster struct {
