@@ -61,8 +61,8 @@ siege-shape: ## change the nodes and replicas of a cluster under load, for minut
 	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 30m -run TestClusterChangesItsShapeUnderLoad ./chaos
 
 .PHONY: siege-pace
-siege-pace: ## measure lateness and calls at a quarter of the capacity while the cluster changes its shape, on an idle machine
-	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 30m -run TestPlannedChangesAreNotFelt ./chaos
+siege-pace: ## measure lateness and calls at a quarter of the capacity while nodes join and shards split, on an idle machine
+	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 40m -run TestPlannedChangesAreNotFelt ./chaos
 
 .PHONY: siege-splits
 siege-splits: ## split three shards into twelve under load, for minutes, undisturbed and while nodes are killed

@@ -45,8 +45,7 @@ func TestPlannedChangesAreNotFelt(t *testing.T) {
 			struck(faults.NodeJoins, 3)(t, report)
 			mustBePunctual(t, report)
 		})
-	splits := siege.InTurn(faults.ShardSplits, faults.ShardSplits, faults.SlotsBalanced, faults.MoreShards)
-	play("shards", quarter, siege.Plan{Name: "3, 5 and 12 shards", Play: splits},
+	play("shards", quarter, siege.Plan{Name: "3, 5 and 12 shards", Play: siege.SplitShards},
 		func(t *testing.T, report *siege.Report) {
 			struck(faults.MoreShards, 1)(t, report)
 			mustBePunctual(t, report)

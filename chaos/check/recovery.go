@@ -70,8 +70,8 @@ func (x *Index) nextFault(at history.Instant) history.Instant {
 }
 
 // writesByShard returns the operations that changed a task, by shard and start. A shard without slots may be missing.
-// Operations with several tries are left out, because the answer of a retry may report an earlier try. So are operations
-// on tasks that changed their shard, if the answer names no shard.
+// Operations with several tries are left out, because the answer of a retry may report an earlier try. So are
+// operations on tasks that changed their shard, if the answer names no shard.
 func (x *Index) writesByShard() map[uint32][]*op {
 	writes := map[uint32][]*op{}
 	born := x.born()

@@ -1,6 +1,11 @@
 package check
 
-import "github.com/belfryhq/belfry/chaos/history"
+import (
+	"maps"
+	"testing"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
 
 // owns adds the first sight of all slots at a shard.
 func (s *story) owns(shard uint32, at int64) {
@@ -113,4 +118,28 @@ var shapeCases = []example{
 		s.fault(history.PauseLeader, 18000, 18100, 18500)
 		s.schedule("b", 19500, 30000)
 	}, "shard 1 took no write within"},
+}
+
+// Calls that are answered 5xx during a planned change count, but not those of the node that the change is about.
+func TestRefusedCallsAreCounted(t *testing.T) {
+	s := &story{}
+	s.h.Faults = []history.Fault{{
+		Kind: "node joins", Nodes: []string{"node-4"}, Planned: true, Struck: ms(0), Mending: ms(5000), Mended: ms(5000),
+	}}
+	refused := func(node string, kind history.Kind, at int64, status int) {
+		s.call(history.Call{Kind: kind, ID: "a", Node: node}, at, at+5, history.Failed, history.Answer{Status: status})
+	}
+	refused("node-1", history.Schedule, 100, 503)
+	refused("node-1", history.Ack, 200, 504)
+	refused("node-1", history.Get, 300, 503)
+	refused("node-1", history.Cancel, 400, 409)
+	refused("node-4", history.Schedule, 500, 503)
+	refused("node-4", history.Schedule, 20_000, 503)
+	got := map[string]int{}
+	for _, toll := range Tolls(NewIndex(&s.h)) {
+		got[toll.Kind] = toll.Refused
+	}
+	if want := map[string]int{"node joins": 2, PlannedAlone: 2, Calm: 1}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }

@@ -18,7 +18,7 @@ type Toll struct {
 	Repeats int    `json:"repeats"` // number of repeated arrivals
 	Heal    Spread `json:"heal"`    // from the mending until every shard took a write; without other faults only
 	Calls   Spread `json:"calls"`   // duration of single schedule calls that succeeded
-	Refused int    `json:"refused"` // changing calls that were answered 5xx
+	Refused int    `json:"refused"` // changing calls that nodes which were not struck answered 5xx
 }
 
 // Plus returns the toll of t and u together, with the kind of u.
@@ -71,7 +71,7 @@ func Tolls(x *Index) []Toll {
 	for i := range x.h.Calls {
 		c := &x.h.Calls[i]
 		timed := c.Kind == history.Schedule && c.Outcome == history.OK && !c.Batch
-		refused := c.Kind.Changes() && c.Answer.Status >= 500
+		refused := c.Kind.Changes() && c.Answer.Status >= 500 && !x.struckNode(c)
 		if !timed && !refused {
 			continue
 		}
@@ -88,6 +88,13 @@ func Tolls(x *Index) []Toll {
 		all = append(all, *tolls[kind])
 	}
 	return all
+}
+
+// struckNode reports whether a fault had struck the node of a call. A node that starts refuses calls until it is ready.
+func (x *Index) struckNode(c *history.Call) bool {
+	return slices.ContainsFunc(x.h.Faults, func(f history.Fault) bool {
+		return f.Struck <= c.End && c.Start <= healed(&f).Add(settleDown) && slices.Contains(f.Nodes, c.Node)
+	})
 }
 
 func (x *Index) tollOfFaults(of func(kind string) *Toll) {

@@ -29,6 +29,10 @@ func LoseNodeAndZone(ctx context.Context, r *Round) error {
 	return r.Strike(ctx, faults.LostZone, 0, 0)
 }
 
+// SplitShards is the play of a Plan for three shards. Shards split twice, and the slots are balanced over the five
+// shards and then over twelve.
+var SplitShards = InTurn(faults.ShardSplits, faults.ShardSplits, faults.SlotsBalanced, faults.MoreShards)
+
 // InTurn is the play of a Plan that strikes kinds of faults one after the other. Each of them chooses its target.
 func InTurn(kinds ...string) func(context.Context, *Round) error {
 	return func(ctx context.Context, r *Round) error {
