@@ -19,6 +19,9 @@ type Plan struct {
 	Quiet bool // no load beside the plan
 	Play  func(ctx context.Context, r *Round) error
 
+	// Before prepares the cluster before the load begins; nil: nothing does.
+	Before func(ctx context.Context, r *Round) error
+
 	apart []string // faults that it needs on a stand of its own; none: it plays on the siege's
 }
 

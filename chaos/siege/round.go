@@ -123,6 +123,11 @@ func (r *Round) storm(ctx, whole context.Context) error {
 	if plan == nil {
 		plan = &Plan{Play: func(ctx context.Context, r *Round) error { return r.strikeAll(ctx) }}
 	}
+	if plan.Before != nil {
+		if err := plan.Before(ctx, r); err != nil {
+			return err
+		}
+	}
 	stop := func() {}
 	if !plan.Quiet {
 		stop = r.startLoad(whole)
