@@ -23,7 +23,7 @@ func (n *Node) Faults(ctx context.Context) []control.Fault { return n.moves().Fa
 
 // Applied asks a node for the last entry that its replica of a shard has applied, as the leader does.
 func (n *Node) Applied(ctx context.Context, node string, shard uint32) (uint64, error) {
-	return n.moves().Applied(ctx, node, shard)
+	return n.moves().Applied(ctx, node, shard, control.Shard(n.State(), shard).GetJoined()[node])
 }
 
 // Commands asks all nodes for the number of commands that each shard has applied, as the leader does.

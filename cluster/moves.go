@@ -40,8 +40,8 @@ func (m moves) Members(
 }
 
 // Applied asks a node for the last entry that its replica of a shard has applied.
-func (m moves) Applied(ctx context.Context, node string, shard uint32) (uint64, error) {
-	reply, err := m.askApplied(ctx, node, shard)
+func (m moves) Applied(ctx context.Context, node string, shard uint32, joined uint64) (uint64, error) {
+	reply, err := m.askApplied(ctx, node, &clusterpb.AppliedRequest{Shard: shard, Joined: joined})
 	switch {
 	case err != nil:
 		return 0, err
@@ -76,7 +76,7 @@ func (m moves) Faults(ctx context.Context) []control.Fault {
 // Commands asks all nodes for the number of commands that each shard has applied in its life.
 func (m moves) Commands(ctx context.Context) map[uint32]uint64 {
 	replies, _ := askAll(ctx, m.nodes(), m.log, func(ctx context.Context, node string) (*clusterpb.AppliedReply, error) {
-		return m.askApplied(ctx, node, allShards)
+		return m.askApplied(ctx, node, &clusterpb.AppliedRequest{Shard: allShards})
 	})
 	most := make(map[uint32]uint64)
 	for _, reply := range replies {
@@ -96,9 +96,11 @@ func (m moves) askFaults(ctx context.Context, node string) (*clusterpb.FaultsRep
 	return m.peer(node).Faults(ctx, &clusterpb.FaultsRequest{})
 }
 
-func (m moves) askApplied(ctx context.Context, node string, shard uint32) (*clusterpb.AppliedReply, error) {
+func (m moves) askApplied(
+	ctx context.Context, node string, of *clusterpb.AppliedRequest,
+) (*clusterpb.AppliedReply, error) {
 	if node == m.self {
-		return m.here.applied(shard), nil
+		return m.here.applied(of), nil
 	}
-	return m.peer(node).Applied(ctx, &clusterpb.AppliedRequest{Shard: shard})
+	return m.peer(node).Applied(ctx, of)
 }

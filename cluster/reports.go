@@ -40,11 +40,11 @@ func (r reports) faults() *clusterpb.FaultsReply {
 	return reply
 }
 
-// applied returns how far the replica of a shard here is, or of all shards.
-func (r reports) applied(shard uint32) *clusterpb.AppliedReply {
+// applied returns how far the replica of a shard here is that joined at a revision, or how far all replicas are.
+func (r reports) applied(of *clusterpb.AppliedRequest) *clusterpb.AppliedReply {
 	reply := &clusterpb.AppliedReply{}
 	for _, s := range r.replicas.All() {
-		if shard == allShards || shard == s.ID() {
+		if of.Shard == allShards || of.Shard == s.ID() && r.replicas.HasJoined(s.ID(), of.Joined) {
 			at := s.Newest()
 			reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaApplied{
 				Shard: s.ID(), Index: at.Index, Commands: at.Commands,
@@ -61,5 +61,5 @@ func (s service) Faults(context.Context, *clusterpb.FaultsRequest) (*clusterpb.F
 
 // Applied answers the leader of the control group.
 func (s service) Applied(_ context.Context, r *clusterpb.AppliedRequest) (*clusterpb.AppliedReply, error) {
-	return s.n.reports().applied(r.Shard), nil
+	return s.n.reports().applied(r), nil
 }

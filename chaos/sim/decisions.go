@@ -106,13 +106,16 @@ func (v *view) hear(state *clusterpb.ControlState, version uint64) {
 }
 
 // hearDecisions keeps the view of a process up to date for as long as the process lives. A decision comes newsTakes
-// late at least, and later while the process is frozen or reaches no other.
+// late at least, sometimes some seconds, and later while the process is frozen or reaches no other.
 func (p *process) hearDecisions() {
 	rng := p.world.rng("news of "+p.node.name, 0)
 	for p.host.Life().Err() == nil {
 		state, version, changed := p.world.decisions.watch()
 		if version > p.view.version {
-			late := time.Duration(rng.Int64N(int64(4 * newsTakes)))
+			late := between(rng, newsLate)
+			if rng.IntN(8) > 0 {
+				late = min(late, 4*newsTakes)
+			}
 			if !p.host.Sleep(newsTakes+late) || !p.host.Gate() {
 				return
 			}
@@ -127,6 +130,9 @@ func (p *process) hearDecisions() {
 		}
 	}
 }
+
+// newsLate is how much later than newsTakes a decision may come. Seven in eight come soon.
+var newsLate = span(time.Millisecond, 10*time.Second)
 
 // isCurrent returns true: a view never goes back to an earlier state.
 func isCurrent(*clusterpb.ControlState) bool { return true }

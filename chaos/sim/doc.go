@@ -64,7 +64,7 @@
 //   - A replica that gets a vote has on its disk what was applied a minute before. A freeze and a late call take
 //     less than that together.
 //   - A majority of the voters has each applied entry on its disk. This is looked at once a second.
-//   - A node never opens the files of a replica that was removed.
+//   - A node never opens the files of a replica that was removed, and deletes no replica that votes.
 //   - After the last mending every move ends soon, and nodes without a replica of a shard have no files of it.
 //
 // # Left to the siege

@@ -107,6 +107,7 @@ func (p *process) left(id uint32) error {
 	if p.node.process != p {
 		return wire.ErrDown
 	}
+	p.world.members.leaves(id, p.node.name)
 	p.node.files.disk(id).Wipe()
 	return nil
 }

@@ -114,6 +114,21 @@ func (m *members) judgeVotes(shard uint32, of *membership, r disk.Reconfiguratio
 	}
 }
 
+// leaves judges the deletion of a replica's files: its group must not count on its vote any more.
+func (m *members) leaves(shard uint32, node string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var newest disk.Reconfiguration
+	for _, e := range m.of(shard).entries {
+		if e.Term > newest.Term || e.Term == newest.Term && e.Index > newest.Index {
+			newest = e
+		}
+	}
+	if slices.Contains(voters(newest.After), node) {
+		m.world.problem("%s deletes its replica of shard %d, which votes in %s", node, shard, tell(newest.After))
+	}
+}
+
 // appliedBefore returns the greatest index that was applied by a time.
 func (of *membership) appliedBefore(at time.Time) uint64 {
 	i, _ := slices.BinarySearchFunc(of.applied, at, func(p position, at time.Time) int { return p.at.Compare(at) })

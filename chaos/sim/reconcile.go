@@ -171,11 +171,14 @@ func (r *reign) repeat(after time.Duration, shard uint32, ask *clusterpb.Members
 }
 
 // Applied asks a node for the last entry that its replica of a shard has applied.
-func (r *reign) Applied(ctx context.Context, node string, shard uint32) (uint64, error) {
+func (r *reign) Applied(ctx context.Context, node string, shard uint32, joined uint64) (uint64, error) {
 	return askOther(ctx, r.process, node, func(_ context.Context, h here) (uint64, error) {
 		s, err := h.Find(shard)
-		if err != nil {
+		switch {
+		case err != nil:
 			return 0, err
+		case !h.p.replicas.HasJoined(shard, joined):
+			return 0, &task.NotLeaderError{Shard: shard}
 		}
 		return s.Status().Applied, nil
 	})

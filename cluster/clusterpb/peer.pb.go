@@ -1760,8 +1760,11 @@ func (x *ReplicaFault) GetReason() string {
 }
 
 type AppliedRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"` // 0: all shards
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Shard uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"` // 0: all shards
+	// Revision of the shard's record at which the replica joined; see Shard.joined. An earlier replica of the shard on the
+	// same node does not count. It is about to be deleted. Without a meaning if all shards are asked for.
+	Joined        uint64 `protobuf:"varint,2,opt,name=joined,proto3" json:"joined,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1799,6 +1802,13 @@ func (*AppliedRequest) Descriptor() ([]byte, []int) {
 func (x *AppliedRequest) GetShard() uint32 {
 	if x != nil {
 		return x.Shard
+	}
+	return 0
+}
+
+func (x *AppliedRequest) GetJoined() uint64 {
+	if x != nil {
+		return x.Joined
 	}
 	return 0
 }
@@ -4903,9 +4913,10 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06faults\x18\x01 \x03(\v2\x1f.belfry.cluster.v1.ReplicaFaultR\x06faults\"<\n" +
 	"\fReplicaFault\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"&\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\">\n" +
 	"\x0eAppliedRequest\x12\x14\n" +
-	"\x05shard\x18\x01 \x01(\rR\x05shard\"M\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
+	"\x06joined\x18\x02 \x01(\x04R\x06joined\"M\n" +
 	"\fAppliedReply\x12=\n" +
 	"\breplicas\x18\x01 \x03(\v2!.belfry.cluster.v1.ReplicaAppliedR\breplicas\"X\n" +
 	"\x0eReplicaApplied\x12\x14\n" +

@@ -1606,6 +1606,11 @@ func (m *AppliedRequest) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Joined != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Joined))
+		i--
+		dAtA[i] = 0x10
+	}
 	if m.Shard != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Shard))
 		i--
@@ -5217,6 +5222,9 @@ func (m *AppliedRequest) SizeVT() (n int) {
 	_ = l
 	if m.Shard != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Shard))
+	}
+	if m.Joined != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Joined))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -9990,6 +9998,25 @@ func (m *AppliedRequest) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Shard |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Joined", wireType)
+			}
+			m.Joined = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Joined |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

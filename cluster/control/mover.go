@@ -20,7 +20,8 @@ type Groups interface {
 	// Members makes a change of a shard's membership at its leader, if one is set, and returns the membership after it.
 	Members(ctx context.Context, shard uint32, ask *clusterpb.MembersCall) (*clusterpb.Membership, error)
 	// Applied returns the index of the last entry that a node's replica of a shard has applied.
-	Applied(ctx context.Context, node string, shard uint32) (uint64, error)
+	// An earlier replica on the node than the one that joined at a revision does not count.
+	Applied(ctx context.Context, node string, shard uint32, joined uint64) (uint64, error)
 	// Fit reports whether a node's replica of a shard is fit to lead, as far as known.
 	Fit(shard uint32, node string) bool
 }
@@ -121,7 +122,7 @@ func (m *Mover) round(ctx context.Context, moving []*clusterpb.Shard) {
 		turn := false
 		step, waits := reshape.Next(reshape.Shard{
 			Record: record, Group: group,
-			CaughtUp: func(node string) bool { return m.caughtUp(ctx, record.Id, node, group) },
+			CaughtUp: func(node string) bool { return m.caughtUp(ctx, record, node, group) },
 			Well:     func(node string) bool { return m.shards.Fit(record.Id, node) },
 			MayAdd: func(node string) string {
 				why := under.mayAdd(record.Id, node)
@@ -173,9 +174,10 @@ func (m *Mover) observe(ctx context.Context, shards []*clusterpb.Shard) {
 // caughtUp reports whether a replica without a vote may become a voter. It must have applied all entries that were
 // committed one look ago, by its own word, and must lack few entries by the leader's. The leader alone does not know:
 // hashicorp/raft counts an entry as replicated that the node has not applied, and a node that still applies its log
-// would answer no call as a leader.
-func (m *Mover) caughtUp(ctx context.Context, shard uint32, node string, group *clusterpb.Membership) bool {
-	at := copied{shard, node}
+// would answer no call as a leader. And the leader may be in touch with an earlier replica on the node: a node that has
+// not heard yet that the replica was removed, and another placed there, is going to delete it, with its vote.
+func (m *Mover) caughtUp(ctx context.Context, record *clusterpb.Shard, node string, group *clusterpb.Membership) bool {
+	at := copied{record.Id, node}
 	if flawPromotesEarly() {
 		return true
 	}
@@ -188,7 +190,7 @@ func (m *Mover) caughtUp(ctx context.Context, shard uint32, node string, group *
 	}
 	ctx, cancel := context.WithTimeout(ctx, moveAsk)
 	defer cancel()
-	applied, err := m.shards.Applied(ctx, node, shard)
+	applied, err := m.shards.Applied(ctx, node, record.Id, record.Joined[node])
 	return err == nil && looked && applied >= before
 }
 

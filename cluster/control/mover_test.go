@@ -107,7 +107,7 @@ func (g *groups) takeVote(shard uint32, node, leader string) {
 	g.members[shard] = now
 }
 
-func (g *groups) Applied(_ context.Context, node string, shard uint32) (uint64, error) {
+func (g *groups) Applied(_ context.Context, node string, shard uint32, _ uint64) (uint64, error) {
 	if Shard(g.state(), shard) == nil || !slices.Contains(Shard(g.state(), shard).Replicas, node) {
 		return 0, fmt.Errorf("node %s has no replica of shard %d", node, shard)
 	}
@@ -176,6 +176,33 @@ func settled(s *clusterpb.ControlState, nodes []string) bool {
 	return !slices.ContainsFunc(s.Shards, func(one *clusterpb.Shard) bool {
 		return len(one.Target) > 0 || !slices.Equal(one.Replicas, nodes)
 	})
+}
+
+// oneLife is a node whose replica joined at a revision.
+type oneLife struct {
+	*groups
+	joined uint64
+}
+
+func (l oneLife) Applied(_ context.Context, _ string, _ uint32, joined uint64) (uint64, error) {
+	if joined != l.joined {
+		return 0, errors.New("another replica runs")
+	}
+	return 100, nil
+}
+
+// TestEarlierReplicaGetsNoVote checks that a replica does not become a voter while its node runs the earlier replica that
+// was removed: the node is going to delete it.
+func TestEarlierReplicaGetsNoVote(t *testing.T) {
+	record := &clusterpb.Shard{Id: 3, Joined: map[string]uint64{"d": 7}}
+	group := &clusterpb.Membership{Members: []*clusterpb.Member{{Node: "d"}}, Committed: 50}
+	for joined, want := range map[uint64]bool{5: false, 7: true} {
+		m := NewMover(nil, oneLife{joined: joined}, slog.New(slog.DiscardHandler))
+		m.caughtUp(t.Context(), record, "d", group)
+		if got := m.caughtUp(t.Context(), record, "d", group); got != want {
+			t.Errorf("the replica that joined at %d runs: caught up %v", joined, got)
+		}
+	}
 }
 
 // A shard is stuck for as long as it has waited for one reason. A wait for its turn does not count, and neither does

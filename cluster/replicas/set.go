@@ -225,6 +225,13 @@ func (s *Set) find(id uint32) (*shard.Shard, error) {
 	return nil, &task.NotLeaderError{Shard: id, Leader: leader}
 }
 
+// HasJoined reports whether the replica of a shard here is the one that joined at a revision.
+func (s *Set) HasJoined(id uint32, joined uint64) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.shards[id] != nil && s.joined[id] == joined
+}
+
 // All returns the replicas that run here, by shard.
 func (s *Set) All() []*shard.Shard {
 	s.mu.RLock()
