@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -186,4 +188,26 @@ func TestTargetSealsABusySource(t *testing.T) {
 	if sealedAt <= fewChanges || sealedAt > mostChanges {
 		t.Errorf("sealed with %d changes left", sealedAt)
 	}
+}
+
+// TestPullWaitsForItsTurn calls Pull while another Pull runs. The second waits: a driver that asks again at once must not
+// turn in circles.
+func TestPullWaitsForItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var target Target
+		first := Pull{Move: 1, Fetch: func(ctx context.Context, _ Request) (Batch, error) {
+			<-ctx.Done()
+			return Batch{}, ctx.Err()
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _, _ = target.Pull(ctx, first, 0) }()
+		synctest.Wait()
+		limited, end := context.WithTimeout(t.Context(), time.Second)
+		defer end()
+		began := time.Now()
+		if _, err := target.Pull(limited, first, 0); err != nil || time.Since(began) != time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
 }

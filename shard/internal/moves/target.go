@@ -58,8 +58,9 @@ func (p Progress) phase() int {
 
 // Target copies the tasks of a move at the leader of its target, one move at a time.
 type Target struct {
-	mu      sync.Mutex // held by a Pull
-	move    uint64     // 0: none
+	made    sync.Once     // guards the making of turn
+	turn    chan struct{} // holds an element while a Pull runs, which alone uses the fields below
+	move    uint64        // 0: none
 	session uint64
 	batch   uint64 // number of the last batch committed
 	few     int    // changes left at which the slots are sealed
@@ -70,14 +71,17 @@ type Target struct {
 }
 
 // Pull goes on with a move until a phase of it is over or ctx ends: until the tasks are copied, the slots are sealed,
-// or they are ready. So the caller knows of a seal at once. Pull returns the progress also with an error. While another
-// Pull runs, it returns only the progress. copies is the number of copies that the shard holds. The move may go on
-// after an error, unless the error wraps ErrLost.
+// or they are ready. So the caller knows of a seal at once. Pull returns the progress also with an error. It waits while
+// another Pull runs. copies is the number of copies that the shard holds. The move may go on after an error, unless the
+// error wraps ErrLost.
 func (t *Target) Pull(ctx context.Context, p Pull, copies uint64) (Progress, error) {
-	if !t.mu.TryLock() {
+	t.made.Do(func() { t.turn = make(chan struct{}, 1) })
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
 		return t.Progress(), nil
 	}
-	defer t.mu.Unlock()
 	if t.move != p.Move {
 		if copies > 0 {
 			return Progress{}, fmt.Errorf("move %d: %w", p.Move, ErrLost)
