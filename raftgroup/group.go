@@ -132,7 +132,7 @@ func (g *Group) bootstrap(log raft.LogStore, transport raft.Transport) error {
 	return nil
 }
 
-// hasRun reports whether Raft has run on the store. It writes its term when it starts, also the term 0 of a replica that
+// hasRun reports whether Raft has run on the store. It writes its term when it starts, also the term 0 of one that
 // has heard of no other.
 func hasRun(stable raft.StableStore) bool {
 	_, err := stable.GetUint64([]byte("CurrentTerm"))
