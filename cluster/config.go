@@ -47,8 +47,8 @@ type Config struct {
 	Calm, ReplaceAfter time.Duration
 	StepPause          time.Duration // before each step of a move of replicas or slots, for tests; 0: none
 
-	// MoveRate is the number of bytes a second that this node sends as copies of replicas to nodes without a vote; 0: no
-	// limit. See CheckMoveRate.
+	// MoveRate is the number of bytes a second that this node sends as copies of replicas to nodes without a vote, and
+	// takes as tasks of slots that move to shards led here; 0: no limit. See CheckMoveRate.
 	MoveRate int64
 
 	// JoinTokenFile holds the one-time token by which a node gets into a cluster whose nodes show certificates. It is

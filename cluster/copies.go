@@ -6,7 +6,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/copies"
 )
 
-// newCopies returns the meter of the snapshots that this node sends.
+// newCopies returns the meter of the snapshots that this node sends, and of the tasks that move to shards led here.
 func (n *Node) newCopies() *copies.Meter {
 	m := copies.NewMeter(n.cfg.MoveRate)
 	if n.cfg.Registerer != nil {
@@ -14,12 +14,17 @@ func (n *Node) newCopies() *copies.Meter {
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
 				Name: "belfry_copy_sent_bytes_total", Help: "Bytes of snapshots that this node has sent to other replicas.",
 			}, func() float64 { return float64(m.Sent()) }),
+			prometheus.NewCounterFunc(prometheus.CounterOpts{
+				Name: "belfry_slots_copied_bytes_total",
+				Help: "Bytes of tasks that have moved, under the limit, to shards that this node led.",
+			}, func() float64 { return float64(m.Paced()) }),
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 				Name: "belfry_copies_under_way", Help: "Snapshots that this node is sending to other replicas.",
 			}, func() float64 { return float64(len(m.UnderWay())) }),
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 				Name: "belfry_copy_limit_bytes_per_second",
-				Help: "Limit on the snapshots that this node sends to replicas without a vote; 0: no limit.",
+				Help: "Limit on the snapshots that this node sends to replicas without a vote, and on the tasks that move to " +
+					"shards led here, together; 0: no limit.",
 			}, func() float64 { return float64(n.cfg.MoveRate) }),
 		)
 	}

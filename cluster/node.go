@@ -76,7 +76,7 @@ type Node struct {
 	memory    *memory.Watch
 	router    *router.Router
 	consumers *consume.Consumers
-	copies    *copies.Meter // of the snapshots that this node sends
+	copies    *copies.Meter // of the snapshots that this node sends, and of the tasks of moving slots
 	policies  *policies.Policies
 	taker     *cuts.Taker
 	backups   backups

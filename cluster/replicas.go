@@ -29,6 +29,7 @@ func (n *Node) newReplicas() *replicas.Set {
 		},
 		Left:  n.leaveShard,
 		Moves: func() replicas.Moves { return n.router },
+		Pace:  n.copies.Pace,
 	})
 }
 

@@ -52,8 +52,8 @@ type PullSlots struct {
 	Read func(ctx context.Context, r SlotsRequest) (SlotsBatch, error)
 	// Seal commits SealSlots at the source. It may be called again after an error.
 	Seal func(ctx context.Context) error
-	// Pace waits until the copy of so many bytes may go on. Nil: no limit.
-	Pace func(ctx context.Context, bytes int) error
+	// Pace waits until so many bytes of copies may have passed: see moves.Pull. Nil: no limit.
+	Pace func(ctx context.Context, bytes int) (left int, err error)
 }
 
 // PullSlots copies the tasks of slots that the shard expects, until a phase of the move is over or ctx ends: until the

@@ -25,6 +25,8 @@ type Answers struct {
 	Find func(shard uint32) (*shard.Shard, error)
 	// Moves gives access to the other shard of a move. Only PullSlots needs it.
 	Moves func() Moves
+	// Pace waits until so many bytes of moving tasks may have come here: see shard.PullSlots. Nil: no limit.
+	Pace func(ctx context.Context, bytes int) (left int, err error)
 	// Policies returns the policies of a namespace's queues, sorted by queue.
 	Policies func(namespace string) []*fsmpb.QueuePolicy
 }

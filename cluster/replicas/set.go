@@ -44,6 +44,8 @@ type Config struct {
 	Changed func()
 	// Moves gives access to the other shard of a move.
 	Moves func() Moves
+	// Pace limits the copies of moving tasks: see Answers. Nil: no limit.
+	Pace func(ctx context.Context, bytes int) (left int, err error)
 	// Leader returns the believed leader of a shard, or "" if none.
 	Leader func(shard uint32) string
 	Logger *slog.Logger
@@ -69,7 +71,7 @@ func New(cfg Config) *Set {
 	s := &Set{
 		cfg: cfg, shards: make(map[uint32]*shard.Shard), joined: make(map[uint32]uint64), failed: make(map[uint32]error),
 	}
-	s.Answers = Answers{Find: s.find, Policies: s.policies, Moves: cfg.Moves}
+	s.Answers = Answers{Find: s.find, Policies: s.policies, Moves: cfg.Moves, Pace: cfg.Pace}
 	return s
 }
 

@@ -63,7 +63,7 @@ func (a Answers) PullSlots(
 
 func (a Answers) pullOf(id uint32, ask *clusterpb.PullSlotsCall) shard.PullSlots {
 	return shard.PullSlots{
-		Move: ask.Move, Ranges: rangesOf(ask.Ranges),
+		Move: ask.Move, Ranges: rangesOf(ask.Ranges), Pace: a.Pace,
 		Read: func(ctx context.Context, r shard.SlotsRequest) (shard.SlotsBatch, error) {
 			b, err := a.Moves().ReadSlots(ctx, ask.From, &clusterpb.ReadSlotsCall{
 				Move: r.Move, Ranges: ask.Ranges, Session: r.Session, Batch: r.Batch,

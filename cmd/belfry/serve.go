@@ -114,7 +114,8 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 		"that no other node can lead, and takes no new tasks: 256MiB, 5%, or 0 for no such bound (default: 1GiB, or "+
 		"5% if that is less)")
 	flags.StringVar(&f.moveRate, "move-rate", amounts.Format(node.DefaultMoveRate), "`bytes` a second that this node "+
-		"sends as copies of replicas to nodes that are to hold them, or 0 for no limit; 64KiB at least")
+		"copies for moves, or 0 for no limit: replicas that it sends to nodes that are to hold them, and tasks of slots "+
+		"that move to shards led by it; 64KiB at least")
 	flags.StringVar(&f.memoryLimit, "memory-limit", "", "`memory` that the node may use: 2GiB, 50% of the machine's, or "+
 		"0 for no limit; from three quarters of it on, no more tasks are taken (default: GOMEMLIMIT, or 75% of the "+
 		"machine's)")

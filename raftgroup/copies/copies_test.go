@@ -102,3 +102,38 @@ func TestCopyEndsEarly(t *testing.T) {
 		})
 	}
 }
+
+// TestPaceSharesTheLimit checks that copies on another way share the limit with a snapshot, although each call has too
+// little time for all of its bytes.
+func TestPaceSharesTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1 << 20
+		m, began := NewMeter(256<<10), time.Now()
+		took := make(chan time.Duration, 1)
+		go func() { took <- send(t, m.Of(1), "b", size, true) }()
+		calls := 0
+		for left := size; left > 0; calls++ {
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			var err error
+			if left, err = m.Pace(ctx, left); (left == 0) != (err == nil) {
+				t.Errorf("%d bytes are left: %v", left, err)
+			}
+			cancel()
+		}
+		<-took
+		if last := time.Since(began); last < 7*time.Second || last > 9*time.Second || calls < 12 {
+			t.Errorf("2 MiB at 256 KiB a second took %v and %d calls", last, calls)
+		}
+		if m.Paced() != size || m.Sent() != size {
+			t.Errorf("%d bytes paced, %d sent", m.Paced(), m.Sent())
+		}
+	})
+}
+
+// TestPaceWithoutLimit checks that a Meter without a limit counts the bytes and delays none.
+func TestPaceWithoutLimit(t *testing.T) {
+	m := NewMeter(0)
+	if left, err := m.Pace(t.Context(), 1<<20); left != 0 || err != nil || m.Paced() != 1<<20 {
+		t.Errorf("%d bytes left, %v, %d paced", left, err, m.Paced())
+	}
+}

@@ -1,10 +1,10 @@
-// Package copies meters the snapshots that a node sends to replicas on other nodes.
+// Package copies meters the snapshots that a node sends to replicas on other nodes, and limits other copies with them.
 //
-//	            Group of shard 1      Group of shard 2
-//	                  │ Begin               │ Begin
-//	┌─────────────────▼─────────────────────▼───┐
-//	│ Meter    one limit in bytes a second      │──▶ UnderWay, Sent
-//	└─────────────────┬─────────────────────┬───┘
+//	            Group of shard 1      Group of shard 2      tasks of slots that move to shard 3
+//	                  │ Begin               │ Begin               │ Pace
+//	┌─────────────────▼─────────────────────▼─────────────────────▼───┐
+//	│ Meter                one limit in bytes a second                │──▶ UnderWay, Sent, Paced
+//	└─────────────────┬─────────────────────┬─────────────────────────┘
 //	                Copy                  Copy      each between a snapshot's file and a connection
 //
 // Rules:
@@ -13,6 +13,8 @@
 //   - A copy to a replica without a vote is limited. A copy to a voter is not: the group may need that voter.
 //   - A copy ends early when its group says that it is of no more use, such as after the end of the leadership. Raft
 //     itself would send it to its end, and that may be an hour away.
+//   - Tasks of slots on the move wait for their turn, by Pace, at the leader that writes them into its log. Its node
+//     sends them on to the followers, so the limit of that node counts.
 //   - Bytes leave in pieces of a tenth of a second or less, so that a stop of the process never waits long for a copy.
 //
 // golang.org/x/time/rate is the limiter: waiting copies take turns.

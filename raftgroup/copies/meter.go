@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/time/rate"
 )
@@ -25,6 +26,7 @@ type Meter struct {
 	limiter *rate.Limiter // nil: no limit
 	piece   int
 	sent    atomic.Uint64
+	paced   atomic.Uint64
 
 	mu       sync.Mutex
 	underWay map[*Copy]bool
@@ -42,6 +44,41 @@ func NewMeter(perSecond int64) *Meter {
 
 // Sent returns the bytes of all copies since the start.
 func (m *Meter) Sent() uint64 { return m.sent.Load() }
+
+// Paced returns the bytes that Pace has let through since the start.
+func (m *Meter) Paced() uint64 { return m.paced.Load() }
+
+// Pace waits for the turn of n bytes that another way carries, under the limit of the copies. If ctx ends first, it
+// returns its error, and the number of bytes whose turn has not come.
+func (m *Meter) Pace(ctx context.Context, n int) (left int, err error) {
+	for n > 0 {
+		piece := min(n, m.piece)
+		if err := m.turn(ctx, piece); err != nil {
+			return n, err
+		}
+		m.paced.Add(uint64(piece))
+		n -= piece
+	}
+	return 0, nil
+}
+
+// turn waits until n bytes may pass. Unlike the limiter's own wait, it does not fail at once if ctx ends too soon, so
+// that callers with little time share the limit instead of trying again without a pause.
+func (m *Meter) turn(ctx context.Context, n int) error {
+	if m.limiter == nil {
+		return ctx.Err()
+	}
+	turn := m.limiter.ReserveN(time.Now(), n)
+	timer := time.NewTimer(turn.Delay())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		turn.Cancel()
+		return context.Cause(ctx)
+	}
+}
 
 // Progress describes a copy under way.
 type Progress struct {

@@ -211,3 +211,38 @@ func TestPullWaitsForItsTurn(t *testing.T) {
 		}
 	})
 }
+
+// The copy waits for the turn of its bytes, and each Pull goes on with the wait of the one before. Changes do not wait.
+func TestTargetKeepsItsPace(t *testing.T) {
+	_, target, _, p := between(t, 3000)
+	var pulling Target
+	asked, waited := 0, 0
+	cut := errors.New("the time is over")
+	p.Pace = func(_ context.Context, bytes int) (int, error) {
+		if asked++; asked%2 == 1 {
+			waited += bytes - bytes/2
+			return bytes / 2, cut
+		}
+		waited += bytes
+		return 0, nil
+	}
+	fetch := p.Fetch
+	p.Fetch = func(ctx context.Context, r Request) (Batch, error) {
+		if now := pulling.Progress(); uint64(waited) != now.Bytes && !now.Copied {
+			t.Errorf("a batch is fetched after %d bytes, and %d have had their turn", now.Bytes, waited)
+		}
+		return fetch(ctx, r)
+	}
+	for pulls := 1; ; pulls++ {
+		progress, err := pulling.Pull(t.Context(), p, target.Copies())
+		if progress.Ready {
+			if batches := asked / 2; batches < 2 || pulls != batches+1 {
+				t.Errorf("%d pulls for %d batches that wait", pulls, batches)
+			}
+			return
+		}
+		if !errors.Is(err, cut) || pulls > 1000 {
+			t.Fatalf("pull %d: %+v, %v", pulls, progress, err)
+		}
+	}
+}

@@ -28,8 +28,9 @@ type Pull struct {
 	Commit func(ctx context.Context, c *fsmpb.Command) error
 	// Seal commits SealSlots in the source's log. It may be called again after an error.
 	Seal func(ctx context.Context) error
-	// Pace waits until a batch of this size may be copied. It is not called for changes. Nil: no limit.
-	Pace func(ctx context.Context, bytes int) error
+	// Pace waits until so many bytes of copies may have passed. If ctx ends first, it returns an error and the number of
+	// bytes that the copy must still wait for. It is not called for changes. Nil: no limit.
+	Pace func(ctx context.Context, bytes int) (left int, err error)
 }
 
 // Progress tells how far a move is.
@@ -65,6 +66,7 @@ type Target struct {
 	batch   uint64 // number of the last batch committed
 	few     int    // changes left at which the slots are sealed
 	rounds  int    // batches of changes since few was set
+	ahead   int    // bytes that were copied before their turn: see Pull.Pace
 
 	progress sync.Mutex // guards now
 	now      Progress
@@ -86,7 +88,7 @@ func (t *Target) Pull(ctx context.Context, p Pull, copies uint64) (Progress, err
 		if copies > 0 {
 			return Progress{}, fmt.Errorf("move %d: %w", p.Move, ErrLost)
 		}
-		t.move, t.session, t.batch, t.few, t.rounds = p.Move, 0, 0, fewChanges, 0
+		t.move, t.session, t.batch, t.few, t.rounds, t.ahead = p.Move, 0, 0, fewChanges, 0, 0
 		t.report(func(now *Progress) { *now = Progress{} })
 	}
 	var err error
@@ -111,6 +113,9 @@ func (t *Target) report(change func(*Progress)) {
 
 // step fetches and commits one batch, and then seals the slots or ends the copy if it is time.
 func (t *Target) step(ctx context.Context, p Pull) error {
+	if err := t.pace(ctx, p); err != nil {
+		return err
+	}
 	b, err := p.Fetch(ctx, Request{Move: p.Move, Ranges: p.Ranges, Session: t.session, Batch: t.batch + 1})
 	if err != nil {
 		return err
@@ -130,7 +135,8 @@ func (t *Target) step(ctx context.Context, p Pull) error {
 	case b.Ready != nil:
 		return t.ready(ctx, p, b.Ready)
 	case !b.Copied:
-		return p.pace(ctx, bytes)
+		t.ahead = bytes
+		return nil
 	case !copied, t.Progress().Sealed:
 		return nil
 	case b.Left <= t.few:
@@ -142,11 +148,14 @@ func (t *Target) step(ctx context.Context, p Pull) error {
 	return nil
 }
 
-func (p Pull) pace(ctx context.Context, bytes int) error {
-	if p.Pace == nil {
+// pace waits for the turn of the last batch. The rest of a wait that ctx has cut short comes before the next batch, in
+// the next Pull.
+func (t *Target) pace(ctx context.Context, p Pull) (err error) {
+	if p.Pace == nil || t.ahead == 0 {
 		return nil
 	}
-	return p.Pace(ctx, bytes)
+	t.ahead, err = p.Pace(ctx, t.ahead)
+	return err
 }
 
 // take commits the copies of a batch and returns their size in bytes. A repeated batch changes nothing.
