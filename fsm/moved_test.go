@@ -209,3 +209,73 @@ func TestRebuildWakesTasks(t *testing.T) {
 		t.Errorf("%d tasks, want %d", got, want)
 	}
 }
+
+// A lease whose end came while its slot was sealed runs for a moment after the opening, at the target or, if the move is
+// given up, at the source. A settle that has been waiting for the slot comes in time. A longer lease keeps its end.
+func TestLeasesOutliveTheSeal(t *testing.T) {
+	const sealedAt, openAt, rest = 59_000, 70_000, 1000
+	for _, givenUp := range []bool{false, true} {
+		source, target := New(1), New(2)
+		applyAll(t, source, 1000, toLease("acked"), toLease("lost"), leaseAll(1000, 7))
+		applyAll(t, source, sealedAt, toLease("long"), leaseAll(sealedAt, 7))
+		leased, owner := grantOf(source.Get("", "acked")), target
+		if givenUp {
+			owner = source
+			applyAll(t, source, sealedAt, sealAll(5))
+		} else {
+			copyAll(t, source, target, sealedAt)
+		}
+		acked := endOf(leased, fsmpb.Verdict_VERDICT_DELIVERED)
+		acked.GetSettle().Consumer = true
+		applyAll(t, owner, openAt, leaseAll(openAt, 8)) // the ends of the leases wait for the slots
+		open, unseal := openOf(5, 100), unsealOf(5)
+		open.GetOpenSlots().LeaseMs, unseal.GetUnsealSlots().LeaseMs = rest, rest
+		if givenUp {
+			applyAll(t, source, openAt, unseal)
+		} else {
+			applyAll(t, target, openAt, open)
+		}
+		if early := applyAll(t, owner, openAt, leaseAll(openAt+rest-1, 8)); len(early.Grants) != 0 {
+			t.Errorf("given up %v: leased again too early: %v", givenUp, early.Grants)
+		}
+		if r := applyAll(t, owner, openAt+1, acked).Results[0]; r.Code != fsmpb.Code_CODE_OK {
+			t.Errorf("given up %v: the ack is answered %v", givenUp, r)
+		}
+		late := applyAll(t, owner, openAt+rest, leaseAll(openAt+rest, 8)).Grants
+		if len(late) != 1 || late[0].ID != "lost" {
+			t.Errorf("given up %v: leased again: %v", givenUp, late)
+		}
+		if v := owner.Get("", "acked"); v.State != fsmpb.State_STATE_DELIVERED || len(v.History) != 1 {
+			t.Errorf("given up %v: %v", givenUp, v)
+		}
+		if v := owner.Get("", "long"); v.Attempts != 1 || v.State != fsmpb.State_STATE_FIRING {
+			t.Errorf("given up %v: %v", givenUp, v)
+		}
+		audit(t, owner)
+	}
+}
+
+// copyAll moves all slots up to their opening.
+func copyAll(t *testing.T, source, target *Machine, at int64) {
+	t.Helper()
+	w := source.Watch(rangesOf(allSlots))
+	defer w.Stop()
+	tasks, done, _, err := w.Copy(1 << 20)
+	if !done || err != nil {
+		t.Fatal(err)
+	}
+	applyAll(t, source, at, sealAll(5))
+	sealed, err := w.Sealed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range applyAll(t, target, at, expectAll(5, true), importOf(5, tasks...), readyOf(sealed, 5)).Results {
+		if r.Code != fsmpb.Code_CODE_OK {
+			t.Fatalf("command %d: %v", i, r)
+		}
+	}
+}
+
+func grantOf(v *fsmpb.Task) task.Grant {
+	return task.Grant{ID: v.Id, Fence: v.Fence, Occurrence: v.Occurrence}
+}

@@ -167,12 +167,20 @@ func (m *Machine) applyOpenSlots(r request) *fsmpb.Result {
 		}
 		return refusedMove("has no slots that are ready")
 	}
-	more := m.store.Open(op.Move, ready, int(op.Max))
+	more := m.store.Open(op.Move, ready, int(op.Max), m.leaseUntil(op.LeaseMs))
 	if !more {
 		m.store.Arrived()
 		m.store.TrimTombstones()
 	}
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}
+}
+
+// leaseUntil returns the earliest end of a lease that runs when its slot opens. The wheel runs ahead of the clock.
+func (m *Machine) leaseUntil(leaseMs int64) int64 {
+	if leaseMs <= 0 {
+		return 0
+	}
+	return m.store.NowMs + m.store.HorizonMs + leaseMs
 }
 
 func (m *Machine) applyAbandonSlots(r request) *fsmpb.Result {
@@ -237,7 +245,7 @@ func (m *Machine) applyUnsealSlots(r request) *fsmpb.Result {
 	case len(m.store.Slots.Of(op.Move, sealed)) == 0:
 		return done()
 	}
-	more := m.store.Open(op.Move, sealed, int(op.Max))
+	more := m.store.Open(op.Move, sealed, int(op.Max), m.leaseUntil(op.LeaseMs))
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}
 }
 

@@ -65,6 +65,8 @@
 //     refused by the shards.
 //   - Steps 3 to 5 are the work of the two leaders (see package shard), at the request of the driver.
 //   - Calls wait from 4 to 7, in which three entries are committed: some tens of milliseconds.
+//   - A lease or an attempt that runs goes on. Its settle may be among the calls that wait, so that it ends a second
+//     after step 7 or 10 at the earliest, even if its own end came meanwhile.
 //   - A move that was given up eight times ends. The shards are then as before, and a new shard stays empty. The
 //     operation that it belongs to begins it anew.
 //

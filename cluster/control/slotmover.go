@@ -65,9 +65,10 @@ const (
 	silentMost  = 5 * time.Second        // without an answer of the target
 	beforeDrop  = time.Second            // that the source keeps its tasks, for grants that have not started yet
 	betweenDrop = 10 * time.Millisecond
-	stepTasks   = 4096 // that one entry opens
-	dropTasks   = 1024 // that one entry drops
-	mostTries   = 8    // of a move that is given up
+	leaseRest   = time.Second // of a lease after the opening: callers try again within some tens of milliseconds
+	stepTasks   = 4096        // that one entry opens
+	dropTasks   = 1024        // that one entry drops
+	mostTries   = 8           // of a move that is given up
 )
 
 // errTooLong gives up a move whose slots are sealed for too long, or whose target does not answer.
@@ -263,7 +264,7 @@ func (m *SlotMover) turn(ctx context.Context, move *clusterpb.SlotMove, to clust
 func (m *SlotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
 	m.begins(ctx, move.Number, stepOpen)
 	err := m.commit(ctx, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_OpenSlots{
-		OpenSlots: &fsmpb.OpenSlots{Move: move.Number, Max: stepTasks},
+		OpenSlots: &fsmpb.OpenSlots{Move: move.Number, Max: stepTasks, LeaseMs: leaseRest.Milliseconds()},
 	}})
 	if err != nil {
 		return err
@@ -286,7 +287,7 @@ func (m *SlotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
 func (m *SlotMover) giveUp(ctx context.Context, move *clusterpb.SlotMove) error {
 	m.begins(ctx, move.Number, stepUnseal)
 	err := m.commit(ctx, move.From, 0, &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{
-		UnsealSlots: &fsmpb.UnsealSlots{Move: move.Number, Max: stepTasks},
+		UnsealSlots: &fsmpb.UnsealSlots{Move: move.Number, Max: stepTasks, LeaseMs: leaseRest.Milliseconds()},
 	}})
 	if err != nil {
 		return err

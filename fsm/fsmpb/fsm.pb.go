@@ -3218,9 +3218,11 @@ func (x *ReadySlots) GetInherited() []*Inherited {
 // OpenSlots makes this shard the owner of slots that are ready. It opens slot after slot, and whole slots, until it has
 // put max tasks back into lists. The result has more set if slots are left.
 type OpenSlots struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
-	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Move  uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
+	Max   uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	// Shortest rest of a lease or an attempt that runs, after the opening: its end may be waiting for the slots to open.
+	LeaseMs       int64 `protobuf:"varint,3,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3265,6 +3267,13 @@ func (x *OpenSlots) GetMove() uint64 {
 func (x *OpenSlots) GetMax() uint32 {
 	if x != nil {
 		return x.Max
+	}
+	return 0
+}
+
+func (x *OpenSlots) GetLeaseMs() int64 {
+	if x != nil {
+		return x.LeaseMs
 	}
 	return 0
 }
@@ -3392,11 +3401,12 @@ func (x *SealSlots) GetEpoch() uint64 {
 	return 0
 }
 
-// UnsealSlots takes a seal back. max and the result's more are those of OpenSlots.
+// UnsealSlots takes a seal back. max, lease_ms and the result's more are those of OpenSlots.
 type UnsealSlots struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
 	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	LeaseMs       int64                  `protobuf:"varint,3,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3441,6 +3451,13 @@ func (x *UnsealSlots) GetMove() uint64 {
 func (x *UnsealSlots) GetMax() uint32 {
 	if x != nil {
 		return x.Max
+	}
+	return 0
+}
+
+func (x *UnsealSlots) GetLeaseMs() int64 {
+	if x != nil {
+		return x.LeaseMs
 	}
 	return 0
 }
@@ -4653,10 +4670,11 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05tasks\x18\x02 \x01(\x04R\x05tasks\x12\x10\n" +
 	"\x03sum\x18\x03 \x01(\x04R\x03sum\x12\x16\n" +
 	"\x06number\x18\x04 \x01(\x04R\x06number\x126\n" +
-	"\tinherited\x18\x05 \x03(\v2\x18.belfry.fsm.v1.InheritedR\tinherited\"1\n" +
+	"\tinherited\x18\x05 \x03(\v2\x18.belfry.fsm.v1.InheritedR\tinherited\"L\n" +
 	"\tOpenSlots\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
-	"\x03max\x18\x02 \x01(\rR\x03max\"4\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\x12\x19\n" +
+	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\"4\n" +
 	"\fAbandonSlots\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\"w\n" +
@@ -4664,10 +4682,11 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x120\n" +
 	"\x06ranges\x18\x02 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x0e\n" +
 	"\x02to\x18\x03 \x01(\rR\x02to\x12\x14\n" +
-	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\"3\n" +
+	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\"N\n" +
 	"\vUnsealSlots\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
-	"\x03max\x18\x02 \x01(\rR\x03max\"1\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\x12\x19\n" +
+	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\"1\n" +
 	"\tDropSlots\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\"\x93\x03\n" +

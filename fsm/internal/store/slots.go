@@ -12,7 +12,8 @@ import (
 // A task in a slot that is not open rests:
 //
 //	in the wheel     stays there; when its instant comes, it is parked until the slot opens
-//	ready, firing    is in no list of a lane
+//	ready            is in no list of a lane
+//	firing           the same. Its attempt goes on, and the settle waits for the slot
 //	a tombstone      of a copy is in no list; that of a sealed slot leaves the list when its turn to be dropped comes
 //
 // idle has the tasks that are parked or in no list, so that opening a slot does not touch the other tasks.
@@ -136,9 +137,9 @@ func (s *Store) addIdle(h handle) {
 }
 
 // Open opens slots of a move that are in a phase, whole slots one after another, until at least limit tasks have
-// returned to the wheel or to lists. Their number is at most limit and one slot's tasks. It reports whether slots are
-// left.
-func (s *Store) Open(move uint64, phase fsmpb.SlotPhase, limit int) (more bool) {
+// returned to the wheel or to lists. Their number is at most limit and one slot's tasks. No lease that runs ends before
+// leaseUntilMs, since the settle of its task may have been waiting for the slot. Open reports whether slots are left.
+func (s *Store) Open(move uint64, phase fsmpb.SlotPhase, limit int, leaseUntilMs int64) (more bool) {
 	returned, limit := 0, max(limit, 1)
 	for _, r := range s.Slots.Of(move, phase) {
 		open := s.Slots.At(r.First)
@@ -148,7 +149,7 @@ func (s *Store) Open(move uint64, phase fsmpb.SlotPhase, limit int) (more bool) 
 		}
 		slot := r.First
 		for ; slot < r.End && returned < limit; slot++ {
-			returned += s.wake(slot)
+			returned += s.wake(slot, leaseUntilMs)
 		}
 		if slot > r.First {
 			s.Slots.Set(slots.Range{First: r.First, End: slot}, open)
@@ -162,12 +163,12 @@ func (s *Store) Open(move uint64, phase fsmpb.SlotPhase, limit int) (more bool) 
 
 // wake returns the resting tasks of a slot to the wheel and to their lists, and their number. Tasks of one list keep
 // their order among each other, and go behind the tasks that are in the list.
-func (s *Store) wake(slot uint32) int {
+func (s *Store) wake(slot uint32, leaseUntilMs int64) int {
 	resting := s.resting(slot)
 	delete(s.idle, slot)
 	for _, h := range resting {
 		s.Number++
-		s.Change(Task{s, h}, Edit.wake)
+		s.Change(Task{s, h}, func(e Edit) { e.wake(leaseUntilMs) })
 	}
 	return len(resting)
 }
@@ -192,8 +193,9 @@ func (s *Store) resting(slot uint32) []handle {
 	return all
 }
 
-// wake returns the task to the wheel, under its former number, and to the list that its state names.
-func (e Edit) wake() {
+// wake returns the task to the wheel, under its former number, and to the list that its state names. A lease that would
+// end before leaseUntilMs ends then, under the present number.
+func (e Edit) wake(leaseUntilMs int64) {
 	s := e.s
 	if r := s.tasks.Write(e.h); r.parked {
 		s.wheel.Insert(e.h, r.Due(), r.Seq())
@@ -207,6 +209,9 @@ func (e Edit) wake() {
 		e.Wait(e.OpenLane())
 	case fsmpb.State_STATE_FIRING:
 		e.Fire(e.OpenLane())
+		if e.WaitsUntilMs() < leaseUntilMs {
+			e.WaitUntil(leaseUntilMs)
+		}
 	default:
 		e.joinTombstones()
 	}
