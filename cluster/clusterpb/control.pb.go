@@ -668,7 +668,7 @@ func (x *BackupTry) GetError() string {
 	return ""
 }
 
-// Operation is one request of an operator that takes a while.
+// Operation is one request of an operator, or of the cluster itself, that takes a while.
 type Operation struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Id          string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -687,6 +687,7 @@ type Operation struct {
 	// Where the operation brings slots, sorted; their epochs are 0. The leader decides on them at the beginning. A shard
 	// that is not there yet is made by a split.
 	Aims          []*SlotRange `protobuf:"bytes,14,rep,name=aims,proto3" json:"aims,omitempty"`
+	Cause         string       `protobuf:"bytes,15,opt,name=cause,proto3" json:"cause,omitempty"` // why the cluster has begun it by itself, for people; empty: an operator has asked for it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -817,6 +818,13 @@ func (x *Operation) GetAims() []*SlotRange {
 		return x.Aims
 	}
 	return nil
+}
+
+func (x *Operation) GetCause() string {
+	if x != nil {
+		return x.Cause
+	}
+	return ""
 }
 
 // Node is one data folder. The folder keeps its id for its whole life. Every other field may change when the node
@@ -2879,7 +2887,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\aseen_ms\x18\x03 \x01(\x03R\x06seenMs\x12\x14\n" +
 	"\x05place\x18\x04 \x01(\tR\x05place\x12\x14\n" +
 	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error\"\xc8\x03\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error\"\xde\x03\n" +
 	"\tOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x124\n" +
 	"\x04kind\x18\x02 \x01(\x0e2 .belfry.cluster.v1.OperationKindR\x04kind\x12\x12\n" +
@@ -2895,7 +2903,8 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x05shard\x18\v \x01(\rR\x05shard\x12\x16\n" +
 	"\x06shards\x18\f \x01(\rR\x06shards\x12.\n" +
 	"\x05slots\x18\r \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x05slots\x120\n" +
-	"\x04aims\x18\x0e \x03(\v2\x1c.belfry.cluster.v1.SlotRangeR\x04aims\"\xcd\x01\n" +
+	"\x04aims\x18\x0e \x03(\v2\x1c.belfry.cluster.v1.SlotRangeR\x04aims\x12\x14\n" +
+	"\x05cause\x18\x0f \x01(\tR\x05cause\"\xcd\x01\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +

@@ -25,6 +25,68 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// MoveWait is the class of a reason why the move of a shard waits.
+type MoveWait int32
+
+const (
+	MoveWait_MOVE_WAIT_NONE        MoveWait = 0 // it does not wait
+	MoveWait_MOVE_WAIT_TURN        MoveWait = 1 // for other copies
+	MoveWait_MOVE_WAIT_COPY        MoveWait = 2 // until the new replica has caught up
+	MoveWait_MOVE_WAIT_NODE_SILENT MoveWait = 3 // for a node that does not answer
+	MoveWait_MOVE_WAIT_NO_LEADER   MoveWait = 4 // for a leader of the shard that answers
+	MoveWait_MOVE_WAIT_NO_HEIR     MoveWait = 5 // for a node of the target that is fit to lead
+	MoveWait_MOVE_WAIT_STEP_FAILED MoveWait = 6 // the last step failed, and is taken again
+)
+
+// Enum value maps for MoveWait.
+var (
+	MoveWait_name = map[int32]string{
+		0: "MOVE_WAIT_NONE",
+		1: "MOVE_WAIT_TURN",
+		2: "MOVE_WAIT_COPY",
+		3: "MOVE_WAIT_NODE_SILENT",
+		4: "MOVE_WAIT_NO_LEADER",
+		5: "MOVE_WAIT_NO_HEIR",
+		6: "MOVE_WAIT_STEP_FAILED",
+	}
+	MoveWait_value = map[string]int32{
+		"MOVE_WAIT_NONE":        0,
+		"MOVE_WAIT_TURN":        1,
+		"MOVE_WAIT_COPY":        2,
+		"MOVE_WAIT_NODE_SILENT": 3,
+		"MOVE_WAIT_NO_LEADER":   4,
+		"MOVE_WAIT_NO_HEIR":     5,
+		"MOVE_WAIT_STEP_FAILED": 6,
+	}
+)
+
+func (x MoveWait) Enum() *MoveWait {
+	p := new(MoveWait)
+	*p = x
+	return p
+}
+
+func (x MoveWait) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (MoveWait) Descriptor() protoreflect.EnumDescriptor {
+	return file_cluster_clusterpb_peer_proto_enumTypes[0].Descriptor()
+}
+
+func (MoveWait) Type() protoreflect.EnumType {
+	return &file_cluster_clusterpb_peer_proto_enumTypes[0]
+}
+
+func (x MoveWait) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use MoveWait.Descriptor instead.
+func (MoveWait) EnumDescriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{0}
+}
+
 type ErrorKind int32
 
 const (
@@ -88,11 +150,11 @@ func (x ErrorKind) String() string {
 }
 
 func (ErrorKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_peer_proto_enumTypes[0].Descriptor()
+	return file_cluster_clusterpb_peer_proto_enumTypes[1].Descriptor()
 }
 
 func (ErrorKind) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_peer_proto_enumTypes[0]
+	return &file_cluster_clusterpb_peer_proto_enumTypes[1]
 }
 
 func (x ErrorKind) Number() protoreflect.EnumNumber {
@@ -101,7 +163,7 @@ func (x ErrorKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ErrorKind.Descriptor instead.
 func (ErrorKind) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{0}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{1}
 }
 
 // NodeRun is one start of a node.
@@ -2114,13 +2176,16 @@ func (x *BackupOutcome) GetError() string {
 // Shape holds the reasons why the cluster has not the shape that it should have.
 type Shape struct {
 	state          protoimpl.MessageState    `protogen:"open.v1"`
-	Waits          string                    `protobuf:"bytes,1,opt,name=waits,proto3" json:"waits,omitempty"`                                                                                                // for people; empty: nothing
-	Shards         map[uint32]string         `protobuf:"bytes,2,rep,name=shards,proto3" json:"shards,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                   // reasons why shards on their way wait, by shard; for people
-	AwayMs         map[string]int64          `protobuf:"bytes,3,rep,name=away_ms,json=awayMs,proto3" json:"away_ms,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`     // for how long each node has been away that is away, by node
-	StuckMs        map[uint32]int64          `protobuf:"bytes,4,rep,name=stuck_ms,json=stuckMs,proto3" json:"stuck_ms,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // how long these shards have waited, except for their turn
-	ReplaceAfterMs int64                     `protobuf:"varint,5,opt,name=replace_after_ms,json=replaceAfterMs,proto3" json:"replace_after_ms,omitempty"`                                                     // how long a node may be away before others take its replicas
-	Slots          map[uint64]*SlotsProgress `protobuf:"bytes,6,rep,name=slots,proto3" json:"slots,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                     // how far the targets of moves of slots are, by number of the move
-	Steps          map[uint32]string         `protobuf:"bytes,10,rep,name=steps,proto3" json:"steps,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                    // names of the steps that shards on their way take, by shard
+	Waits          string                    `protobuf:"bytes,1,opt,name=waits,proto3" json:"waits,omitempty"`                                                                                                                                   // for people; empty: nothing
+	Shards         map[uint32]string         `protobuf:"bytes,2,rep,name=shards,proto3" json:"shards,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                                                      // reasons why shards on their way wait, by shard; for people
+	AwayMs         map[string]int64          `protobuf:"bytes,3,rep,name=away_ms,json=awayMs,proto3" json:"away_ms,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`                                        // for how long each node has been away that is away, by node
+	StuckMs        map[uint32]int64          `protobuf:"bytes,4,rep,name=stuck_ms,json=stuckMs,proto3" json:"stuck_ms,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`                                    // how long these shards have waited, except for their turn
+	ReplaceAfterMs int64                     `protobuf:"varint,5,opt,name=replace_after_ms,json=replaceAfterMs,proto3" json:"replace_after_ms,omitempty"`                                                                                        // how long a node may be away before others take its replicas
+	Slots          map[uint64]*SlotsProgress `protobuf:"bytes,6,rep,name=slots,proto3" json:"slots,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                                                        // how far the targets of moves of slots are, by number of the move
+	Steps          map[uint32]string         `protobuf:"bytes,10,rep,name=steps,proto3" json:"steps,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                                                       // names of the steps that shards on their way take, by shard
+	WaitsFor       map[uint32]MoveWait       `protobuf:"bytes,7,rep,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value,enum=belfry.cluster.v1.MoveWait"` // classes of the reasons in shards
+	SlotsWait      map[uint64]*SlotsWait     `protobuf:"bytes,8,rep,name=slots_wait,json=slotsWait,proto3" json:"slots_wait,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                               // what keeps moves of slots from going on, by number of the move
+	AutoSplit      *AutoSplit                `protobuf:"bytes,9,opt,name=auto_split,json=autoSplit,proto3" json:"auto_split,omitempty"`                                                                                                          // absent: no shard splits by itself
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2204,6 +2269,165 @@ func (x *Shape) GetSteps() map[uint32]string {
 	return nil
 }
 
+func (x *Shape) GetWaitsFor() map[uint32]MoveWait {
+	if x != nil {
+		return x.WaitsFor
+	}
+	return nil
+}
+
+func (x *Shape) GetSlotsWait() map[uint64]*SlotsWait {
+	if x != nil {
+		return x.SlotsWait
+	}
+	return nil
+}
+
+func (x *Shape) GetAutoSplit() *AutoSplit {
+	if x != nil {
+		return x.AutoSplit
+	}
+	return nil
+}
+
+// AutoSplit tells which shards have outgrown the size at which they split by themselves.
+type AutoSplit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Bytes         uint64                 `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`              // the limit
+	Shards        uint32                 `protobuf:"varint,2,opt,name=shards,proto3" json:"shards,omitempty"`            // number of shards from which on none splits
+	Outgrown      []uint32               `protobuf:"varint,3,rep,packed,name=outgrown,proto3" json:"outgrown,omitempty"` // shards above the limit, sorted
+	Waits         string                 `protobuf:"bytes,4,opt,name=waits,proto3" json:"waits,omitempty"`               // reason why none of them splits now, for people; empty: one does, or there is none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AutoSplit) Reset() {
+	*x = AutoSplit{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AutoSplit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AutoSplit) ProtoMessage() {}
+
+func (x *AutoSplit) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AutoSplit.ProtoReflect.Descriptor instead.
+func (*AutoSplit) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *AutoSplit) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *AutoSplit) GetShards() uint32 {
+	if x != nil {
+		return x.Shards
+	}
+	return 0
+}
+
+func (x *AutoSplit) GetOutgrown() []uint32 {
+	if x != nil {
+		return x.Outgrown
+	}
+	return nil
+}
+
+func (x *AutoSplit) GetWaits() string {
+	if x != nil {
+		return x.Waits
+	}
+	return ""
+}
+
+// SlotsWait tells what keeps a move of slots from going on.
+type SlotsWait struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	StillMs       int64                  `protobuf:"varint,1,opt,name=still_ms,json=stillMs,proto3" json:"still_ms,omitempty"`       // since its last step or its last copy
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`                         // of the last failure, for people; empty: none was seen
+	GivenUp       uint32                 `protobuf:"varint,3,opt,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"`       // times that the move was given up and begun anew
+	CallsWait     bool                   `protobuf:"varint,4,opt,name=calls_wait,json=callsWait,proto3" json:"calls_wait,omitempty"` // calls on the slots wait for its end
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SlotsWait) Reset() {
+	*x = SlotsWait{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SlotsWait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SlotsWait) ProtoMessage() {}
+
+func (x *SlotsWait) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SlotsWait.ProtoReflect.Descriptor instead.
+func (*SlotsWait) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *SlotsWait) GetStillMs() int64 {
+	if x != nil {
+		return x.StillMs
+	}
+	return 0
+}
+
+func (x *SlotsWait) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *SlotsWait) GetGivenUp() uint32 {
+	if x != nil {
+		return x.GivenUp
+	}
+	return 0
+}
+
+func (x *SlotsWait) GetCallsWait() bool {
+	if x != nil {
+		return x.CallsWait
+	}
+	return false
+}
+
 // NodeHealth decides whether a node gets leaderships and new tasks.
 type NodeHealth struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2216,7 +2440,7 @@ type NodeHealth struct {
 
 func (x *NodeHealth) Reset() {
 	*x = NodeHealth{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2228,7 +2452,7 @@ func (x *NodeHealth) String() string {
 func (*NodeHealth) ProtoMessage() {}
 
 func (x *NodeHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2241,7 +2465,7 @@ func (x *NodeHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeHealth.ProtoReflect.Descriptor instead.
 func (*NodeHealth) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *NodeHealth) GetDiskLow() bool {
@@ -2277,7 +2501,7 @@ type ReplicaStatus struct {
 	Hash     uint64                 `protobuf:"varint,8,opt,name=hash,proto3" json:"hash,omitempty"`         // state hash after these commands
 	Diverged bool                   `protobuf:"varint,9,opt,name=diverged,proto3" json:"diverged,omitempty"` // see ReplicaReport
 	Voters   []string               `protobuf:"bytes,10,rep,name=voters,proto3" json:"voters,omitempty"`     // of the group, in the newest configuration that the replica knows
-	Bytes    uint64                 `protobuf:"varint,11,opt,name=bytes,proto3" json:"bytes,omitempty"`      // memory that the tasks take, about the size of a snapshot
+	Bytes    uint64                 `protobuf:"varint,11,opt,name=bytes,proto3" json:"bytes,omitempty"`      // memory that the tasks take, without what is free for others; about the size of a snapshot
 	// The next three describe the snapshot that arrives from the leader; all are 0 if none does.
 	SnapshotBytes uint64 `protobuf:"varint,12,opt,name=snapshot_bytes,json=snapshotBytes,proto3" json:"snapshot_bytes,omitempty"`
 	ReceivedBytes uint64 `protobuf:"varint,13,opt,name=received_bytes,json=receivedBytes,proto3" json:"received_bytes,omitempty"`
@@ -2288,7 +2512,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2524,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2537,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -2425,7 +2649,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2437,7 +2661,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2450,7 +2674,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -2476,7 +2700,7 @@ type CompareRequest struct {
 
 func (x *CompareRequest) Reset() {
 	*x = CompareRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2488,7 +2712,7 @@ func (x *CompareRequest) String() string {
 func (*CompareRequest) ProtoMessage() {}
 
 func (x *CompareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2501,7 +2725,7 @@ func (x *CompareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
 func (*CompareRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CompareRequest) GetReplicas() []*ReplicaAsked {
@@ -2522,7 +2746,7 @@ type ReplicaAsked struct {
 
 func (x *ReplicaAsked) Reset() {
 	*x = ReplicaAsked{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2534,7 +2758,7 @@ func (x *ReplicaAsked) String() string {
 func (*ReplicaAsked) ProtoMessage() {}
 
 func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2547,7 +2771,7 @@ func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAsked.ProtoReflect.Descriptor instead.
 func (*ReplicaAsked) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReplicaAsked) GetShard() uint32 {
@@ -2574,7 +2798,7 @@ type CompareReply struct {
 
 func (x *CompareReply) Reset() {
 	*x = CompareReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2586,7 +2810,7 @@ func (x *CompareReply) String() string {
 func (*CompareReply) ProtoMessage() {}
 
 func (x *CompareReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2599,7 +2823,7 @@ func (x *CompareReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareReply.ProtoReflect.Descriptor instead.
 func (*CompareReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CompareReply) GetReplicas() []*ReplicaReport {
@@ -2629,7 +2853,7 @@ type ReplicaReport struct {
 
 func (x *ReplicaReport) Reset() {
 	*x = ReplicaReport{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2641,7 +2865,7 @@ func (x *ReplicaReport) String() string {
 func (*ReplicaReport) ProtoMessage() {}
 
 func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2654,7 +2878,7 @@ func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaReport.ProtoReflect.Descriptor instead.
 func (*ReplicaReport) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ReplicaReport) GetShard() uint32 {
@@ -2695,7 +2919,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2707,7 +2931,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2720,7 +2944,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -2755,7 +2979,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2767,7 +2991,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2780,7 +3004,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -2974,7 +3198,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2986,7 +3210,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2999,7 +3223,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -3020,7 +3244,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3032,7 +3256,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3045,7 +3269,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -3079,7 +3303,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3091,7 +3315,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3104,7 +3328,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -3135,7 +3359,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3147,7 +3371,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3160,7 +3384,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -3216,7 +3440,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3228,7 +3452,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3241,7 +3465,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -3283,7 +3507,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3295,7 +3519,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3308,7 +3532,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -3385,7 +3609,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3397,7 +3621,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3410,7 +3634,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{50}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -3502,7 +3726,7 @@ type BeginCall struct {
 
 func (x *BeginCall) Reset() {
 	*x = BeginCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3514,7 +3738,7 @@ func (x *BeginCall) String() string {
 func (*BeginCall) ProtoMessage() {}
 
 func (x *BeginCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3527,7 +3751,7 @@ func (x *BeginCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
 func (*BeginCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *BeginCall) GetOperation() *Operation {
@@ -3556,7 +3780,7 @@ type Began struct {
 
 func (x *Began) Reset() {
 	*x = Began{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3568,7 +3792,7 @@ func (x *Began) String() string {
 func (*Began) ProtoMessage() {}
 
 func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3581,7 +3805,7 @@ func (x *Began) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Began.ProtoReflect.Descriptor instead.
 func (*Began) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Began) GetImpossible() string {
@@ -3619,7 +3843,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3631,7 +3855,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3644,7 +3868,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PlannedMove) GetShard() uint32 {
@@ -3695,7 +3919,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3707,7 +3931,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3720,7 +3944,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -3763,7 +3987,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3775,7 +3999,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3788,7 +4012,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Member) GetNode() string {
@@ -3828,7 +4052,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3840,7 +4064,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3853,7 +4077,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -3884,7 +4108,7 @@ type CallReply struct {
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3896,7 +4120,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3909,7 +4133,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -4007,7 +4231,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4019,7 +4243,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4032,7 +4256,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -4067,7 +4291,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4079,7 +4303,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4092,7 +4316,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -4126,7 +4350,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4138,7 +4362,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4151,7 +4375,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -4185,7 +4409,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4197,7 +4421,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4210,7 +4434,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -4289,7 +4513,7 @@ type ReadSlotsCall struct {
 
 func (x *ReadSlotsCall) Reset() {
 	*x = ReadSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4301,7 +4525,7 @@ func (x *ReadSlotsCall) String() string {
 func (*ReadSlotsCall) ProtoMessage() {}
 
 func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4314,7 +4538,7 @@ func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSlotsCall.ProtoReflect.Descriptor instead.
 func (*ReadSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReadSlotsCall) GetMove() uint64 {
@@ -4360,7 +4584,7 @@ type SlotsBatch struct {
 
 func (x *SlotsBatch) Reset() {
 	*x = SlotsBatch{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4372,7 +4596,7 @@ func (x *SlotsBatch) String() string {
 func (*SlotsBatch) ProtoMessage() {}
 
 func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4385,7 +4609,7 @@ func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsBatch.ProtoReflect.Descriptor instead.
 func (*SlotsBatch) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *SlotsBatch) GetSession() uint64 {
@@ -4444,7 +4668,7 @@ type PullSlotsCall struct {
 
 func (x *PullSlotsCall) Reset() {
 	*x = PullSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4456,7 +4680,7 @@ func (x *PullSlotsCall) String() string {
 func (*PullSlotsCall) ProtoMessage() {}
 
 func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4469,7 +4693,7 @@ func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullSlotsCall.ProtoReflect.Descriptor instead.
 func (*PullSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *PullSlotsCall) GetMove() uint64 {
@@ -4523,7 +4747,7 @@ type SlotsProgress struct {
 
 func (x *SlotsProgress) Reset() {
 	*x = SlotsProgress{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4535,7 +4759,7 @@ func (x *SlotsProgress) String() string {
 func (*SlotsProgress) ProtoMessage() {}
 
 func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4548,7 +4772,7 @@ func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsProgress.ProtoReflect.Descriptor instead.
 func (*SlotsProgress) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *SlotsProgress) GetTasks() uint64 {
@@ -4609,7 +4833,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4621,7 +4845,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4634,7 +4858,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -4655,7 +4879,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4667,7 +4891,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4680,7 +4904,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -4713,7 +4937,7 @@ type SetBackupsRequest struct {
 
 func (x *SetBackupsRequest) Reset() {
 	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4725,7 +4949,7 @@ func (x *SetBackupsRequest) String() string {
 func (*SetBackupsRequest) ProtoMessage() {}
 
 func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4738,7 +4962,7 @@ func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
 func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *SetBackupsRequest) GetBackups() *Backups {
@@ -4758,7 +4982,7 @@ type SetBackupsReply struct {
 
 func (x *SetBackupsReply) Reset() {
 	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4770,7 +4994,7 @@ func (x *SetBackupsReply) String() string {
 func (*SetBackupsReply) ProtoMessage() {}
 
 func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4783,7 +5007,7 @@ func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
 func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *SetBackupsReply) GetError() *CallError {
@@ -4942,7 +5166,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\rBackupOutcome\x12\x19\n" +
 	"\bwhole_ms\x18\x01 \x01(\x03R\awholeMs\x12\x1b\n" +
 	"\tfailed_ms\x18\x02 \x01(\x03R\bfailedMs\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error\"\xc4\x05\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\xc4\b\n" +
 	"\x05Shape\x12\x14\n" +
 	"\x05waits\x18\x01 \x01(\tR\x05waits\x12<\n" +
 	"\x06shards\x18\x02 \x03(\v2$.belfry.cluster.v1.Shape.ShardsEntryR\x06shards\x12=\n" +
@@ -4951,7 +5175,12 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x10replace_after_ms\x18\x05 \x01(\x03R\x0ereplaceAfterMs\x129\n" +
 	"\x05slots\x18\x06 \x03(\v2#.belfry.cluster.v1.Shape.SlotsEntryR\x05slots\x129\n" +
 	"\x05steps\x18\n" +
-	" \x03(\v2#.belfry.cluster.v1.Shape.StepsEntryR\x05steps\x1a9\n" +
+	" \x03(\v2#.belfry.cluster.v1.Shape.StepsEntryR\x05steps\x12C\n" +
+	"\twaits_for\x18\a \x03(\v2&.belfry.cluster.v1.Shape.WaitsForEntryR\bwaitsFor\x12F\n" +
+	"\n" +
+	"slots_wait\x18\b \x03(\v2'.belfry.cluster.v1.Shape.SlotsWaitEntryR\tslotsWait\x12;\n" +
+	"\n" +
+	"auto_split\x18\t \x01(\v2\x1c.belfry.cluster.v1.AutoSplitR\tautoSplit\x1a9\n" +
 	"\vShardsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
@@ -4968,7 +5197,24 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\n" +
 	"StepsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"f\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1aX\n" +
+	"\rWaitsForEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\rR\x03key\x121\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1b.belfry.cluster.v1.MoveWaitR\x05value:\x028\x01\x1aZ\n" +
+	"\x0eSlotsWaitEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\x04R\x03key\x122\n" +
+	"\x05value\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.SlotsWaitR\x05value:\x028\x01\"k\n" +
+	"\tAutoSplit\x12\x14\n" +
+	"\x05bytes\x18\x01 \x01(\x04R\x05bytes\x12\x16\n" +
+	"\x06shards\x18\x02 \x01(\rR\x06shards\x12\x1a\n" +
+	"\boutgrown\x18\x03 \x03(\rR\boutgrown\x12\x14\n" +
+	"\x05waits\x18\x04 \x01(\tR\x05waits\"x\n" +
+	"\tSlotsWait\x12\x19\n" +
+	"\bstill_ms\x18\x01 \x01(\x03R\astillMs\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x19\n" +
+	"\bgiven_up\x18\x03 \x01(\rR\agivenUp\x12\x1d\n" +
+	"\n" +
+	"calls_wait\x18\x04 \x01(\bR\tcallsWait\"f\n" +
 	"\n" +
 	"NodeHealth\x12\x19\n" +
 	"\bdisk_low\x18\x01 \x01(\bR\adiskLow\x12\x1f\n" +
@@ -5165,7 +5411,15 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\abackups\x18\x01 \x01(\v2\x1a.belfry.cluster.v1.BackupsR\abackups\"_\n" +
 	"\x0fSetBackupsReply\x122\n" +
 	"\x05error\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12\x18\n" +
-	"\achanged\x18\x02 \x01(\bR\achanged*\xdb\x02\n" +
+	"\achanged\x18\x02 \x01(\bR\achanged*\xac\x01\n" +
+	"\bMoveWait\x12\x12\n" +
+	"\x0eMOVE_WAIT_NONE\x10\x00\x12\x12\n" +
+	"\x0eMOVE_WAIT_TURN\x10\x01\x12\x12\n" +
+	"\x0eMOVE_WAIT_COPY\x10\x02\x12\x19\n" +
+	"\x15MOVE_WAIT_NODE_SILENT\x10\x03\x12\x17\n" +
+	"\x13MOVE_WAIT_NO_LEADER\x10\x04\x12\x15\n" +
+	"\x11MOVE_WAIT_NO_HEIR\x10\x05\x12\x19\n" +
+	"\x15MOVE_WAIT_STEP_FAILED\x10\x06*\xdb\x02\n" +
 	"\tErrorKind\x12\x1a\n" +
 	"\x16ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ERROR_KIND_NOT_PROPOSED\x10\x01\x12\x19\n" +
@@ -5210,214 +5464,224 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 	return file_cluster_clusterpb_peer_proto_rawDescData
 }
 
-var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 75)
+var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 79)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
-	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
-	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
-	(*SeenPosition)(nil),       // 2: belfry.cluster.v1.SeenPosition
-	(*SeenNode)(nil),           // 3: belfry.cluster.v1.SeenNode
-	(*SeenNodes)(nil),          // 4: belfry.cluster.v1.SeenNodes
-	(*WitnessRequest)(nil),     // 5: belfry.cluster.v1.WitnessRequest
-	(*WitnessReply)(nil),       // 6: belfry.cluster.v1.WitnessReply
-	(*Standing)(nil),           // 7: belfry.cluster.v1.Standing
-	(*PromiseRequest)(nil),     // 8: belfry.cluster.v1.PromiseRequest
-	(*PromiseReply)(nil),       // 9: belfry.cluster.v1.PromiseReply
-	(*RegisterRequest)(nil),    // 10: belfry.cluster.v1.RegisterRequest
-	(*RegisterReply)(nil),      // 11: belfry.cluster.v1.RegisterReply
-	(*TokenChange)(nil),        // 12: belfry.cluster.v1.TokenChange
-	(*NewToken)(nil),           // 13: belfry.cluster.v1.NewToken
-	(*TokenChanged)(nil),       // 14: belfry.cluster.v1.TokenChanged
-	(*PingRequest)(nil),        // 15: belfry.cluster.v1.PingRequest
-	(*PingReply)(nil),          // 16: belfry.cluster.v1.PingReply
-	(*AwaitQueuesRequest)(nil), // 17: belfry.cluster.v1.AwaitQueuesRequest
-	(*AwaitQueuesReply)(nil),   // 18: belfry.cluster.v1.AwaitQueuesReply
-	(*PullRequest)(nil),        // 19: belfry.cluster.v1.PullRequest
-	(*PullDemand)(nil),         // 20: belfry.cluster.v1.PullDemand
-	(*PullReply)(nil),          // 21: belfry.cluster.v1.PullReply
-	(*PullAnswer)(nil),         // 22: belfry.cluster.v1.PullAnswer
-	(*ArrivedRequest)(nil),     // 23: belfry.cluster.v1.ArrivedRequest
-	(*ArrivedReply)(nil),       // 24: belfry.cluster.v1.ArrivedReply
-	(*StatusRequest)(nil),      // 25: belfry.cluster.v1.StatusRequest
-	(*StatusReply)(nil),        // 26: belfry.cluster.v1.StatusReply
-	(*FaultsRequest)(nil),      // 27: belfry.cluster.v1.FaultsRequest
-	(*FaultsReply)(nil),        // 28: belfry.cluster.v1.FaultsReply
-	(*ReplicaFault)(nil),       // 29: belfry.cluster.v1.ReplicaFault
-	(*AppliedRequest)(nil),     // 30: belfry.cluster.v1.AppliedRequest
-	(*AppliedReply)(nil),       // 31: belfry.cluster.v1.AppliedReply
-	(*ReplicaApplied)(nil),     // 32: belfry.cluster.v1.ReplicaApplied
-	(*Vitals)(nil),             // 33: belfry.cluster.v1.Vitals
-	(*BackupOutcome)(nil),      // 34: belfry.cluster.v1.BackupOutcome
-	(*Shape)(nil),              // 35: belfry.cluster.v1.Shape
-	(*NodeHealth)(nil),         // 36: belfry.cluster.v1.NodeHealth
-	(*ReplicaStatus)(nil),      // 37: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),         // 38: belfry.cluster.v1.Checkpoint
-	(*CompareRequest)(nil),     // 39: belfry.cluster.v1.CompareRequest
-	(*ReplicaAsked)(nil),       // 40: belfry.cluster.v1.ReplicaAsked
-	(*CompareReply)(nil),       // 41: belfry.cluster.v1.CompareReply
-	(*ReplicaReport)(nil),      // 42: belfry.cluster.v1.ReplicaReport
-	(*ForwardRequest)(nil),     // 43: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),               // 44: belfry.cluster.v1.Call
-	(*Commands)(nil),           // 45: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 46: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 47: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 48: belfry.cluster.v1.QueueChange
-	(*QueuesCall)(nil),         // 49: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 50: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 51: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),          // 52: belfry.cluster.v1.BeginCall
-	(*Began)(nil),              // 53: belfry.cluster.v1.Began
-	(*PlannedMove)(nil),        // 54: belfry.cluster.v1.PlannedMove
-	(*Membership)(nil),         // 55: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 56: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 57: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 58: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 59: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 60: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 61: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 62: belfry.cluster.v1.CallError
-	(*ReadSlotsCall)(nil),      // 63: belfry.cluster.v1.ReadSlotsCall
-	(*SlotsBatch)(nil),         // 64: belfry.cluster.v1.SlotsBatch
-	(*PullSlotsCall)(nil),      // 65: belfry.cluster.v1.PullSlotsCall
-	(*SlotsProgress)(nil),      // 66: belfry.cluster.v1.SlotsProgress
-	(*BackupRequest)(nil),      // 67: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 68: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 69: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 70: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 71: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 72: belfry.cluster.v1.Shape.AwayMsEntry
-	nil,                        // 73: belfry.cluster.v1.Shape.StuckMsEntry
-	nil,                        // 74: belfry.cluster.v1.Shape.SlotsEntry
-	nil,                        // 75: belfry.cluster.v1.Shape.StepsEntry
-	(*Shard)(nil),              // 76: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 77: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 78: belfry.cluster.v1.JoinToken
-	(*fsmpb.Task)(nil),         // 79: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 80: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 81: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 82: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 83: belfry.cluster.v1.DeleteQueue
-	(*Operation)(nil),          // 84: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 85: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 86: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 87: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 88: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 89: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 90: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 91: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 92: belfry.cluster.v1.Backups
+	(MoveWait)(0),              // 0: belfry.cluster.v1.MoveWait
+	(ErrorKind)(0),             // 1: belfry.cluster.v1.ErrorKind
+	(*NodeRun)(nil),            // 2: belfry.cluster.v1.NodeRun
+	(*SeenPosition)(nil),       // 3: belfry.cluster.v1.SeenPosition
+	(*SeenNode)(nil),           // 4: belfry.cluster.v1.SeenNode
+	(*SeenNodes)(nil),          // 5: belfry.cluster.v1.SeenNodes
+	(*WitnessRequest)(nil),     // 6: belfry.cluster.v1.WitnessRequest
+	(*WitnessReply)(nil),       // 7: belfry.cluster.v1.WitnessReply
+	(*Standing)(nil),           // 8: belfry.cluster.v1.Standing
+	(*PromiseRequest)(nil),     // 9: belfry.cluster.v1.PromiseRequest
+	(*PromiseReply)(nil),       // 10: belfry.cluster.v1.PromiseReply
+	(*RegisterRequest)(nil),    // 11: belfry.cluster.v1.RegisterRequest
+	(*RegisterReply)(nil),      // 12: belfry.cluster.v1.RegisterReply
+	(*TokenChange)(nil),        // 13: belfry.cluster.v1.TokenChange
+	(*NewToken)(nil),           // 14: belfry.cluster.v1.NewToken
+	(*TokenChanged)(nil),       // 15: belfry.cluster.v1.TokenChanged
+	(*PingRequest)(nil),        // 16: belfry.cluster.v1.PingRequest
+	(*PingReply)(nil),          // 17: belfry.cluster.v1.PingReply
+	(*AwaitQueuesRequest)(nil), // 18: belfry.cluster.v1.AwaitQueuesRequest
+	(*AwaitQueuesReply)(nil),   // 19: belfry.cluster.v1.AwaitQueuesReply
+	(*PullRequest)(nil),        // 20: belfry.cluster.v1.PullRequest
+	(*PullDemand)(nil),         // 21: belfry.cluster.v1.PullDemand
+	(*PullReply)(nil),          // 22: belfry.cluster.v1.PullReply
+	(*PullAnswer)(nil),         // 23: belfry.cluster.v1.PullAnswer
+	(*ArrivedRequest)(nil),     // 24: belfry.cluster.v1.ArrivedRequest
+	(*ArrivedReply)(nil),       // 25: belfry.cluster.v1.ArrivedReply
+	(*StatusRequest)(nil),      // 26: belfry.cluster.v1.StatusRequest
+	(*StatusReply)(nil),        // 27: belfry.cluster.v1.StatusReply
+	(*FaultsRequest)(nil),      // 28: belfry.cluster.v1.FaultsRequest
+	(*FaultsReply)(nil),        // 29: belfry.cluster.v1.FaultsReply
+	(*ReplicaFault)(nil),       // 30: belfry.cluster.v1.ReplicaFault
+	(*AppliedRequest)(nil),     // 31: belfry.cluster.v1.AppliedRequest
+	(*AppliedReply)(nil),       // 32: belfry.cluster.v1.AppliedReply
+	(*ReplicaApplied)(nil),     // 33: belfry.cluster.v1.ReplicaApplied
+	(*Vitals)(nil),             // 34: belfry.cluster.v1.Vitals
+	(*BackupOutcome)(nil),      // 35: belfry.cluster.v1.BackupOutcome
+	(*Shape)(nil),              // 36: belfry.cluster.v1.Shape
+	(*AutoSplit)(nil),          // 37: belfry.cluster.v1.AutoSplit
+	(*SlotsWait)(nil),          // 38: belfry.cluster.v1.SlotsWait
+	(*NodeHealth)(nil),         // 39: belfry.cluster.v1.NodeHealth
+	(*ReplicaStatus)(nil),      // 40: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),         // 41: belfry.cluster.v1.Checkpoint
+	(*CompareRequest)(nil),     // 42: belfry.cluster.v1.CompareRequest
+	(*ReplicaAsked)(nil),       // 43: belfry.cluster.v1.ReplicaAsked
+	(*CompareReply)(nil),       // 44: belfry.cluster.v1.CompareReply
+	(*ReplicaReport)(nil),      // 45: belfry.cluster.v1.ReplicaReport
+	(*ForwardRequest)(nil),     // 46: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),               // 47: belfry.cluster.v1.Call
+	(*Commands)(nil),           // 48: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 49: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 50: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 51: belfry.cluster.v1.QueueChange
+	(*QueuesCall)(nil),         // 52: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 53: belfry.cluster.v1.LendCall
+	(*MembersCall)(nil),        // 54: belfry.cluster.v1.MembersCall
+	(*BeginCall)(nil),          // 55: belfry.cluster.v1.BeginCall
+	(*Began)(nil),              // 56: belfry.cluster.v1.Began
+	(*PlannedMove)(nil),        // 57: belfry.cluster.v1.PlannedMove
+	(*Membership)(nil),         // 58: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 59: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 60: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 61: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 62: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 63: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 64: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 65: belfry.cluster.v1.CallError
+	(*ReadSlotsCall)(nil),      // 66: belfry.cluster.v1.ReadSlotsCall
+	(*SlotsBatch)(nil),         // 67: belfry.cluster.v1.SlotsBatch
+	(*PullSlotsCall)(nil),      // 68: belfry.cluster.v1.PullSlotsCall
+	(*SlotsProgress)(nil),      // 69: belfry.cluster.v1.SlotsProgress
+	(*BackupRequest)(nil),      // 70: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 71: belfry.cluster.v1.BackupReply
+	(*SetBackupsRequest)(nil),  // 72: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 73: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 74: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 75: belfry.cluster.v1.Shape.AwayMsEntry
+	nil,                        // 76: belfry.cluster.v1.Shape.StuckMsEntry
+	nil,                        // 77: belfry.cluster.v1.Shape.SlotsEntry
+	nil,                        // 78: belfry.cluster.v1.Shape.StepsEntry
+	nil,                        // 79: belfry.cluster.v1.Shape.WaitsForEntry
+	nil,                        // 80: belfry.cluster.v1.Shape.SlotsWaitEntry
+	(*Shard)(nil),              // 81: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 82: belfry.cluster.v1.Node
+	(*JoinToken)(nil),          // 83: belfry.cluster.v1.JoinToken
+	(*fsmpb.Task)(nil),         // 84: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 85: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 86: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 87: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 88: belfry.cluster.v1.DeleteQueue
+	(*Operation)(nil),          // 89: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 90: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 91: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 92: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 93: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 94: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 95: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 96: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 97: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
-	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
-	2,  // 1: belfry.cluster.v1.SeenNode.positions:type_name -> belfry.cluster.v1.SeenPosition
-	3,  // 2: belfry.cluster.v1.SeenNodes.nodes:type_name -> belfry.cluster.v1.SeenNode
-	1,  // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
-	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
-	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
-	7,  // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	76, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	77, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
-	13, // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	78, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
-	20, // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
-	22, // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	79, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	62, // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
-	37, // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	36, // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	33, // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
-	35, // 18: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
-	29, // 19: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
-	32, // 20: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
-	34, // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	71, // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	72, // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	73, // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	74, // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
-	75, // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
-	40, // 27: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	42, // 28: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	36, // 29: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	38, // 30: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	44, // 31: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	45, // 32: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	46, // 33: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	47, // 34: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	48, // 35: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	49, // 36: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	50, // 37: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	51, // 38: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	52, // 39: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	63, // 40: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	65, // 41: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	80, // 42: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	81, // 43: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	82, // 44: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	83, // 45: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	55, // 46: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	84, // 47: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	84, // 48: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	54, // 49: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	56, // 50: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	58, // 51: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	62, // 52: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	61, // 53: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	79, // 54: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	85, // 55: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	59, // 56: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	86, // 57: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	60, // 58: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	55, // 59: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	53, // 60: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	64, // 61: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	66, // 62: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	87, // 63: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	62, // 64: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 65: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	88, // 66: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	89, // 67: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	90, // 68: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	88, // 69: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	91, // 70: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	62, // 71: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	92, // 72: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	62, // 73: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	66, // 74: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
-	8,  // 75: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	10, // 76: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	43, // 77: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	15, // 78: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	25, // 79: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	27, // 80: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
-	30, // 81: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	39, // 82: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	17, // 83: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	19, // 84: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	23, // 85: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 86: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	12, // 87: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	67, // 88: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	69, // 89: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	9,  // 90: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	11, // 91: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	57, // 92: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	16, // 93: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	26, // 94: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	28, // 95: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	31, // 96: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	41, // 97: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	18, // 98: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	21, // 99: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	24, // 100: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 101: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	14, // 102: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	68, // 103: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	70, // 104: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	90, // [90:105] is the sub-list for method output_type
-	75, // [75:90] is the sub-list for method input_type
-	75, // [75:75] is the sub-list for extension type_name
-	75, // [75:75] is the sub-list for extension extendee
-	0,  // [0:75] is the sub-list for field type_name
+	2,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
+	3,  // 1: belfry.cluster.v1.SeenNode.positions:type_name -> belfry.cluster.v1.SeenPosition
+	4,  // 2: belfry.cluster.v1.SeenNodes.nodes:type_name -> belfry.cluster.v1.SeenNode
+	2,  // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
+	2,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
+	4,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
+	8,  // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
+	81, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	82, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	14, // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
+	83, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	21, // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
+	23, // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
+	84, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	65, // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	40, // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	39, // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	34, // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
+	36, // 18: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
+	30, // 19: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
+	33, // 20: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
+	35, // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
+	74, // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	75, // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	76, // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	77, // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
+	78, // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
+	79, // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
+	80, // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
+	37, // 29: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
+	43, // 30: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	45, // 31: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	39, // 32: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	41, // 33: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	47, // 34: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	48, // 35: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	49, // 36: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	50, // 37: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	51, // 38: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	52, // 39: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	53, // 40: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	54, // 41: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	55, // 42: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	66, // 43: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	68, // 44: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	85, // 45: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	86, // 46: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	87, // 47: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	88, // 48: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	58, // 49: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	89, // 50: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	89, // 51: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	57, // 52: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	59, // 53: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	61, // 54: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	65, // 55: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	64, // 56: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	84, // 57: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	90, // 58: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	62, // 59: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	91, // 60: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	63, // 61: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	58, // 62: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	56, // 63: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	67, // 64: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	69, // 65: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	92, // 66: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	65, // 67: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	1,  // 68: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	93, // 69: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	94, // 70: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	95, // 71: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	93, // 72: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	96, // 73: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	65, // 74: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	97, // 75: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	65, // 76: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	69, // 77: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	0,  // 78: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
+	38, // 79: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
+	9,  // 80: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	11, // 81: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	46, // 82: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	16, // 83: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	26, // 84: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	28, // 85: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
+	31, // 86: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
+	42, // 87: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	18, // 88: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	20, // 89: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	24, // 90: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	6,  // 91: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	13, // 92: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
+	70, // 93: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	72, // 94: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	10, // 95: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	12, // 96: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	60, // 97: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	17, // 98: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	27, // 99: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	29, // 100: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	32, // 101: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	44, // 102: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	19, // 103: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	22, // 104: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	25, // 105: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	7,  // 106: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	15, // 107: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	71, // 108: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	73, // 109: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	95, // [95:110] is the sub-list for method output_type
+	80, // [80:95] is the sub-list for method input_type
+	80, // [80:80] is the sub-list for extension type_name
+	80, // [80:80] is the sub-list for extension extendee
+	0,  // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -5431,7 +5695,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*TokenChange_Add)(nil),
 		(*TokenChange_Remove)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[43].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[45].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
@@ -5443,11 +5707,11 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_ReadSlots)(nil),
 		(*Call_PullSlots)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[47].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[49].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[50].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[52].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -5458,8 +5722,8 @@ func file_cluster_clusterpb_peer_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   75,
+			NumEnums:      2,
+			NumMessages:   79,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
