@@ -49,6 +49,7 @@ type SlotMove struct {
 	TasksCopied uint64 `json:"tasks_copied"`
 	BytesCopied uint64 `json:"bytes_copied"`
 	Sealed      bool   `json:"sealed"` // calls on the slots wait for the target
+	Waits       string `json:"waits"`  // why it failed last, unless it has gone on since; empty: it goes on
 }
 
 // ReplicaCounts is the number of replicas of the shards.

@@ -87,6 +87,14 @@ func (n *Node) addShape(s *doctor.Snapshot, state *clusterpb.ControlState, shape
 		one.Missed = time.Duration(shape.GetAwayMs()[one.ID]) * time.Millisecond
 		one.Leaves = state.Orders[one.ID] != clusterpb.NodeOrder_NODE_ORDER_WORK
 	}
+	names := namesOf(state)
+	for _, m := range slotMovesOf(state, shape) {
+		wait := shape.GetSlotsWait()[m.Number]
+		s.SlotMoves = append(s.SlotMoves, doctor.SlotMove{
+			From: m.From, To: m.To, Slots: m.Slots, GivenUp: m.Tries, CallsWait: wait.GetCallsWait(),
+			Still: time.Duration(wait.GetStillMs()) * time.Millisecond, Reason: names.Replace(wait.GetReason()),
+		})
+	}
 	for _, shard := range state.Shards {
 		if stuck := shape.GetStuckMs()[shard.Id]; stuck > 0 {
 			s.Moves = append(s.Moves, doctor.Move{

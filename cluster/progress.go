@@ -42,6 +42,9 @@ func (v *View) fillShape(state *clusterpb.ControlState, shape *clusterpb.Shape) 
 		}
 	}
 	v.Moves = slotMovesOf(state, shape)
+	for i := range v.Moves {
+		v.Moves[i].Waits = names.Replace(v.Moves[i].Waits)
+	}
 	for _, op := range state.Operations {
 		v.Operations = append(v.Operations, v.progress(op, control.Left(state, op)))
 	}

@@ -40,7 +40,8 @@ func newShapeMetrics(state func() *clusterpb.ControlState, shape func() *cluster
 		wanted:  desc("replicas_wanted", "Replicas of all shards together, by the replication factor that operators want."),
 		missing: desc("replicas_missing", "Replicas that shards have less than wanted."),
 		moves:   desc("moves_under_way", "Shards on their way to other nodes."),
-		waiting: desc("moves_waiting", "Of these, shards whose next step waits. Only the control group's leader reports it."),
+		waiting: desc("moves_waiting", "Of these, shards whose next step waits, by the class of the reason. Only the "+
+			"control group's leader reports it.", "reason"),
 		operations: desc("operations", "Operations of operators under way, and the last that have ended.",
 			"kind", "state"),
 	}
@@ -70,7 +71,9 @@ func (m *shapeMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge(m.missing, missing)
 	gauge(m.moves, moves)
 	if shape := m.shape(); shape != nil {
-		gauge(m.waiting, len(shape.Shards))
+		for class, count := range waitClasses(shape) {
+			gauge(m.waiting, count, class)
+		}
 	}
 	counts := make(map[[2]string]int)
 	for _, op := range state.Operations {
@@ -80,4 +83,19 @@ func (m *shapeMetrics) Collect(out chan<- prometheus.Metric) {
 	for labels, count := range counts {
 		gauge(m.operations, count, labels[0], labels[1])
 	}
+}
+
+// waitClasses counts the shards that wait by the class of the reason. A class without shards counts 0, so that its
+// metric is there before the first shard waits.
+func waitClasses(shape *clusterpb.Shape) map[string]int {
+	counts := make(map[string]int)
+	for number, name := range clusterpb.MoveWait_name {
+		if number != int32(clusterpb.MoveWait_MOVE_WAIT_NONE) {
+			counts[strings.ToLower(strings.TrimPrefix(name, "MOVE_WAIT_"))] = 0
+		}
+	}
+	for _, class := range shape.WaitsFor {
+		counts[strings.ToLower(strings.TrimPrefix(class.String(), "MOVE_WAIT_"))]++
+	}
+	return counts
 }

@@ -20,15 +20,22 @@ func TestShapeMetrics(t *testing.T) {
 			{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, State: clusterpb.OperationState_OPERATION_STATE_DONE},
 		},
 	}
-	shape := &clusterpb.Shape{Shards: map[uint32]string{1: "a reason"}}
+	shape := &clusterpb.Shape{WaitsFor: map[uint32]clusterpb.MoveWait{
+		1: clusterpb.MoveWait_MOVE_WAIT_COPY, 5: clusterpb.MoveWait_MOVE_WAIT_COPY, 7: clusterpb.MoveWait_MOVE_WAIT_TURN,
+	}}
 	m := newShapeMetrics(func() *clusterpb.ControlState { return state }, func() *clusterpb.Shape { return shape })
 	want := `
 # HELP belfry_moves_under_way Shards on their way to other nodes.
 # TYPE belfry_moves_under_way gauge
 belfry_moves_under_way 1
-# HELP belfry_moves_waiting Of these, shards whose next step waits. Only the control group's leader reports it.
+# HELP belfry_moves_waiting Of these, shards whose next step waits, by the class of the reason. Only the control group's leader reports it.
 # TYPE belfry_moves_waiting gauge
-belfry_moves_waiting 1
+belfry_moves_waiting{reason="copy"} 2
+belfry_moves_waiting{reason="no_heir"} 0
+belfry_moves_waiting{reason="no_leader"} 0
+belfry_moves_waiting{reason="node_silent"} 0
+belfry_moves_waiting{reason="step_failed"} 0
+belfry_moves_waiting{reason="turn"} 1
 # HELP belfry_operations Operations of operators under way, and the last that have ended.
 # TYPE belfry_operations gauge
 belfry_operations{kind="drain",state="done"} 1

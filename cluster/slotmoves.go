@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -13,9 +14,11 @@ type SlotMoveView struct {
 	Slots        uint32 // number of slots
 	State        clusterpb.SlotMoveState
 	Step         string // that is under way; empty: the control group's leader is not known
-	Tries        uint32 // moves of the same slots that were given up before
+	Tries        uint32 // moves of the same slots that were given up before, as far as known
 	Tasks, Bytes uint64 // that the target has copied; 0 if not known
 	Sealed       bool   // calls on the slots wait for the target
+	// Waits is the reason of the last failure, if the move has not gone on since or was begun anew; else empty.
+	Waits string
 
 	move *clusterpb.SlotMove
 }
@@ -23,10 +26,10 @@ type SlotMoveView struct {
 func slotMovesOf(state *clusterpb.ControlState, shape *clusterpb.Shape) []SlotMoveView {
 	var moves []SlotMoveView
 	for _, m := range state.SlotMoves {
-		p := shape.GetSlots()[m.Number]
+		p, wait := shape.GetSlots()[m.Number], shape.GetSlotsWait()[m.Number]
 		view := SlotMoveView{
-			Number: m.Number, From: m.From, To: m.To, State: m.State, Step: p.GetStep(), Tries: m.Tries,
-			Tasks: p.GetTasks(), Bytes: p.GetBytes(), Sealed: p.GetSealed(), move: m,
+			Number: m.Number, From: m.From, To: m.To, State: m.State, Step: p.GetStep(), Tries: max(m.Tries, wait.GetGivenUp()),
+			Tasks: p.GetTasks(), Bytes: p.GetBytes(), Sealed: p.GetSealed(), Waits: wait.GetReason(), move: m,
 		}
 		for _, r := range m.Ranges {
 			view.Slots += r.End - r.First
@@ -40,9 +43,12 @@ func slotMovesOf(state *clusterpb.ControlState, shape *clusterpb.Shape) []SlotMo
 // shard are taken to be spread evenly over its slots.
 func (o *OperationView) addSlots(m SlotMoveView, v *View) (copied float64) {
 	if m.Tries > 0 && m.State != clusterpb.SlotMoveState_SLOT_MOVE_STATE_OPENING {
-		o.Waits = append(o.Waits, fmt.Sprintf(
-			"the move of %d slots from shard %d to shard %d was given up %d times and was begun anew: see the log of the "+
-				"control group's leader", m.Slots, m.From, m.To, m.Tries))
+		o.Waits = append(o.Waits, fmt.Sprintf("the move of %d slots from shard %d to shard %d was given up %d times and was "+
+			"begun anew: %s", m.Slots, m.From, m.To, m.Tries,
+			cmp.Or(m.Waits, "an earlier leader of the control group has logged why")))
+	} else if m.Waits != "" {
+		o.Waits = append(o.Waits, fmt.Sprintf("a step of the move of %d slots from shard %d to shard %d is taken again: %s",
+			m.Slots, m.From, m.To, m.Waits))
 	}
 	o.Tasks += m.Tasks
 	if m.State != clusterpb.SlotMoveState_SLOT_MOVE_STATE_COPYING {

@@ -74,6 +74,7 @@ type SlotMoveView struct {
 	TasksCopied uint64 `json:"tasks_copied"`
 	BytesCopied uint64 `json:"bytes_copied"`
 	Sealed      bool   `json:"sealed"` // calls on the slots wait for the target
+	Waits       string `json:"waits"`  // why it failed last, unless it has gone on since; empty: it goes on
 }
 
 // Replication is the number of replicas of the shards.

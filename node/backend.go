@@ -69,7 +69,7 @@ func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 	for _, m := range v.Moves {
 		view.SlotMoves = append(view.SlotMoves, httpapi.SlotMoveView{
 			Number: m.Number, From: m.From, To: m.To, Slots: m.Slots, State: nameOf(m.State, movePrefix), Step: m.Step,
-			Tries: m.Tries, TasksCopied: m.Tasks, BytesCopied: m.Bytes, Sealed: m.Sealed,
+			Tries: m.Tries, TasksCopied: m.Tasks, BytesCopied: m.Bytes, Sealed: m.Sealed, Waits: m.Waits,
 		})
 	}
 	for _, s := range v.Shards {

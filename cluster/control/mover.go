@@ -68,9 +68,8 @@ type Mover struct {
 
 // wait is the reason why a shard waits, and since when.
 type wait struct {
-	reason string // empty: it does not wait
-	turn   bool   // it waits for other shards, and goes on without help
-	since  time.Time
+	reshape.Wait
+	since time.Time
 }
 
 // copied names a copy of a shard on its way to a node.
@@ -119,18 +118,13 @@ func (m *Mover) round(ctx context.Context, moving []*clusterpb.Shard) {
 	maps.DeleteFunc(m.copies, func(at copied, _ uint64) bool { return !under.all[at] })
 	for _, record := range free {
 		group := m.groups[record.Id]
-		turn := false
 		step, waits := reshape.Next(reshape.Shard{
 			Record: record, Group: group,
 			CaughtUp: func(node string) bool { return m.caughtUp(ctx, record, node, group) },
 			Well:     func(node string) bool { return m.shards.Fit(record.Id, node) },
-			MayAdd: func(node string) string {
-				why := under.mayAdd(record.Id, node)
-				turn = why != ""
-				return why
-			},
+			MayAdd:   func(node string) string { return under.mayAdd(record.Id, node) },
 		})
-		m.note(record.Id, wait{reason: waits, turn: turn}, step.Name)
+		m.note(record.Id, waits, step.Name)
 		if step != (reshape.Step{}) {
 			m.taking.Go(func() { m.take(ctx, record.Id, step) })
 		}
@@ -201,13 +195,15 @@ func (m *Mover) take(ctx context.Context, shard uint32, step reshape.Step) {
 	limited, cancel := context.WithTimeout(ctx, moveCall)
 	err := m.make(limited, shard, step)
 	cancel()
-	waits := ""
+	var waits reshape.Wait
 	if err != nil {
-		waits = fmt.Sprintf("%s: %v", step, err)
+		waits = reshape.Wait{
+			Class: clusterpb.MoveWait_MOVE_WAIT_STEP_FAILED, Reason: fmt.Sprintf("%s: %v", step, err),
+		}
 		m.log.Info("a step of a shard is taken again", "shard", shard, "step", step.String(), "err", err)
 		_ = pause.For(ctx, moveLook) // a mover that ends looks no more
 	}
-	m.note(shard, wait{reason: waits}, "")
+	m.note(shard, waits, "")
 	select {
 	case m.stepped <- struct{}{}:
 	default: // a look is due already
@@ -229,34 +225,32 @@ func (m *Mover) make(ctx context.Context, shard uint32, step reshape.Step) error
 }
 
 // note records the step that a shard takes, "" for none, and why it waits.
-func (m *Mover) note(shard uint32, w wait, step string) {
+func (m *Mover) note(shard uint32, w reshape.Wait, step string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.steps[shard] = step; step == "" {
 		delete(m.steps, shard)
 	}
 	switch {
-	case w.reason == "":
+	case w == reshape.Wait{}:
 		delete(m.waits, shard)
-	case m.waits[shard].reason != w.reason:
-		w.since = time.Now()
-		m.waits[shard] = w
+	case m.waits[shard].Wait != w:
+		m.waits[shard] = wait{w, time.Now()}
 	}
 }
 
-// waiting returns the reasons why shards wait, by shard, and for how many milliseconds they have, unless they wait for
-// their turn.
-func (m *Mover) waiting() (reasons map[uint32]string, stuckMs map[uint32]int64) {
+// fill tells why shards wait, and for how long they have, unless they wait for their turn.
+func (m *Mover) fill(shape *clusterpb.Shape) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	reasons, stuckMs = make(map[uint32]string), make(map[uint32]int64)
+	shape.Shards, shape.WaitsFor = make(map[uint32]string), make(map[uint32]clusterpb.MoveWait)
+	shape.StuckMs = make(map[uint32]int64)
 	for shard, w := range m.waits {
-		reasons[shard] = w.reason
-		if !w.turn {
-			stuckMs[shard] = time.Since(w.since).Milliseconds()
+		shape.Shards[shard], shape.WaitsFor[shard] = w.Reason, w.Class
+		if w.Class != clusterpb.MoveWait_MOVE_WAIT_TURN {
+			shape.StuckMs[shard] = time.Since(w.since).Milliseconds()
 		}
 	}
-	return reasons, stuckMs
 }
 
 // taken returns the names of the steps under way, by shard.

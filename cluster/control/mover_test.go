@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/reshape"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
@@ -208,26 +209,31 @@ func TestEarlierReplicaGetsNoVote(t *testing.T) {
 // A shard is stuck for as long as it has waited for one reason. A wait for its turn does not count, and neither does
 // one whose reason changes.
 func TestStuckShards(t *testing.T) {
+	const turn, silent = clusterpb.MoveWait_MOVE_WAIT_TURN, clusterpb.MoveWait_MOVE_WAIT_NODE_SILENT
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMover(nil, nil, slog.New(slog.DiscardHandler))
 		for second := range 10 {
-			m.note(1, wait{reason: "node b is away"}, "")
-			m.note(2, wait{reason: "4 copies are under way", turn: true}, "")
-			m.note(3, wait{reason: fmt.Sprintf("it lacks %d entries", 90-second)}, "")
-			m.note(4, wait{}, "join")
+			m.note(1, reshape.Wait{Class: silent, Reason: "node b is away"}, "")
+			m.note(2, reshape.Wait{Class: turn, Reason: "4 copies are under way"}, "")
+			m.note(3, reshape.Wait{Class: silent, Reason: fmt.Sprintf("it lacks %d entries", 90-second)}, "")
+			m.note(4, reshape.Wait{}, "join")
 			time.Sleep(time.Second)
 		}
-		reasons, stuckMs := m.waiting()
+		var shape clusterpb.Shape
+		m.fill(&shape)
 		want := map[uint32]int64{1: 10_000, 3: 1_000}
-		if len(reasons) != 3 || reasons[2] == "" || !maps.Equal(stuckMs, want) {
-			t.Errorf("waiting %v, stuck for %v, want %v", reasons, stuckMs, want)
+		if len(shape.Shards) != 3 || shape.Shards[2] == "" || !maps.Equal(shape.StuckMs, want) {
+			t.Errorf("waiting %v, stuck for %v, want %v", shape.Shards, shape.StuckMs, want)
 		}
 		if steps := m.taken(); !maps.Equal(steps, map[uint32]string{4: "join"}) {
 			t.Errorf("steps under way: %v", steps)
 		}
-		m.note(1, wait{}, "place")
-		if reasons, _ = m.waiting(); reasons[1] != "" {
-			t.Errorf("it goes on, and waits: %s", reasons[1])
+		if classes := map[uint32]clusterpb.MoveWait{1: silent, 2: turn, 3: silent}; !maps.Equal(shape.WaitsFor, classes) {
+			t.Errorf("waits for %v, want %v", shape.WaitsFor, classes)
+		}
+		m.note(1, reshape.Wait{}, "place")
+		if m.fill(&shape); shape.Shards[1] != "" || shape.WaitsFor[1] != 0 {
+			t.Errorf("it goes on, and waits: %s", shape.Shards[1])
 		}
 	})
 }

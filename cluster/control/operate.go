@@ -209,10 +209,11 @@ func (g *Group) Shape() *clusterpb.Shape {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	reasons, stuckMs := r.mover.waiting()
-	return &clusterpb.Shape{
-		Waits: r.waits, Shards: reasons, StuckMs: stuckMs, Steps: r.mover.taken(), Slots: r.slots.progress(),
-		AwayMs:         r.seen.away(time.Now()),
+	shape := &clusterpb.Shape{
+		Waits: r.waits, Steps: r.mover.taken(), AwayMs: r.seen.away(time.Now()),
 		ReplaceAfterMs: r.group.cfg.Limits.ReplaceAfter.Milliseconds(),
 	}
+	r.mover.fill(shape)
+	r.slots.sights.fill(r.group.State(), shape)
+	return shape
 }

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/pause"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -82,13 +80,12 @@ type SlotMover struct {
 	slots     Slots
 	log       *slog.Logger
 
-	mu      sync.Mutex
-	driving map[uint64]*clusterpb.SlotsProgress // by number of the move; empty before the target has answered
+	sights slotSights
 }
 
 // NewSlotMover returns a SlotMover that is not running yet.
 func NewSlotMover(d Decisions, s Slots, log *slog.Logger) *SlotMover {
-	return &SlotMover{decisions: d, slots: s, log: log, driving: make(map[uint64]*clusterpb.SlotsProgress)}
+	return &SlotMover{decisions: d, slots: s, log: log}
 }
 
 // Run drives all moves, side by side, until ctx ends.
@@ -98,7 +95,7 @@ func (m *SlotMover) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		state, changed := m.decisions.Watch()
 		for _, move := range state.SlotMoves {
-			if m.begin(move.Number) {
+			if m.sights.begin(move) {
 				drives.Go(func() { m.drive(ctx, move.Number) })
 			}
 		}
@@ -109,45 +106,10 @@ func (m *SlotMover) Run(ctx context.Context) {
 	}
 }
 
-func (m *SlotMover) begin(number uint64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.driving[number] != nil {
-		return false
-	}
-	m.driving[number] = &clusterpb.SlotsProgress{}
-	return true
-}
-
-func (m *SlotMover) note(number uint64, p *clusterpb.SlotsProgress) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p.Step = m.driving[number].GetStep()
-	m.driving[number] = p
-}
-
 // begins notes the step that a move takes next.
 func (m *SlotMover) begins(ctx context.Context, number uint64, step string) {
-	m.mu.Lock()
-	p := proto.CloneOf(m.driving[number]) // readers have the old one
-	p.Step = step
-	m.driving[number] = p
-	m.mu.Unlock()
+	m.sights.begins(number, step)
 	_ = pause.For(ctx, m.Pause) // the step fails if ctx has ended
-}
-
-// progress returns how far the targets of the moves under way are, by number of the move.
-func (m *SlotMover) progress() map[uint64]*clusterpb.SlotsProgress {
-	state, _ := m.decisions.Watch()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	under := make(map[uint64]*clusterpb.SlotsProgress)
-	for _, move := range state.SlotMoves {
-		if p := m.driving[move.Number]; p != nil {
-			under[move.Number] = p
-		}
-	}
-	return under
 }
 
 // drive takes the steps of a move until it has ended. A step that fails is taken again.
@@ -158,7 +120,9 @@ func (m *SlotMover) drive(ctx context.Context, number uint64) {
 		if at < 0 {
 			return
 		}
-		if err := m.step(ctx, state.SlotMoves[at]); err != nil && ctx.Err() == nil {
+		err := m.step(ctx, state.SlotMoves[at])
+		m.sights.stepped(number, err)
+		if err != nil && ctx.Err() == nil {
 			m.log.Info("a step of a move of slots is taken again", "move", number, "err", err)
 			if pause.For(ctx, moveLook) != nil {
 				return
@@ -182,7 +146,7 @@ func (m *SlotMover) step(ctx context.Context, move *clusterpb.SlotMove) error {
 // copy has the target copy the tasks until it is ready, and then decides.
 func (m *SlotMover) copy(ctx context.Context, move *clusterpb.SlotMove) error {
 	m.begins(ctx, move.Number, stepExpect)
-	err := m.commit(ctx, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
+	err := m.commit(ctx, move, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
 		Move: move.Number, Ranges: move.Ranges, From: move.From, Epoch: move.Number, Fresh: move.Fresh,
 	}}})
 	if err == nil {
@@ -194,6 +158,7 @@ func (m *SlotMover) copy(ctx context.Context, move *clusterpb.SlotMove) error {
 	case errors.Is(err, shard.ErrMoveLost), errors.Is(err, shard.ErrMoveRefused), errors.Is(err, errTooLong):
 		m.log.Warn("a move of slots is given up", "move", move.Number, "from", move.From, "to", move.To,
 			"tries", move.Tries, "err", err)
+		m.sights.givenUp(move, err)
 		return m.turn(ctx, move, givingUp)
 	}
 	return err
@@ -216,7 +181,7 @@ func (m *SlotMover) pull(ctx context.Context, move *clusterpb.SlotMove) error {
 		cancel()
 		if err == nil {
 			last = p
-			m.note(move.Number, p)
+			m.sights.copied(move.Number, p)
 		}
 		switch {
 		case p.GetReady():
@@ -263,22 +228,24 @@ func (m *SlotMover) turn(ctx context.Context, move *clusterpb.SlotMove, to clust
 // open has the target open the slots that it owns now, and the source drop them.
 func (m *SlotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
 	m.begins(ctx, move.Number, stepOpen)
-	err := m.commit(ctx, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_OpenSlots{
+	err := m.commit(ctx, move, move.To, 0, &fsmpb.Command{Op: &fsmpb.Command_OpenSlots{
 		OpenSlots: &fsmpb.OpenSlots{Move: move.Number, Max: stepTasks, LeaseMs: leaseRest.Milliseconds()},
 	}})
 	if err != nil {
 		return err
 	}
+	m.sights.opened(move.Number)
 	m.begins(ctx, move.Number, stepDrop)
 	if err := pause.For(ctx, beforeDrop); err != nil {
 		return err
 	}
-	err = m.commit(ctx, move.From, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_DropSlots{
+	err = m.commit(ctx, move, move.From, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_DropSlots{
 		DropSlots: &fsmpb.DropSlots{Move: move.Number, Max: dropTasks},
 	}})
 	if err != nil {
 		return err
 	}
+	m.sights.arrived(move)
 	return m.end(ctx, move, false)
 }
 
@@ -286,14 +253,15 @@ func (m *SlotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
 // often.
 func (m *SlotMover) giveUp(ctx context.Context, move *clusterpb.SlotMove) error {
 	m.begins(ctx, move.Number, stepUnseal)
-	err := m.commit(ctx, move.From, 0, &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{
+	err := m.commit(ctx, move, move.From, 0, &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{
 		UnsealSlots: &fsmpb.UnsealSlots{Move: move.Number, Max: stepTasks, LeaseMs: leaseRest.Milliseconds()},
 	}})
 	if err != nil {
 		return err
 	}
+	m.sights.opened(move.Number)
 	m.begins(ctx, move.Number, stepAbandon)
-	err = m.commit(ctx, move.To, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{
+	err = m.commit(ctx, move, move.To, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{
 		AbandonSlots: &fsmpb.AbandonSlots{Move: move.Number, Max: dropTasks},
 	}})
 	if err != nil {
@@ -309,8 +277,10 @@ func (m *SlotMover) end(ctx context.Context, move *clusterpb.SlotMove, again boo
 	}})
 }
 
-// commit commits a command until it has done all of its work, with a pause between two parts.
-func (m *SlotMover) commit(ctx context.Context, id uint32, between time.Duration, c *fsmpb.Command) error {
+// commit commits a command of a move in a shard's log until it has done all of its work, with a pause between two parts.
+func (m *SlotMover) commit(
+	ctx context.Context, move *clusterpb.SlotMove, id uint32, between time.Duration, c *fsmpb.Command,
+) error {
 	for {
 		limited, cancel := context.WithTimeout(ctx, moveCall)
 		more, err := m.slots.Step(limited, id, c)
@@ -318,6 +288,7 @@ func (m *SlotMover) commit(ctx context.Context, id uint32, between time.Duration
 		if err != nil || !more {
 			return err
 		}
+		m.sights.stepped(move.Number, nil)
 		if err := pause.For(ctx, between); err != nil {
 			return err
 		}

@@ -66,7 +66,10 @@ func away(name string) string {
 		"node takes its replicas while the control group has no leader. When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]"
 }
 
-const status = " [belfry cluster status]"
+const (
+	status  = " [belfry cluster status]"
+	slotsDo = " [belfry shards list | belfry operation list | belfry operation stop OPERATION]"
+)
 
 // situations has at least one snapshot for each code, with all findings in it.
 var situations = map[string]struct {
@@ -201,12 +204,22 @@ var situations = map[string]struct {
 		s.Nodes[3].Missed, s.ReplaceAfter = 11*time.Minute, 10*time.Minute
 	}, []string{
 		"warning node-away: Node node-d has not answered since node-a started 26h ago. Its replicas move to other nodes, as far " +
-			"as there are enough. When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]",
+			"as there are enough. When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster " +
+			"status | belfry node replace node-d]",
+	}},
+	"a node that is gone, of two with its name": {func(s *Snapshot) {
+		spare(s)
+		s.lose("d")
+		s.ReplaceAfter, s.Nodes[3].Missed, s.Nodes[3].Name = 10*time.Minute, 5*time.Minute, "Node-C"
+	}, []string{
+		"warning node-away: Node Node-C has not answered for 5m. In 5m its replicas move to other nodes, if there are enough. " +
+			"When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status | " +
+			"belfry node replace d]",
 	}},
 	"a node that is to be removed": {func(s *Snapshot) {
 		spare(s)
 		s.lose("d")
-		s.ReplaceAfter, s.Nodes[3].Missed, s.Nodes[3].Leaves = 10*time.Minute, time.Second, true
+		s.ReplaceAfter, s.Nodes[3].Missed, s.Nodes[3].Leaves = 10*time.Minute, time.Hour, true
 	}, []string{
 		"warning node-away: Node node-d has not answered for 5m. Its replicas move to other nodes, as far as there are enough. " +
 			"When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]",
@@ -217,9 +230,10 @@ var situations = map[string]struct {
 		for i := range s.Groups {
 			s.Groups[i].Replicas = s.Groups[i].Replicas[:3]
 		}
+		s.Nodes[3].Missed = time.Hour
 	}, []string{
 		"warning node-away: Node node-d has not answered for 5m. It holds no replica. " +
-			"[belfry serve --data DATA-FOLDER | belfry cluster status]",
+			"[belfry serve --data DATA-FOLDER | belfry cluster status | belfry node remove node-d]",
 	}},
 	"a broken connection": {func(s *Snapshot) {
 		spare(s)
@@ -299,6 +313,21 @@ var situations = map[string]struct {
 		}
 	}, []string{"warning move-stuck: The move of shard 2 from node-a, node-b and node-c to node-a and node-b has waited for 3m: " +
 		"node-c is away. It goes on by itself when that has changed; the shard serves meanwhile." + status}},
+	"moves of slots": {func(s *Snapshot) {
+		s.SlotMoves = []SlotMove{
+			{From: 1, To: 5, Slots: 170, CallsWait: true, Still: 12 * time.Second, Reason: "shard 5 has no leader"},
+			{From: 2, To: 6, Slots: 10, GivenUp: 3, Reason: "a leader of the move has changed"},
+			{From: 3, To: 7, Slots: 9, Still: 2 * time.Minute, GivenUp: 1},
+			{From: 4, To: 8, Slots: 9, CallsWait: true, Still: time.Second, GivenUp: 2},
+		}
+	}, []string{
+		"critical slots-stuck: The move of 170 slots from shard 1 to shard 5 has not gone on for 12s: shard 5 has no leader. " +
+			"Calls on these slots wait, and their tasks do not fire until it goes on." + slotsDo,
+		"warning slots-stuck: The move of 10 slots from shard 2 to shard 6 was given up 3 times, and begins anew each time: a " +
+			"leader of the move has changed. Both shards serve meanwhile." + slotsDo,
+		"warning slots-stuck: The move of 9 slots from shard 3 to shard 7 has not gone on for 2m: the reason is not known. " +
+			"Both shards serve meanwhile." + slotsDo,
+	}},
 	"leaders astray": {func(s *Snapshot) {
 		for i := range s.Groups {
 			s.Groups[i].Leader = "a"

@@ -43,6 +43,7 @@ const (
 	ReplicaMissing    Code = "replica-missing"
 	ReplicaBehind     Code = "replica-behind"
 	MoveStuck         Code = "move-stuck"
+	SlotsStuck        Code = "slots-stuck"
 	LeadersUnbalanced Code = "leaders-unbalanced"
 	VersionsMixed     Code = "versions-mixed"
 	BackupFailing     Code = "backup-failing"
@@ -67,7 +68,7 @@ func Examine(s *Snapshot) []Finding {
 	e := &examination{Snapshot: s}
 	for _, look := range []func(){
 		e.node, e.groups, e.zones, e.nodes, e.clocks, e.disks, e.memories, e.certificates,
-		e.replicas, e.moves, e.leaders, e.versions, e.backups, e.queues, e.readiness,
+		e.replicas, e.moves, e.slots, e.leaders, e.versions, e.backups, e.queues, e.readiness,
 	} {
 		look()
 	}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -77,8 +78,27 @@ func (e *examination) away(n *Node) {
 	if n.Unheard {
 		since = fmt.Sprintf("has not answered since %s started %s ago", e.name(e.Self), span(n.Silent))
 	}
-	e.add(Warning, NodeAway, sentence("node %s %s. %s", n.Name, since, e.prospect(n)),
-		"belfry serve --data DATA-FOLDER", "belfry cluster status")
+	do := []string{"belfry serve --data DATA-FOLDER", "belfry cluster status"}
+	if n.Missed >= longAway && !n.Leaves {
+		do = append(do, e.farewell(n))
+	}
+	e.add(Warning, NodeAway, sentence("node %s %s. %s", n.Name, since, e.prospect(n)), do...)
+}
+
+// longAway is the time after which a node that is away may be gone for ever.
+const longAway = 5 * time.Minute
+
+// farewell returns the command that takes a node out of the cluster whose disk is lost.
+func (e *examination) farewell(n *Node) string {
+	name := n.Name
+	if same := func(other Node) bool { return other.ID != n.ID && strings.EqualFold(other.Name, name) }; name == "" ||
+		slices.ContainsFunc(e.Nodes, same) {
+		name = n.ID
+	}
+	if e.holds(n.ID) {
+		return "belfry node replace " + name
+	}
+	return "belfry node remove " + name
 }
 
 // prospect returns a sentence on the future of a node that is away: Belfry replaces it, or waits for it.

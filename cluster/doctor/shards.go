@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,6 +69,34 @@ func (e *examination) moves() {
 			"when that has "+
 			"changed; the shard serves meanwhile.", groupsNamed([]uint32{m.Shard}), e.names(m.From), e.names(m.To), span(m.For),
 			m.Blocked), "belfry cluster status")
+	}
+}
+
+// The bounds of a move of slots that needs no report. Calls on slots that have no owner wait for some tens of
+// milliseconds, and fail after seconds.
+const (
+	callsWaitAtMost = 5 * time.Second
+	triesAtMost     = 2 // that were given up
+)
+
+// slots finds moves of slots that do not go on, or are given up again and again.
+func (e *examination) slots() {
+	for _, m := range e.SlotMoves {
+		severity, state, meanwhile := Warning, "", "Both shards serve meanwhile."
+		switch {
+		case m.CallsWait && m.Still > callsWaitAtMost:
+			severity, state = Critical, "has not gone on for "+span(m.Still)
+			meanwhile = "Calls on these slots wait, and their tasks do not fire until it goes on."
+		case m.Still >= stuckAfter:
+			state = "has not gone on for " + span(m.Still)
+		case m.GivenUp > triesAtMost:
+			state = fmt.Sprintf("was given up %d times, and begins anew each time", m.GivenUp)
+		default:
+			continue
+		}
+		e.add(severity, SlotsStuck, fmt.Sprintf("The move of %d slots from shard %d to shard %d %s: %s. %s", m.Slots, m.From,
+			m.To, state, cmp.Or(m.Reason, "the reason is not known"), meanwhile),
+			"belfry shards list", "belfry operation list", "belfry operation stop OPERATION")
 	}
 }
 

@@ -10,6 +10,7 @@ type Snapshot struct {
 	Nodes     []Node
 	Groups    []Group // the control group and the shards
 	Moves     []Move
+	SlotMoves []SlotMove
 	Queues    []Queue
 	Backup    Backup
 
@@ -69,6 +70,16 @@ type Move struct {
 	From, To []string // node ids
 	Blocked  string   // reason why the next step is not taken; empty: it goes on
 	For      time.Duration
+}
+
+// SlotMove is a move of slots from one shard to another that is under way.
+type SlotMove struct {
+	From, To  uint32
+	Slots     uint32        // number of slots
+	GivenUp   uint32        // times that it was given up and begun anew
+	Still     time.Duration // since it last went on
+	CallsWait bool          // calls on the slots wait for its end
+	Reason    string        // of its last failure; empty: not known
 }
 
 // Queue is the state of one queue over all shards.

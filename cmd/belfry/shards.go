@@ -71,11 +71,11 @@ func slotRange(r client.Slots) string {
 // fillSlotMoves adds the moves of slots under way.
 func fillSlotMoves(t *table, view *client.Cluster) {
 	if len(view.SlotMoves) > 0 {
-		t.row("\nSLOTS\tFROM\tTO\tSTATE\tSTEP\tTASKS COPIED\tBYTES COPIED\tGIVEN UP")
+		t.row("\nSLOTS\tFROM\tTO\tSTATE\tSTEP\tTASKS COPIED\tBYTES COPIED\tGIVEN UP\tWAITS FOR")
 	}
 	for _, m := range view.SlotMoves {
-		t.row("%d\t%d\t%d\t%s\t%s\t%d\t%s\t%d", m.Slots, m.From, m.To, m.State, cmp.Or(m.Step, "-"), m.TasksCopied,
-			size(float64(m.BytesCopied)), m.Tries)
+		t.row("%d\t%d\t%d\t%s\t%s\t%d\t%s\t%d\t%s", m.Slots, m.From, m.To, m.State, cmp.Or(m.Step, "-"), m.TasksCopied,
+			size(float64(m.BytesCopied)), m.Tries, cmp.Or(m.Waits, "-"))
 	}
 }
 

@@ -15,7 +15,7 @@ type Shard struct {
 	CaughtUp func(node string) bool
 	// Well reports whether a node is fit to lead.
 	Well func(node string) bool
-	// MayAdd returns the reason why no replica may be added on a node now, or "".
+	// MayAdd returns the reason why it is not the turn of a replica on a node, or "".
 	MayAdd func(node string) string
 }
 
@@ -60,115 +60,126 @@ func (s Step) String() string {
 	return "none"
 }
 
-// Next returns the shard's next step. If it returns none, waits is the reason, or "" if none is left.
-func Next(s Shard) (step Step, waits string) {
+// Wait is a reason why a shard takes no step. The zero Wait is none.
+type Wait struct {
+	Class  clusterpb.MoveWait
+	Reason string // for people
+}
+
+func waitFor(class clusterpb.MoveWait, format string, args ...any) Wait {
+	return Wait{class, fmt.Sprintf(format, args...)}
+}
+
+// Next returns the shard's next step. If it returns none, waits is the reason, or zero if none is left.
+func Next(s Shard) (step Step, waits Wait) {
 	if len(s.Record.Target) == 0 {
-		return Step{}, ""
+		return Step{}, Wait{}
 	}
 	if s.Group == nil {
-		return Step{}, fmt.Sprintf("shard %d has no leader that answers", s.Record.Id)
+		return Step{}, waitFor(clusterpb.MoveWait_MOVE_WAIT_NO_LEADER, "shard %d has no leader that answers", s.Record.Id)
 	}
 	rules := []rule{s.mend, s.drop, s.dismiss, s.join, s.promote, s.add, s.handOver, s.remove, s.settle}
 	for _, next := range s.flawOrders(rules) {
-		if step, waits = next(); step != (Step{}) || waits != "" {
+		if step, waits = next(); step != (Step{}) || waits != (Wait{}) {
 			return step, waits
 		}
 	}
-	return Step{}, ""
+	return Step{}, Wait{}
 }
 
 // rule returns the next step by one row of the table in the package's documentation, or why the shard waits. It returns
 // neither if the row does not apply.
-type rule func() (Step, string)
+type rule func() (Step, Wait)
 
 // mend takes a faulty replica out of the group and then out of the record, so that its node deletes it. The target has
 // the node, and so gets a copy afterwards.
-func (s Shard) mend() (Step, string) {
+func (s Shard) mend() (Step, Wait) {
 	node := s.Record.Mending
 	if !slices.Contains(s.Record.Replicas, node) || s.Record.Joined[node] > s.Record.MendingSince {
-		return Step{}, ""
+		return Step{}, Wait{}
 	}
 	rest := slices.DeleteFunc(slices.Clone(s.Record.Replicas), func(id string) bool { return id == node })
 	switch {
 	case s.member(node) == nil:
-		return s.assign(Drop, rest), ""
+		return s.assign(Drop, rest), Wait{}
 	case s.Group.Leader == node:
 		votes := func(id string) bool { return s.member(id) != nil && s.member(id).Voter }
 		return s.transferTo(slices.DeleteFunc(rest, func(id string) bool { return !votes(id) }))
 	}
-	return s.change(Remove, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: node}}), ""
+	return s.change(Remove, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: node}}), Wait{}
 }
 
 // drop takes a node that is no member any more, and should not be, out of the record.
-func (s Shard) drop() (Step, string) {
+func (s Shard) drop() (Step, Wait) {
 	for _, node := range s.Record.Replicas {
 		if !s.isTarget(node) && s.member(node) == nil {
 			rest := slices.DeleteFunc(slices.Clone(s.Record.Replicas), func(id string) bool { return id == node })
-			return s.assign(Drop, rest), ""
+			return s.assign(Drop, rest), Wait{}
 		}
 	}
-	return Step{}, ""
+	return Step{}, Wait{}
 }
 
 // dismiss removes a member without a vote that is not in the target: the target has changed on its way.
-func (s Shard) dismiss() (Step, string) {
+func (s Shard) dismiss() (Step, Wait) {
 	for _, m := range s.Group.Members {
 		if !m.Voter && !s.isTarget(m.Node) {
-			return s.change(Remove, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: m.Node}}), ""
+			return s.change(Remove, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: m.Node}}), Wait{}
 		}
 	}
-	return Step{}, ""
+	return Step{}, Wait{}
 }
 
 // join makes the shard's leader send its log to a replica. After drop, every replica without membership is in the
 // target.
-func (s Shard) join() (Step, string) {
+func (s Shard) join() (Step, Wait) {
 	for _, node := range s.Record.Replicas {
 		if s.member(node) == nil {
-			return s.change(Join, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_AddNonvoter{AddNonvoter: node}}), ""
+			return s.change(Join, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_AddNonvoter{AddNonvoter: node}}), Wait{}
 		}
 	}
-	return Step{}, ""
+	return Step{}, Wait{}
 }
 
 // promote gives a vote to a replica that has caught up. The shard waits for it: one copy of a shard is under way at a
 // time.
-func (s Shard) promote() (Step, string) {
+func (s Shard) promote() (Step, Wait) {
 	for _, m := range s.Group.Members {
 		switch {
 		case m.Voter:
 		case s.CaughtUp(m.Node):
-			return s.change(Promote, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_AddVoter{AddVoter: m.Node}}), ""
+			return s.change(Promote, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_AddVoter{AddVoter: m.Node}}), Wait{}
 		case m.SilenceMs < 0:
-			return Step{}, fmt.Sprintf("node %s does not answer the leader of shard %d", m.Node, s.Record.Id)
+			return Step{}, waitFor(clusterpb.MoveWait_MOVE_WAIT_NODE_SILENT,
+				"node %s does not answer the leader of shard %d", m.Node, s.Record.Id)
 		default:
-			return Step{}, fmt.Sprintf("node %s has not caught up with shard %d: it lacks %d log entries",
-				m.Node, s.Record.Id, m.Lag)
+			return Step{}, waitFor(clusterpb.MoveWait_MOVE_WAIT_COPY,
+				"node %s has not caught up with shard %d: it lacks %d log entries", m.Node, s.Record.Id, m.Lag)
 		}
 	}
-	return Step{}, ""
+	return Step{}, Wait{}
 }
 
 // add gives a node of the target a replica.
-func (s Shard) add() (Step, string) {
+func (s Shard) add() (Step, Wait) {
 	for _, node := range s.Record.Target {
 		if slices.Contains(s.Record.Replicas, node) {
 			continue
 		}
 		if why := s.MayAdd(node); why != "" {
-			return Step{}, why
+			return Step{}, Wait{clusterpb.MoveWait_MOVE_WAIT_TURN, why}
 		}
 		more := append(slices.Clone(s.Record.Replicas), node)
 		slices.Sort(more)
-		return s.assign(Place, more), ""
+		return s.assign(Place, more), Wait{}
 	}
-	return Step{}, ""
+	return Step{}, Wait{}
 }
 
 // handOver gives the leadership to a node of the target.
-func (s Shard) handOver() (Step, string) {
+func (s Shard) handOver() (Step, Wait) {
 	if s.isTarget(s.Group.Leader) {
-		return Step{}, ""
+		return Step{}, Wait{}
 	}
 	heirs := slices.Clone(s.Record.Target)
 	if slices.Contains(heirs, s.Record.Preferred) {
@@ -178,18 +189,19 @@ func (s Shard) handOver() (Step, string) {
 }
 
 // transferTo gives the leadership to the first of the nodes that is fit to lead.
-func (s Shard) transferTo(heirs []string) (Step, string) {
+func (s Shard) transferTo(heirs []string) (Step, Wait) {
 	for _, node := range heirs {
 		if s.Well(node) {
-			return s.change(Transfer, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_Transfer{Transfer: node}}), ""
+			return s.change(Transfer, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_Transfer{Transfer: node}}), Wait{}
 		}
 	}
-	return Step{}, fmt.Sprintf("no node of shard %d's target is fit to lead", s.Record.Id)
+	return Step{}, waitFor(clusterpb.MoveWait_MOVE_WAIT_NO_HEIR,
+		"no node of shard %d's target is fit to lead", s.Record.Id)
 }
 
 // remove takes the vote from a node that is not in the target, first from the node with the longest silence: while a
 // lost node votes, the shard can lose fewer others.
-func (s Shard) remove() (Step, string) {
+func (s Shard) remove() (Step, Wait) {
 	var gone *clusterpb.Member
 	for _, m := range s.Group.Members {
 		if !s.isTarget(m.Node) && (gone == nil || silence(m) > silence(gone)) {
@@ -197,14 +209,14 @@ func (s Shard) remove() (Step, string) {
 		}
 	}
 	if gone == nil {
-		return Step{}, ""
+		return Step{}, Wait{}
 	}
-	return s.change(Remove, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: gone.Node}}), ""
+	return s.change(Remove, &clusterpb.MembersCall{Change: &clusterpb.MembersCall_Remove{Remove: gone.Node}}), Wait{}
 }
 
 // settle ends the move.
-func (s Shard) settle() (Step, string) {
-	return Step{Name: Settle, Settle: &clusterpb.Retarget{Shards: []*clusterpb.Shard{{Id: s.Record.Id}}}}, ""
+func (s Shard) settle() (Step, Wait) {
+	return Step{Name: Settle, Settle: &clusterpb.Retarget{Shards: []*clusterpb.Shard{{Id: s.Record.Id}}}}, Wait{}
 }
 
 func silence(m *clusterpb.Member) uint64 { return uint64(m.SilenceMs) } // -1, no contact, is the longest

@@ -203,7 +203,7 @@ func TestFaultyReplicaOfABrokenGroupStays(t *testing.T) {
 	w := newWorld(t, []string{"a", "b", "c"}, []string{"a", "b", "c"})
 	w.record.Mending = "a"
 	w.group.Members[1].Voter, w.down["c"] = false, true
-	if step, waits := Next(w.look()); step != (Step{}) || waits == "" {
+	if step, waits := Next(w.look()); step != (Step{}) || waits == (Wait{}) {
 		t.Errorf("%v", step)
 	}
 }
@@ -212,29 +212,33 @@ func TestFaultyReplicaOfABrokenGroupStays(t *testing.T) {
 func TestWaits(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(*Shard)
-		want  string
+		want  Wait
 	}{
-		"no leader":  {func(s *Shard) { s.Group = nil }, "shard 3 has no leader that answers"},
-		"no room":    {func(s *Shard) { s.MayAdd = func(string) string { return "two moves are under way" } }, "two moves are under way"},
-		"not behind": {func(s *Shard) { s.Record.Target = nil }, ""},
+		"no leader": {func(s *Shard) { s.Group = nil }, Wait{
+			clusterpb.MoveWait_MOVE_WAIT_NO_LEADER, "shard 3 has no leader that answers",
+		}},
+		"no room": {func(s *Shard) { s.MayAdd = func(string) string { return "two moves are under way" } }, Wait{
+			clusterpb.MoveWait_MOVE_WAIT_TURN, "two moves are under way",
+		}},
+		"not behind": {func(s *Shard) { s.Record.Target = nil }, Wait{}},
 		"behind": {func(s *Shard) {
 			s.Record.Replicas = append(s.Record.Replicas, "d")
 			s.Group.Members = append(s.Group.Members, &clusterpb.Member{Node: "d", Lag: 9, SilenceMs: 3})
 			s.CaughtUp = func(string) bool { return false }
-		}, "node d has not caught up with shard 3: it lacks 9 log entries"},
+		}, Wait{clusterpb.MoveWait_MOVE_WAIT_COPY, "node d has not caught up with shard 3: it lacks 9 log entries"}},
 		"silent": {func(s *Shard) {
 			s.Record.Replicas = append(s.Record.Replicas, "d")
 			s.Group.Members = append(s.Group.Members, &clusterpb.Member{Node: "d", SilenceMs: -1})
 			s.CaughtUp = func(string) bool { return false }
-		}, "node d does not answer the leader of shard 3"},
+		}, Wait{clusterpb.MoveWait_MOVE_WAIT_NODE_SILENT, "node d does not answer the leader of shard 3"}},
 		"no heir": {func(s *Shard) {
 			s.Record.Target, s.Well = []string{"b"}, func(string) bool { return false }
-		}, "no node of shard 3's target is fit to lead"},
+		}, Wait{clusterpb.MoveWait_MOVE_WAIT_NO_HEIR, "no node of shard 3's target is fit to lead"}},
 	} {
 		s := newWorld(t, []string{"a", "b", "c"}, []string{"a", "b", "d"}).look()
 		c.spoil(&s)
 		if step, waits := Next(s); step != (Step{}) || waits != c.want {
-			t.Errorf("%s: %v, waits for %q", name, step, waits)
+			t.Errorf("%s: %v, waits for %v", name, step, waits)
 		}
 	}
 }
