@@ -57,6 +57,7 @@ type Operation struct {
 	TasksCopied    uint64         `json:"tasks_copied"`     // by the moves of slots under way
 	Waits          []string       `json:"waits"`            // reasons why it does not go on; empty: it does, or has ended
 	Detail         string         `json:"detail,omitempty"` // why it was stopped
+	Cause          string         `json:"cause,omitempty"`  // why the cluster began it by itself; empty: it was asked for
 }
 
 // OperationRequest asks for an operation.

@@ -26,6 +26,16 @@ type Cluster struct {
 	Waits       string        `json:"waits"`      // why it has not the shape that it should have; empty: it has
 	Operations  []Operation   `json:"operations"` // those under way, and the last that have ended
 	SlotMoves   []SlotMove    `json:"slot_moves"` // under way
+
+	AutoSplit *AutoSplit `json:"auto_split,omitempty"` // nil: no shard splits by itself, or it is not known
+}
+
+// AutoSplit describes the shards that split by themselves.
+type AutoSplit struct {
+	Bytes    uint64   `json:"bytes"`    // size of a shard from which on it splits
+	Shards   int      `json:"shards"`   // number of shards from which on none does
+	Outgrown []uint32 `json:"outgrown"` // shards above the size
+	Waits    string   `json:"waits"`    // why none of these splits now; empty: one does, or there is none
 }
 
 // ControlGroup is the Raft group of all nodes that knows which node holds what. Its leader plans all moves.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
@@ -50,6 +51,10 @@ type Config struct {
 	// MoveRate is the number of bytes a second that this node sends as copies of replicas to nodes without a vote, and
 	// takes as tasks of slots that move to shards led here; 0: no limit. See CheckMoveRate.
 	MoveRate int64
+
+	// AutoSplit is the size from which on shards split by themselves; zero: none does. The control group's leader decides
+	// by its own. See CheckAutoSplit.
+	AutoSplit control.AutoSplit
 
 	// JoinTokenFile holds the one-time token by which a node gets into a cluster whose nodes show certificates. It is
 	// read when the token is needed; empty: the node has none.
@@ -194,6 +199,7 @@ func (c Config) validate() error {
 	}
 	return errors.Join(
 		placement.CheckReplication(c.Replication), c.validatePlace(), c.validateAddrs(), CheckMoveRate(c.MoveRate),
+		CheckAutoSplit(c.AutoSplit.Bytes), CheckAutoShards(c.AutoSplit.Shards),
 	)
 }
 
@@ -204,6 +210,26 @@ func CheckMoveRate(rate int64) error {
 	}
 	return fmt.Errorf("%s a second: 0 for no limit, or %s at least",
 		size.Format(uint64(max(rate, 0))), size.Format(copies.MinRate))
+}
+
+// leastAutoSplit is the smallest size at which shards split by themselves. A snapshot of it takes milliseconds, and a
+// node can hold some dozens of shards only.
+const leastAutoSplit = 1 << 20
+
+// CheckAutoSplit returns an error if bytes are not valid as Config.AutoSplit.Bytes.
+func CheckAutoSplit(bytes uint64) error {
+	if bytes == 0 || bytes >= leastAutoSplit {
+		return nil
+	}
+	return fmt.Errorf("%s: 0 for no automatic splits, or %s at least", size.Format(bytes), size.Format(leastAutoSplit))
+}
+
+// CheckAutoShards returns an error if shards are not valid as Config.AutoSplit.Shards.
+func CheckAutoShards(shards int) error {
+	if shards < 0 || shards > MaxShards {
+		return fmt.Errorf("%d shards: 1 to %d", shards, MaxShards)
+	}
+	return nil
 }
 
 func (c Config) validatePlace() error {

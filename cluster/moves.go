@@ -8,6 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/health"
+	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/router"
 )
 
@@ -19,6 +20,7 @@ type moves struct {
 	health  *health.Nodes
 	leader  func(shard uint32) string
 	here    reports
+	viewer  *viewer
 	peer    func(node string) clusterpb.PeerClient // asks another node
 	log     *slog.Logger
 }
@@ -26,7 +28,7 @@ type moves struct {
 func (n *Node) moves() moves {
 	return moves{
 		self: n.ID(), control: n.control, router: n.router, health: n.health, leader: n.leaders.Leader,
-		here: n.reports(), peer: n.peers.rpc, log: n.cfg.Logger,
+		here: n.reports(), viewer: n.viewer, peer: n.peers.rpc, log: n.cfg.Logger,
 	}
 }
 
@@ -103,4 +105,36 @@ func (m moves) askApplied(
 		return m.here.applied(of), nil
 	}
 	return m.peer(node).Applied(ctx, of)
+}
+
+// Census asks all nodes for the sizes of their replicas and for their room. It asks for their whole status, which the
+// splitter may, because it looks seldom and only if shards split by themselves.
+func (m moves) Census(ctx context.Context) control.Census {
+	census := control.Census{Bytes: make(map[uint32]uint64), Room: make(map[string]control.Room)}
+	accounts, _ := m.viewer.askAll(ctx, m.nodes())
+	for node, account := range accounts {
+		census.Room[node] = account.room()
+		for shard, r := range account.replicas {
+			census.Bytes[shard] = max(census.Bytes[shard], r.Bytes)
+		}
+	}
+	return census
+}
+
+// room returns the number of bytes that a node can take before it takes no more tasks.
+func (a *account) room() control.Room {
+	room, v := control.Room{Memory: control.NoBound, Disk: control.NoBound}, a.vitals
+	switch {
+	case a.memoryFull != "":
+		room.Memory = 0
+	case v.GetMemoryLimit() > 0:
+		room.Memory = uint64(max(memory.TasksLimit(v.MemoryLimit)-v.GetMemoryUsed(), 0))
+	}
+	switch {
+	case a.diskLow:
+		room.Disk = 0
+	case v.GetDiskTotal() > 0:
+		room.Disk = v.DiskFree - min(v.GetDiskReserve(), v.DiskFree)
+	}
+	return room
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/aim"
@@ -44,6 +46,10 @@ func (v *View) fillShape(state *clusterpb.ControlState, shape *clusterpb.Shape) 
 	v.Moves = slotMovesOf(state, shape)
 	for i := range v.Moves {
 		v.Moves[i].Waits = names.Replace(v.Moves[i].Waits)
+	}
+	if split := shape.GetAutoSplit(); split != nil {
+		v.AutoSplit = proto.CloneOf(split)
+		v.AutoSplit.Waits = names.Replace(split.Waits)
 	}
 	for _, op := range state.Operations {
 		v.Operations = append(v.Operations, v.progress(op, control.Left(state, op)))

@@ -15,7 +15,7 @@ type shapeMetrics struct {
 	state func() *clusterpb.ControlState
 	shape func() *clusterpb.Shape // nil: this node does not lead the control group
 
-	wanted, missing, moves, waiting, operations *prometheus.Desc
+	wanted, missing, moves, waiting, operations, outgrown *prometheus.Desc
 }
 
 // registerShape adds the shape of the cluster to the node's metrics.
@@ -28,6 +28,17 @@ func (n *Node) registerShape() {
 			return g.Shape()
 		}
 		return nil
+	}), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "belfry_auto_split_bytes", Help: "Size at which shards split by themselves, as this node is set; 0: none does.",
+	}, func() float64 {
+		return float64(n.cfg.AutoSplit.Bytes)
+	}), prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "belfry_auto_splits_total", Help: "Splits that this node has begun by itself as the control group's leader.",
+	}, func() float64 {
+		if g := n.control.Group(); g != nil {
+			return float64(g.AutoSplits())
+		}
+		return 0
 	}))
 }
 
@@ -42,14 +53,15 @@ func newShapeMetrics(state func() *clusterpb.ControlState, shape func() *cluster
 		moves:   desc("moves_under_way", "Shards on their way to other nodes."),
 		waiting: desc("moves_waiting", "Of these, shards whose next step waits, by the class of the reason. Only the "+
 			"control group's leader reports it.", "reason"),
-		operations: desc("operations", "Operations of operators under way, and the last that have ended.",
-			"kind", "state"),
+		operations: desc("operations", "Operations under way, and the last that have ended.", "kind", "state"),
+		outgrown: desc("shards_outgrown", "Shards above the size at which they split by themselves. Only the control "+
+			"group's leader reports it, if there is such a size."),
 	}
 }
 
 // Describe sends the descriptions of the metrics.
 func (m *shapeMetrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.wanted, m.missing, m.moves, m.waiting, m.operations} {
+	for _, d := range []*prometheus.Desc{m.wanted, m.missing, m.moves, m.waiting, m.operations, m.outgrown} {
 		out <- d
 	}
 }
@@ -70,7 +82,11 @@ func (m *shapeMetrics) Collect(out chan<- prometheus.Metric) {
 	gauge(m.wanted, wanted*len(state.Shards))
 	gauge(m.missing, missing)
 	gauge(m.moves, moves)
-	if shape := m.shape(); shape != nil {
+	shape := m.shape()
+	if shape.GetAutoSplit() != nil {
+		gauge(m.outgrown, len(shape.AutoSplit.Outgrown))
+	}
+	if shape != nil {
 		for class, count := range waitClasses(shape) {
 			gauge(m.waiting, count, class)
 		}

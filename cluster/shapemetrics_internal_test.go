@@ -23,6 +23,7 @@ func TestShapeMetrics(t *testing.T) {
 	shape := &clusterpb.Shape{WaitsFor: map[uint32]clusterpb.MoveWait{
 		1: clusterpb.MoveWait_MOVE_WAIT_COPY, 5: clusterpb.MoveWait_MOVE_WAIT_COPY, 7: clusterpb.MoveWait_MOVE_WAIT_TURN,
 	}}
+	shape.AutoSplit = &clusterpb.AutoSplit{Bytes: 1, Outgrown: []uint32{1, 2}}
 	m := newShapeMetrics(func() *clusterpb.ControlState { return state }, func() *clusterpb.Shape { return shape })
 	want := `
 # HELP belfry_moves_under_way Shards on their way to other nodes.
@@ -36,7 +37,7 @@ belfry_moves_waiting{reason="no_leader"} 0
 belfry_moves_waiting{reason="node_silent"} 0
 belfry_moves_waiting{reason="step_failed"} 0
 belfry_moves_waiting{reason="turn"} 1
-# HELP belfry_operations Operations of operators under way, and the last that have ended.
+# HELP belfry_operations Operations under way, and the last that have ended.
 # TYPE belfry_operations gauge
 belfry_operations{kind="drain",state="done"} 1
 belfry_operations{kind="drain",state="running"} 1
@@ -46,6 +47,9 @@ belfry_replicas_missing 2
 # HELP belfry_replicas_wanted Replicas of all shards together, by the replication factor that operators want.
 # TYPE belfry_replicas_wanted gauge
 belfry_replicas_wanted 6
+# HELP belfry_shards_outgrown Shards above the size at which they split by themselves. Only the control group's leader reports it, if there is such a size.
+# TYPE belfry_shards_outgrown gauge
+belfry_shards_outgrown 2
 `
 	if err := testutil.CollectAndCompare(m, strings.NewReader(want)); err != nil {
 		t.Error(err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -139,6 +141,61 @@ func TestSplitSurvivesCrashes(t *testing.T) {
 		c.Start(i)
 		c.WaitReady()
 		c.Until("the slots have moved", func() error { return haveSplit(c, before+i+1) })
+	}
+	checkListed(t, c, kept)
+}
+
+// A copy of slots keeps to the rate of the node that leads the target.
+func TestSlotsKeepToTheMoveRate(t *testing.T) {
+	t.Parallel()
+	const rate, tasks, payload = 64 << 10, 100, 4 << 10
+	c := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) { cfg.Shards, cfg.MoveRate = 1, rate })
+	for i := range tasks {
+		cmd := schedule(fmt.Sprint("kept-", i), time.Hour)
+		cmd.GetSchedule().Spec.Payload = make([]byte, payload)
+		mustRepeat(t, c.Node(0), cmd)
+	}
+	began := time.Now()
+	operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_SPLIT, Shard: 1})
+	took, paced := time.Since(began), counter(t, c.Registry(0), "belfry_slots_copied_bytes_total")
+	if least := time.Duration(paced/rate*float64(time.Second)) - time.Second/16; paced < tasks*payload/5 || took < least {
+		t.Errorf("%.0f bytes were copied within %v, and the rate is %d a second", paced, took, rate)
+	}
+}
+
+// A shard that outgrows its limit splits by itself, as often as it must, and the operations say so.
+func TestShardsSplitByThemselves(t *testing.T) {
+	t.Parallel()
+	const nodes, tasks, payload = 3, 700, 4 << 10
+	c := clustertest.New(t, nodes, func(_ int, cfg *cluster.Config) {
+		cfg.Shards, cfg.Calm = 1, 200*time.Millisecond
+		cfg.AutoSplit = control.AutoSplit{Bytes: 1 << 20, Shards: 8}
+	})
+	var kept []string
+	for i := range tasks {
+		cmd := schedule(fmt.Sprint("kept-", i), time.Hour)
+		cmd.GetSchedule().Spec.Payload = make([]byte, payload)
+		kept = append(kept, cmd.Id)
+		mustRepeat(t, c.Node(i%nodes), cmd)
+	}
+	c.Until("no shard is above the limit", func() error {
+		v := lastNode(c).View(t.Context())
+		if len(v.Shards) < 4 || len(v.Moves) > 0 || v.AutoSplit == nil || len(v.AutoSplit.Outgrown) > 0 {
+			return fmt.Errorf("%d shards, moves %v, %v", len(v.Shards), v.Moves, v.AutoSplit)
+		}
+		return nil
+	})
+	splits := 0.0
+	for i := range nodes {
+		splits += counter(t, c.Registry(i), "belfry_auto_splits_total")
+	}
+	if v := lastNode(c).View(t.Context()); splits != float64(len(v.Shards)-1) || len(v.Shards) > 8 {
+		t.Errorf("%d shards after %.0f splits", len(v.Shards), splits)
+	}
+	for _, op := range c.Node(0).State().Operations {
+		if op.Kind != clusterpb.OperationKind_OPERATION_KIND_SPLIT || op.Cause == "" {
+			t.Errorf("%v", op)
+		}
 	}
 	checkListed(t, c, kept)
 }

@@ -35,6 +35,8 @@ type View struct {
 	Replication, Fewest int
 	Operations          []OperationView // those under way and those that ended last, in the order of their beginning
 	Moves               []SlotMoveView  // moves of slots under way, in the order of their beginning
+	// AutoSplit tells about shards that split by themselves; nil: none does, or the control group's leader is not known.
+	AutoSplit *clusterpb.AutoSplit
 }
 
 // ControlView describes the control group. Its leader plans all moves.
@@ -95,7 +97,7 @@ type ReplicaView struct {
 	Commands uint64 // number of commands applied there in the shard's life,
 	Hash     uint64 // and the state's hash
 	Voter    bool   // it votes in the shard's group
-	Bytes    uint64 // memory that its tasks take
+	Bytes    uint64 // memory that its tasks take, without what dropped tasks have left free
 	// Arriving is the leader's snapshot that arrives at the replica.
 	Arriving install.Arriving
 	Diverged bool // the replica differs from another one, and is not known to agree with a majority
@@ -269,7 +271,8 @@ func (w *viewer) status() *clusterpb.StatusReply {
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,
 			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash,
-			Diverged: w.comparer.Diverged(st.ID, w.self), Voters: s.Voters(), Bytes: uint64(max(st.Counts.Bytes, 0)),
+			Diverged: w.comparer.Diverged(st.ID, w.self), Voters: s.Voters(),
+			Bytes:         uint64(max(st.Counts.Bytes-st.Counts.Free, 0)),
 			SnapshotBytes: uint64(st.Arriving.Size), ReceivedBytes: uint64(st.Arriving.Received),
 			ReceivedRate: uint64(st.Arriving.Rate),
 		})

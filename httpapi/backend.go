@@ -119,6 +119,8 @@ type ClusterView struct {
 	Waits       string          `json:"waits"`      // why the cluster has not the shape that it should have; empty: it has
 	Operations  []OperationView `json:"operations"` // those under way and those that ended last
 	SlotMoves   []SlotMoveView  `json:"slot_moves"` // under way
+
+	AutoSplit *AutoSplitView `json:"auto_split,omitempty"` // nil: no shard splits by itself, or it is not known
 }
 
 // ControlView is the control group, whose leader plans all moves.

@@ -35,6 +35,7 @@ type OperationView struct {
 	TasksCopied    uint64   `json:"tasks_copied"`     // by the moves of slots under way
 	Waits          []string `json:"waits"`            // reasons why it does not go on; empty: it does, or has ended
 	Detail         string   `json:"detail,omitempty"` // why it was stopped
+	Cause          string   `json:"cause,omitempty"`  // why the cluster has begun it by itself; empty: it was asked for
 }
 
 // PlanView is the preview of an operation.
@@ -75,6 +76,14 @@ type SlotMoveView struct {
 	BytesCopied uint64 `json:"bytes_copied"`
 	Sealed      bool   `json:"sealed"` // calls on the slots wait for the target
 	Waits       string `json:"waits"`  // why it failed last, unless it has gone on since; empty: it goes on
+}
+
+// AutoSplitView describes the shards that split by themselves.
+type AutoSplitView struct {
+	Bytes    uint64   `json:"bytes"`    // size of a shard from which on it splits
+	Shards   uint32   `json:"shards"`   // number of shards from which on none does
+	Outgrown []uint32 `json:"outgrown"` // shards above the size
+	Waits    string   `json:"waits"`    // why none of these splits now; empty: one does, or there is none
 }
 
 // Replication is the number of replicas of the shards.

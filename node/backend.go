@@ -72,6 +72,11 @@ func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 			Tries: m.Tries, TasksCopied: m.Tasks, BytesCopied: m.Bytes, Sealed: m.Sealed, Waits: m.Waits,
 		})
 	}
+	if split := v.AutoSplit; split != nil {
+		view.AutoSplit = &httpapi.AutoSplitView{
+			Bytes: split.Bytes, Shards: split.Shards, Outgrown: append([]uint32{}, split.Outgrown...), Waits: split.Waits,
+		}
+	}
 	for _, s := range v.Shards {
 		view.Shards = append(view.Shards, shardView(s))
 	}

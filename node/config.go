@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
@@ -42,7 +43,9 @@ type Config struct {
 	Replication     int             // replicas of each shard of a new cluster: 1, 3 or 5; 0: 3
 	ReplaceAfter    time.Duration   // others make the replicas of a node anew that is away for so long; 0: 10 min
 	MaxClockOffset  time.Duration
-	MoveRate        int64  // bytes a second that the node sends as copies of replicas; 0: no limit
+	MoveRate        int64  // bytes a second that the node copies for moves of replicas and slots; 0: no limit
+	AutoSplit       int64  // bytes of tasks from which on a shard splits by itself; 0: never
+	AutoSplitShards int    // number of shards from which on none splits by itself
 	HoldVersion     uint32 // newest command version that the node lets the cluster write; 0: no limit
 
 	LogStore    string         // "wal" or "boltdb"
@@ -94,7 +97,7 @@ func DefaultConfig() Config {
 	return Config{
 		DataDir: "./belfry-node", Weight: placement.DefaultWeight, HTTPAddr: "127.0.0.1:8400", PeerAddr: "127.0.0.1:8500",
 		MaxClockOffset: 250 * time.Millisecond, MoveRate: DefaultMoveRate, LogStore: "wal", Timing: "lan",
-		QueueMetrics: queuemetrics.DefaultBound,
+		QueueMetrics: queuemetrics.DefaultBound, AutoSplitShards: control.DefaultAutoShards,
 	}
 }
 
@@ -122,6 +125,8 @@ func (c *Config) Validate() error {
 		{"replication", checkReplication(c.Replication)},
 		{"replace-after", checkReplaceAfter(c.ReplaceAfter)},
 		{"move-rate", cluster.CheckMoveRate(c.MoveRate)},
+		{"auto-split", cluster.CheckAutoSplit(uint64(max(c.AutoSplit, 0)))},
+		{"auto-split-shards", within(c.AutoSplitShards, 1, cluster.MaxShards)},
 		{"queue-metrics", within(c.QueueMetrics, 1, queuemetrics.MaxBound)},
 		{"log-store", oneOf(c.LogStore, "wal", "boltdb")},
 		{"timing", oneOf(c.Timing, "fast", "lan", "wan")},
@@ -188,6 +193,7 @@ func (c *Config) clusterConfig() (cluster.Config, error) {
 		MaxClockOffset: c.MaxClockOffset,
 		MoveRate:       c.MoveRate, HoldVersion: c.HoldVersion, Timing: timing, MinFreeDisk: c.MinFreeDisk,
 		QueueMetrics: c.QueueMetrics,
+		AutoSplit:    control.AutoSplit{Bytes: uint64(max(c.AutoSplit, 0)), Shards: c.AutoSplitShards},
 	}
 	if cfg.Shards == 0 {
 		cfg.Shards = cluster.DefaultShards(cfg.BootstrapExpect)

@@ -70,6 +70,22 @@
 //   - A move that was given up eight times ends. The shards are then as before, and a new shard stays empty. The
 //     operation that it belongs to begins it anew.
 //
+// # Shards that split by themselves
+//
+// With AutoSplit, the leader begins an operation SPLIT once a shard has been above the limit for the time of calm. The
+// operation records its cause, and is like any other from then on. A split begins only if
+//
+//   - no operation and no move of replicas or slots is under way;
+//   - all nodes answer, and those of the shard have memory and disk for the copy;
+//   - a minute has passed since the last operation on slots (six times the calm), or an hour if an operator has stopped
+//     an automatic split;
+//   - the cluster has fewer shards than allowed.
+//
+// Why bytes, not tasks? The memory of a shard's tasks decides what a replica costs: on its node, in each snapshot, after
+// a restart and in a copy. Tasks differ a thousandfold in size. Free memory does not count, since a shard keeps
+// that of the tasks that have moved away. Why not commands a second? They vary from hour to hour, and shards are not
+// merged again.
+//
 // # Operations
 //
 //   - Begin judges an operation before it is committed, by the placement that would follow. An operation that could not

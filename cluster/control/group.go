@@ -31,6 +31,8 @@ type Config struct {
 	// StepPause is a pause before each step of a move, so that tests see it; 0: none.
 	StepPause time.Duration
 
+	AutoSplit AutoSplit // zero: no shard splits by itself
+
 	Tokens bool             // a new node needs a one-time token, because nodes show certificates
 	Clock  func() time.Time // for the life of tokens; nil: time.Now
 
@@ -49,6 +51,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	c.Limits.Calm = cmp.Or(c.Limits.Calm, 10*time.Second)
 	c.Limits.ReplaceAfter = cmp.Or(c.Limits.ReplaceAfter, 10*time.Minute)
+	c.AutoSplit.Shards = cmp.Or(c.AutoSplit.Shards, DefaultAutoShards)
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
@@ -79,6 +82,7 @@ type Group struct {
 	machine *machine
 	group   *raftgroup.Group
 	leading atomic.Pointer[reconciler] // nil: this replica does not lead
+	splits  atomic.Uint64              // automatic ones that this replica has begun
 }
 
 // Open starts the replica. After an error nothing runs, and the caller must close storage and transport.
@@ -136,6 +140,9 @@ func (g *Group) Stats() raftgroup.Stats { return g.group.Stats() }
 
 // Voters returns the node ids of the group's voters in the newest configuration that this replica knows.
 func (g *Group) Voters() []string { return g.group.Voters() }
+
+// AutoSplits returns the number of splits that this replica has begun by itself since its start.
+func (g *Group) AutoSplits() uint64 { return g.splits.Load() }
 
 // Register is Admit without a token.
 func (g *Group) Register(ctx context.Context, node *clusterpb.Node) error {

@@ -26,6 +26,7 @@ type reconciler struct {
 	group *Group
 	mover *Mover
 	slots *SlotMover
+	grows *splitter
 	loads loads
 	began time.Time
 	log   *slog.Logger
@@ -46,6 +47,7 @@ func (g *Group) reconcile(ctx context.Context) {
 	r := &reconciler{
 		group: g, mover: NewMover(leader{g}, g.cfg.Shards, g.cfg.Logger), began: time.Now(), log: g.cfg.Logger,
 		slots: NewSlotMover(leader{g}, g.cfg.Slots, g.cfg.Logger), seen: newSightings(g.cfg.Shards.Up),
+		grows: newSplitter(g),
 	}
 	r.mover.Pause, r.slots.Pause = g.cfg.StepPause, g.cfg.StepPause
 	g.leading.Store(r)
@@ -55,6 +57,7 @@ func (g *Group) reconcile(ctx context.Context) {
 	moving.Go(func() { r.loads.run(ctx, g.cfg.Shards.Commands) })
 	if g.cfg.Slots != nil {
 		moving.Go(func() { r.slots.Run(ctx) })
+		moving.Go(func() { r.grows.run(ctx) })
 	}
 	r.run(ctx)
 }

@@ -37,6 +37,8 @@ type Shards interface {
 	Faults(ctx context.Context) []Fault
 	// Commands returns the number of commands that each shard has applied in its life, as far as nodes answer.
 	Commands(ctx context.Context) map[uint32]uint64
+	// Census asks the nodes for the sizes of the shards and for their room. Only automatic splits need it.
+	Census(ctx context.Context) Census
 }
 
 // The mover's pauses and limits.

@@ -125,6 +125,8 @@ func (g *groups) Faults(context.Context) []Fault { return nil }
 
 func (g *groups) Commands(context.Context) map[uint32]uint64 { return nil }
 
+func (g *groups) Census(context.Context) Census { return Census{} }
+
 // TestShardsMoveToTheirTargets moves every shard from the nodes a, b, c to d, e, f, while a third of the calls fail and the
 // target of one shard changes on the way. A first replica of another one gets its vote back before.
 func TestShardsMoveToTheirTargets(t *testing.T) {

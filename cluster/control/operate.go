@@ -215,5 +215,6 @@ func (g *Group) Shape() *clusterpb.Shape {
 	}
 	r.mover.fill(shape)
 	r.slots.sights.fill(r.group.State(), shape)
+	r.grows.fill(shape)
 	return shape
 }

@@ -1,6 +1,8 @@
 package control
 
 import (
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -179,6 +181,13 @@ func forgetOperations(s *clusterpb.ControlState) {
 		ended--
 		return true
 	})
+}
+
+// NewOperationID returns an id that no operation has.
+func NewOperationID() string {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails: see its documentation
+	return "op-" + hex.EncodeToString(random[:])
 }
 
 // FindOperation returns an operation of the state, or nil if there is none.

@@ -21,6 +21,9 @@ const (
 	heldFullAt = 17 // of held memory, used or not
 )
 
+// TasksLimit returns the number of bytes in use from which on a node with this limit takes no more tasks.
+func TasksLimit(limit int64) int64 { return limit / 20 * fullAt }
+
 // machineReserve is the upper bound of the part of a machine's memory that must stay available, which is a twentieth.
 const machineReserve = 512 << 20
 

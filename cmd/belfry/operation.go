@@ -132,6 +132,7 @@ func fillOperation(t *table, op *client.Operation) {
 		t.field("ended", instant(*op.EndedAt))
 	}
 	t.field("reason", op.Detail)
+	t.field("by itself", op.Cause)
 	for _, reason := range op.Waits {
 		t.field("waits for", reason)
 	}
@@ -143,7 +144,11 @@ func what(op *client.Operation) string {
 	case client.Replication:
 		return fmt.Sprintf("replication %d", op.Replication)
 	case client.Split:
-		return fmt.Sprintf("split shard %d", op.Shard)
+		text := fmt.Sprintf("split shard %d", op.Shard)
+		if op.Cause != "" {
+			text += " (by itself)"
+		}
+		return text
 	case client.MoveSlots:
 		return fmt.Sprintf("move slots %s to shard %d", op.Slots, op.To)
 	case client.Balance:

@@ -28,6 +28,7 @@ type serveFlags struct {
 	brokers                  string
 	minFreeDisk, memoryLimit string
 	backupRate, moveRate     string
+	autoSplit                string
 	logLevel, logFormat      string
 }
 
@@ -92,8 +93,8 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.JoinTokenFile, "join-token-file", "", "`file` with the token by which a new node joins a running "+
 		"cluster that uses certificates; \"belfry node token create\" makes one")
 	flags.IntVar(&c.BootstrapExpect, "bootstrap-expect", 0, "number of nodes that form a new cluster: 1, 3 or 5")
-	flags.IntVar(&c.Shards, "shards", 0, "shards of a new cluster; none can be added later (default: 4 for each node "+
-		"that forms it, or one for every two of this node's processors if that is less)")
+	flags.IntVar(&c.Shards, "shards", 0, "shards of a new cluster; \"belfry shards balance\" makes more later (default: 4 "+
+		"for each node that forms it, or one for every two of this node's processors if that is less)")
 	flags.IntVar(&c.Replication, "replication", 0, "replicas of each shard of a new cluster: 1, 3 or 5; later \"belfry "+
 		"cluster replication\" changes it (default 3, or fewer while there are fewer nodes)")
 	flags.Var(newSpan(&c.ReplaceAfter, node.DefaultReplaceAfter), "replace-after", "`duration`; the others make the "+
@@ -116,6 +117,10 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.moveRate, "move-rate", amounts.Format(node.DefaultMoveRate), "`bytes` a second that this node "+
 		"copies for moves, or 0 for no limit: replicas that it sends to nodes that are to hold them, and tasks of slots "+
 		"that move to shards led by it; 64KiB at least")
+	flags.StringVar(&f.autoSplit, "auto-split", "0", "`bytes` of tasks from which on a shard splits by itself, or 0 for "+
+		"never; 1MiB at least; the leader of the control group decides by its own setting")
+	flags.IntVar(&c.AutoSplitShards, "auto-split-shards", c.AutoSplitShards, "`number` of shards, at most 256, from "+
+		"which on none splits by itself")
 	flags.StringVar(&f.memoryLimit, "memory-limit", "", "`memory` that the node may use: 2GiB, 50% of the machine's, or "+
 		"0 for no limit; from three quarters of it on, no more tasks are taken (default: GOMEMLIMIT, or 75% of the "+
 		"machine's)")
@@ -174,6 +179,9 @@ func (f *serveFlags) config(logTo io.Writer) (cfg node.Config, err error) {
 	}
 	if cfg.MoveRate, err = amounts.ParseBytes(f.moveRate); err != nil {
 		return cfg, fmt.Errorf("--move-rate: %w", err)
+	}
+	if cfg.AutoSplit, err = amounts.ParseBytes(f.autoSplit); err != nil {
+		return cfg, fmt.Errorf("--auto-split: %w", err)
 	}
 	if cfg.WebhookNets, err = prefixes("--allow-webhook-cidr", f.webhookCIDRs); err != nil {
 		return cfg, err

@@ -58,6 +58,19 @@ func fillShards(t *table, view *client.Cluster) {
 			strings.Join(ranges, ","))
 	}
 	fillSlotMoves(t, view)
+	if view.AutoSplit != nil {
+		t.row("\n%s", autoSplit(view.AutoSplit))
+	}
+}
+
+// autoSplit describes the shards that split by themselves.
+func autoSplit(a *client.AutoSplit) string {
+	text := fmt.Sprintf("A shard of more than %s splits by itself, while there are fewer than %d.", size(float64(a.Bytes)),
+		a.Shards)
+	if a.Waits == "" {
+		return text
+	}
+	return fmt.Sprintf("%s Larger are: %s. They wait: %s.", text, strings.Trim(fmt.Sprint(a.Outgrown), "[]"), a.Waits)
 }
 
 // slotRange returns a range as `belfry shards move` takes it.

@@ -48,6 +48,7 @@ type Config struct {
 	Shards    control.Shards
 	Slots     control.Slots
 	Limits    aim.Limits
+	AutoSplit control.AutoSplit
 	StepPause time.Duration // see control.Config
 	Tokens    bool          // new nodes need a token
 	Clock     func() time.Time
@@ -189,8 +190,9 @@ func (m *Member) controlConfig() control.Config {
 	return control.Config{
 		NodeID: m.cfg.Identity.NodeID(), Applied: m.cfg.Records.Kept(control.Number).Index,
 		Bootstrap: m.bootstrapList(), Heartbeat: m.cfg.Heartbeat, Plan: plan,
-		Shards: m.cfg.Shards, Slots: m.cfg.Slots, Limits: m.cfg.Limits, StepPause: m.cfg.StepPause,
-		Tokens: m.cfg.Tokens, Clock: m.cfg.Clock,
+		Shards: m.cfg.Shards, Slots: m.cfg.Slots, Limits: m.cfg.Limits, AutoSplit: m.cfg.AutoSplit,
+		StepPause: m.cfg.StepPause,
+		Tokens:    m.cfg.Tokens, Clock: m.cfg.Clock,
 		Logger: m.cfg.Logger.With("group", "control"), Fatal: m.cfg.Fatal,
 	}
 }

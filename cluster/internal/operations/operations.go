@@ -8,8 +8,6 @@ package operations
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -51,7 +49,7 @@ func (o *Operations) Begin(ctx context.Context, op *clusterpb.Operation, preview
 	}
 	op = proto.CloneOf(op)
 	if op.Id == "" {
-		op.Id = newID()
+		op.Id = control.NewOperationID()
 	}
 	call := &clusterpb.BeginCall{Operation: op, Preview: preview}
 	for search := o.cfg.Control.Search(); ; {
@@ -86,12 +84,6 @@ func (o *Operations) awaitHere(ctx context.Context, op *clusterpb.Operation, pre
 			return // it has begun all the same
 		}
 	}
-}
-
-func newID() string {
-	var random [8]byte
-	_, _ = rand.Read(random[:]) // never fails: see its documentation
-	return "op-" + hex.EncodeToString(random[:])
 }
 
 // beginAt asks a node to begin the operation. The node does so if it leads the control group.

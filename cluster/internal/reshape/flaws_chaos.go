@@ -9,10 +9,10 @@ func (s Shard) flawOrders(rules []rule) []rule {
 	if !flaw.EarlyRemoval.On() {
 		return rules
 	}
-	early := func() (Step, string) {
+	early := func() (Step, Wait) {
 		step, waits := s.remove()
 		if step.Change.GetRemove() == s.Group.Leader {
-			return Step{}, ""
+			return Step{}, Wait{}
 		}
 		return step, waits
 	}
