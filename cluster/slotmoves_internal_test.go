@@ -31,3 +31,31 @@ func TestProgressOfASplit(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 }
+
+// The view of a move of slots, and the operation that it belongs to, say why it fails, with the names of nodes.
+func TestFailingMovesSayWhy(t *testing.T) {
+	state := &clusterpb.ControlState{
+		Nodes: []*clusterpb.Node{{Id: "id-1", Name: "n1"}}, Shards: []*clusterpb.Shard{{Id: 1}, {Id: 2}},
+		SlotMoves: []*clusterpb.SlotMove{{Number: 7, Ranges: []*fsmpb.SlotRange{{End: 50}}, From: 1, To: 2}},
+		Operations: []*clusterpb.Operation{{
+			Id: "op", Kind: clusterpb.OperationKind_OPERATION_KIND_SPLIT, Total: 50,
+			Aims: []*clusterpb.SlotRange{{End: 50, Shard: 2}},
+		}},
+	}
+	for givenUp, want := range []string{
+		"a step of the move of 50 slots from shard 1 to shard 2 is taken again: node n1 is slow",
+		"the move of 50 slots from shard 1 to shard 2 was given up 1 times and was begun anew: node n1 is slow",
+	} {
+		shape := &clusterpb.Shape{SlotsWait: map[uint64]*clusterpb.SlotsWait{
+			7: {Reason: "node id-1 is slow", GivenUp: uint32(givenUp)},
+		}}
+		var v View
+		v.fillShape(state, shape)
+		if m := v.Moves[0]; m.Waits != "node n1 is slow" || m.Tries != uint32(givenUp) {
+			t.Errorf("%+v", m)
+		}
+		if waits := v.Operations[0].Waits; len(waits) != 1 || waits[0] != want {
+			t.Errorf("the operation waits for %q, want %q", waits, want)
+		}
+	}
+}
