@@ -73,9 +73,9 @@ type Target struct {
 }
 
 // Pull goes on with a move until a phase of it is over or ctx ends: until the tasks are copied, the slots are sealed,
-// or they are ready. So the caller knows of a seal at once. Pull returns the progress also with an error. It waits while
-// another Pull runs. copies is the number of copies that the shard holds. The move may go on after an error, unless the
-// error wraps ErrLost.
+// or they are ready. So the caller knows of a seal at once. Pull returns the progress also with an error. It waits
+// while another Pull runs. copies is the number of copies that the shard holds. The move may go on after an error,
+// unless the error wraps ErrLost.
 func (t *Target) Pull(ctx context.Context, p Pull, copies uint64) (Progress, error) {
 	t.made.Do(func() { t.turn = make(chan struct{}, 1) })
 	select {
