@@ -74,6 +74,9 @@
 //
 // Further rules:
 //
+//   - A move that is given up may not have reached both shards: SealSlots or ExpectSlots may still be on its way.
+//     UnsealSlots and AbandonSlots therefore name the slots, and leave the number of the move at them as if its first
+//     step had come. The late step is refused. Otherwise it would seal slots that no later move could open.
 //   - The leader of the source reads the tasks with a Watch, which follows changes in memory. ReadySlots compares the
 //     number of the copies and a sum of their hashes with those of the sealed tasks.
 //   - A copy has its revision, fence, occurrence, remembered keys, history and the end of its lease. So receipts and

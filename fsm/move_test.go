@@ -49,7 +49,8 @@ type moveWorld struct {
 	owner  map[string]int // by id: index of the shard that the map names
 
 	move  *move
-	moves uint64 // begun so far
+	moves uint64      // begun so far
+	late  []shardStep // first steps of moves that were given up
 
 	wholeGrants, movedGrants map[string][]task.Grant // not yet paired, by id
 	pairs                    []grantPair             // the last few
@@ -59,6 +60,11 @@ type moveWorld struct {
 
 type movedShard struct{ m, follower *Machine }
 
+type shardStep struct {
+	shard   int
+	command *fsmpb.Command
+}
+
 type grantPair struct{ whole, moved task.Grant }
 
 // move is a move under way, with the steps of the control group's leader and of the two shards' leaders.
@@ -67,7 +73,10 @@ type move struct {
 	from, to int
 	ids      []string
 	ranges   []*fsmpb.SlotRange
+	expect   *fsmpb.Command // first step at the target
+	seal     *fsmpb.Command // first step at the source
 	watch    *Watch
+	expected bool // otherwise expect has not come
 	copied   bool
 	sealed   *fsmpb.ReadySlots // nil: not sealed
 	ready    bool

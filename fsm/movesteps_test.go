@@ -9,12 +9,15 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// step takes the next step of the move, or gives it up, or begins one.
+// step takes the next step of the move, or gives it up, or begins one. A step of a move that was given up may come before.
 func (w *moveWorld) step() {
+	if len(w.late) > 0 && rapid.Bool().Draw(w.t, "late") {
+		w.refused(rapid.SampledFrom(w.late).Draw(w.t, "late step"))
+	}
 	switch mv := w.move; {
 	case mv == nil:
 		w.begin()
-	case !mv.owned && rapid.IntRange(0, 7).Draw(w.t, "gives up") == 0:
+	case !mv.expected, !mv.owned && rapid.IntRange(0, 7).Draw(w.t, "gives up") == 0:
 		w.giveUp()
 	case !mv.copied:
 		w.copy()
@@ -57,9 +60,15 @@ func (w *moveWorld) begin() {
 	}
 	fresh := len(w.shards[mv.to].m.Slots()) == 0 && mv.to == 1
 	w.move = mv
-	w.ok(mv.to, &fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
+	mv.expect = &fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
 		Move: mv.id, Ranges: mv.ranges, From: uint32(mv.from), Epoch: mv.id, Fresh: fresh,
-	}}})
+	}}}
+	mv.seal = &fsmpb.Command{Op: &fsmpb.Command_SealSlots{SealSlots: &fsmpb.SealSlots{
+		Move: mv.id, Ranges: mv.ranges, To: uint32(mv.to), Epoch: mv.id,
+	}}}
+	if mv.expected = rapid.IntRange(0, 7).Draw(w.t, "expects") > 0; mv.expected {
+		w.ok(mv.to, mv.expect)
+	}
 	mv.watch = w.shards[mv.from].m.Watch(rangesOf(mv.ranges))
 }
 
@@ -81,6 +90,13 @@ func (w *moveWorld) ok(shard int, c *fsmpb.Command) (more bool) {
 		more = r.More
 	}
 	return more
+}
+
+// refused applies a step of a move that was given up. It may have left before, and comes late.
+func (w *moveWorld) refused(s shardStep) {
+	if r := w.apply(s.shard, s.command).Results[0]; r.Code != fsmpb.Code_CODE_CONFLICT {
+		w.t.Fatalf("%v is answered %v", s.command, r)
+	}
 }
 
 func (w *moveWorld) copy() {
@@ -108,9 +124,7 @@ func (w *moveWorld) stream() (left int) {
 }
 
 func (w *moveWorld) seal() {
-	w.ok(w.move.from, &fsmpb.Command{Op: &fsmpb.Command_SealSlots{SealSlots: &fsmpb.SealSlots{
-		Move: w.move.id, Ranges: w.move.ranges, To: uint32(w.move.to), Epoch: w.move.id,
-	}}})
+	w.ok(w.move.from, w.move.seal)
 	sealed, err := w.move.watch.Sealed()
 	if err != nil {
 		w.t.Fatal(err)
@@ -159,18 +173,21 @@ func (w *moveWorld) drop() {
 // giveUp ends a move that the control group has not decided. Leaders may have changed: a later move copies again.
 func (w *moveWorld) giveUp() {
 	mv := w.move
-	if mv.sealed != nil {
-		unseal := &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{UnsealSlots: &fsmpb.UnsealSlots{Move: mv.id, Max: 1}}}
-		for w.ok(mv.from, unseal) {
-			continue
-		}
+	unseal := &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{UnsealSlots: &fsmpb.UnsealSlots{
+		Move: mv.id, Max: 1, Ranges: mv.ranges, To: uint32(mv.to), Epoch: mv.id,
+	}}}
+	for w.ok(mv.from, unseal) {
+		continue
 	}
-	abandon := &fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{AbandonSlots: &fsmpb.AbandonSlots{Move: mv.id, Max: 1}}}
+	abandon := &fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{AbandonSlots: &fsmpb.AbandonSlots{
+		Move: mv.id, Max: 1, Ranges: mv.ranges, From: uint32(mv.from), Epoch: mv.id,
+	}}}
 	for w.ok(mv.to, abandon) {
 		continue
 	}
 	mv.watch.Stop()
 	w.move = nil
+	w.late = append(w.late, shardStep{mv.to, mv.expect}, shardStep{mv.from, mv.seal})
 	if mv.sealed != nil {
 		w.catchUp()
 	}

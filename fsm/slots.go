@@ -185,9 +185,15 @@ func (m *Machine) leaseUntil(leaseMs int64) int64 {
 
 func (m *Machine) applyAbandonSlots(r request) *fsmpb.Result {
 	op := r.GetAbandonSlots()
+	ranges, err := slots.RangesOf(op.Ranges)
 	switch {
+	case err != nil:
+		return invalidRanges(err)
 	case op.Move == 0 || len(m.store.Slots.Of(op.Move, open)) > 0:
 		return refusedMove("has slots that are open")
+	case m.mayBegin(ranges, op.Move) && !m.holds(ranges):
+		m.mark(ranges, SlotState{Phase: gone, Move: op.Move, Shard: op.From, Epoch: op.Epoch - 1})
+		return done()
 	case m.store.Coming() != op.Move:
 		return done()
 	}
@@ -198,6 +204,14 @@ func (m *Machine) applyAbandonSlots(r request) *fsmpb.Result {
 		m.store.Arrived()
 	}
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}
+}
+
+// mark gives slots the state after a move that was begun and given up, although its first step has not come. The step
+// is refused if it comes late.
+func (m *Machine) mark(ranges []SlotRange, s SlotState) {
+	for _, r := range ranges {
+		m.store.Slots.Set(r, s)
+	}
 }
 
 // giveBack makes the source the owner of slots again, in the epoch before the move.
@@ -239,9 +253,15 @@ func (m *Machine) owns(ranges []SlotRange) bool {
 
 func (m *Machine) applyUnsealSlots(r request) *fsmpb.Result {
 	op := r.GetUnsealSlots()
+	ranges, err := slots.RangesOf(op.Ranges)
 	switch {
+	case err != nil:
+		return invalidRanges(err)
 	case op.Move == 0 || len(m.store.Slots.Of(op.Move, gone)) > 0:
 		return refusedMove("has given its slots away")
+	case m.mayBegin(ranges, op.Move) && m.owns(ranges):
+		m.mark(ranges, SlotState{Phase: open, Move: op.Move, Shard: op.To, Epoch: op.Epoch - 1})
+		return done()
 	case len(m.store.Slots.Of(op.Move, sealed)) == 0:
 		return done()
 	}

@@ -32,7 +32,9 @@ func openOf(move uint64, limit uint32) *fsmpb.Command {
 }
 
 func abandonOf(move uint64) *fsmpb.Command {
-	return &fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{AbandonSlots: &fsmpb.AbandonSlots{Move: move, Max: 9}}}
+	return &fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{AbandonSlots: &fsmpb.AbandonSlots{
+		Move: move, Max: 9, Ranges: allSlots, From: 1, Epoch: move + 1,
+	}}}
 }
 
 func sealAll(move uint64) *fsmpb.Command {
@@ -42,7 +44,9 @@ func sealAll(move uint64) *fsmpb.Command {
 }
 
 func unsealOf(move uint64) *fsmpb.Command {
-	return &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{UnsealSlots: &fsmpb.UnsealSlots{Move: move, Max: 9}}}
+	return &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{UnsealSlots: &fsmpb.UnsealSlots{
+		Move: move, Max: 9, Ranges: allSlots, To: 2, Epoch: move + 1,
+	}}}
 }
 
 func dropOf(move uint64, limit uint32) *fsmpb.Command {
@@ -109,12 +113,16 @@ func TestMoveRefuses(t *testing.T) {
 		"expect twice":            {begun(expectAll(5, true)), expectAll(6, true)},
 		"expect abandoned":        {begun(expectAll(5, true), abandonOf(5)), expectAll(5, true)},
 		"expect late":             {begun(expectAll(5, true), abandonOf(5)), expectAll(4, true)},
+		"expect given up":         {begun(abandonOf(5)), expectAll(5, true)},
+		"expect before given up":  {begun(abandonOf(5)), expectAll(4, true)},
 		"expect own":              {begun(expectAll(5, true), sum0(5), openOf(5, 1)), expectAll(6, true)},
 		"expect with tasks":       {begun(scheduleCommand("a", 9)), expectAll(6, true)},
 		"expect sealed":           {begun(sealAll(5)), expectAll(6, true)},
 		"seal sealed":             {begun(sealAll(5)), sealAll(6)},
 		"seal unsealed":           {begun(sealAll(5), unsealOf(5)), sealAll(5)},
 		"seal late":               {begun(sealAll(5), unsealOf(5)), sealAll(4)},
+		"seal given up":           {begun(unsealOf(5)), sealAll(5)},
+		"seal before given up":    {begun(unsealOf(5)), sealAll(4)},
 		"seal coming":             {begun(expectAll(5, true)), sealAll(6)},
 		"seal gone":               {begun(sealAll(5), dropOf(5, 1)), sealAll(6)},
 		"unseal dropped":          {begun(sealAll(5), dropOf(5, 1)), unsealOf(5)},
@@ -205,5 +213,45 @@ func TestAnswersDuringMove(t *testing.T) {
 				t.Errorf("%s: %v is answered %v, want %v", name, c, got, test.want)
 			}
 		}
+	}
+}
+
+// A move is given up before its seal, or before the target expects it. The step comes late, also after a restart, and the
+// next move of the slots goes through.
+func TestLateStepOfGivenUpMove(t *testing.T) {
+	from, to := New(1), New(2)
+	applyAll(t, from, 1000, scheduleCommand("a", 9000))
+	apply := func(m *Machine, want fsmpb.Code, c *fsmpb.Command) {
+		t.Helper()
+		if r := applyAll(t, m, 1000, c).Results[0]; r.Code != want {
+			t.Errorf("%v: answered %v, want %v", c, r, want)
+		}
+	}
+	for range 2 {
+		apply(from, fsmpb.Code_CODE_OK, unsealOf(5))
+		apply(to, fsmpb.Code_CODE_OK, abandonOf(5))
+	}
+	from, to = restored(t, from), restored(t, to)
+	apply(from, fsmpb.Code_CODE_CONFLICT, sealAll(5))
+	apply(to, fsmpb.Code_CODE_CONFLICT, expectAll(5, true))
+	apply(from, fsmpb.Code_CODE_NOT_FOUND, &fsmpb.Command{Id: "b", Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}})
+	apply(to, fsmpb.Code_CODE_MOVED, &fsmpb.Command{Id: "a", Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}})
+
+	moved(t, from, to, 1000, 6, true)
+	apply(from, fsmpb.Code_CODE_CONFLICT, unsealOf(6))
+	apply(to, fsmpb.Code_CODE_OK, &fsmpb.Command{Id: "a", Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}})
+}
+
+// Repeats of UnsealSlots and AbandonSlots that come after a later move change nothing.
+func TestGiveUpAfterLaterMove(t *testing.T) {
+	from, to := New(1), New(2)
+	applyAll(t, from, 1000, unsealOf(5))
+	applyAll(t, to, 1000, abandonOf(5))
+	moved(t, from, to, 1000, 6, true)
+	before := fmt.Sprint(from.Slots(), to.Slots())
+	applyAll(t, from, 1000, unsealOf(5), unsealOf(4))
+	applyAll(t, to, 1000, abandonOf(5), abandonOf(4))
+	if after := fmt.Sprint(from.Slots(), to.Slots()); after != before {
+		t.Errorf("the slots were %s and are %s", before, after)
 	}
 }

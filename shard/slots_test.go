@@ -126,15 +126,23 @@ func sealOf(move uint64, to int) *fsmpb.Command {
 	}}}
 }
 
+func abandonOf(move uint64, from int) *fsmpb.Command {
+	return &fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{AbandonSlots: &fsmpb.AbandonSlots{
+		Move: move, Max: 4, Ranges: lowerHalf, From: uint32(from + 1), Epoch: move + 1,
+	}}}
+}
+
 // move moves the lower half of the slots, and begins anew when the copy is lost. before is called before each step.
 func (p *twoShards) move(from, to int, before func(step string)) {
 	p.t.Helper()
 	for p.moveOnce(from, to, before) != nil {
 		p.t.Logf("move %d is given up", p.moves)
 		before("unseal")
-		unseal := &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{UnsealSlots: &fsmpb.UnsealSlots{Move: p.moves, Max: 4}}}
+		unseal := &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{UnsealSlots: &fsmpb.UnsealSlots{
+			Move: p.moves, Max: 4, Ranges: lowerHalf, To: uint32(to + 1), Epoch: p.moves + 1,
+		}}}
 		before("abandon")
-		abandon := &fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{AbandonSlots: &fsmpb.AbandonSlots{Move: p.moves, Max: 4}}}
+		abandon := abandonOf(p.moves, from)
 		if err := errors.Join(p.step(from, unseal), p.step(to, abandon)); err != nil {
 			p.t.Fatal(err)
 		}
@@ -344,7 +352,7 @@ func TestCopyIsLostWithALeader(t *testing.T) {
 			if before != 0 {
 				t.Errorf("the source was sealed: %v", p.shards[0].leader().Slots())
 			}
-			if err := p.step(1, &fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{AbandonSlots: &fsmpb.AbandonSlots{Move: p.moves, Max: 4}}}); err != nil {
+			if err := p.step(1, abandonOf(p.moves, 0)); err != nil {
 				t.Fatal(err)
 			}
 			p.move(0, 1, func(string) {})

@@ -63,6 +63,7 @@
 //   - TurnMove decides, once. Before it nothing that the target does counts; after it nothing that the source does.
 //   - The number of the move is in each step, and is the epoch of the slots in the target. A step of an older move is
 //     refused by the shards.
+//     That holds also for a step that arrives after its move was given up: 10 and 11 leave the number at the slots.
 //   - Steps 3 to 5 are the work of the two leaders (see package shard), at the request of the driver.
 //   - Calls wait from 4 to 7, in which three entries are committed: some tens of milliseconds.
 //   - A lease or an attempt that runs goes on. Its settle may be among the calls that wait, so that it ends a second

@@ -254,7 +254,10 @@ func (m *SlotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
 func (m *SlotMover) giveUp(ctx context.Context, move *clusterpb.SlotMove) error {
 	m.begins(ctx, move.Number, stepUnseal)
 	err := m.commit(ctx, move, move.From, 0, &fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{
-		UnsealSlots: &fsmpb.UnsealSlots{Move: move.Number, Max: stepTasks, LeaseMs: leaseRest.Milliseconds()},
+		UnsealSlots: &fsmpb.UnsealSlots{
+			Move: move.Number, Max: stepTasks, LeaseMs: leaseRest.Milliseconds(),
+			Ranges: move.Ranges, To: move.To, Epoch: move.Number,
+		},
 	}})
 	if err != nil {
 		return err
@@ -262,7 +265,9 @@ func (m *SlotMover) giveUp(ctx context.Context, move *clusterpb.SlotMove) error 
 	m.sights.opened(move.Number)
 	m.begins(ctx, move.Number, stepAbandon)
 	err = m.commit(ctx, move, move.To, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{
-		AbandonSlots: &fsmpb.AbandonSlots{Move: move.Number, Max: dropTasks},
+		AbandonSlots: &fsmpb.AbandonSlots{
+			Move: move.Number, Max: dropTasks, Ranges: move.Ranges, From: move.From, Epoch: move.Number,
+		},
 	}})
 	if err != nil {
 		return err

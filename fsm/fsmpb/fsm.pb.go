@@ -3279,11 +3279,15 @@ func (x *OpenSlots) GetLeaseMs() int64 {
 }
 
 // AbandonSlots ends a move at its target before the opening. It drops at most max copied tasks. The result has more set
-// if tasks are left.
+// if tasks are left. The other fields are those of ExpectSlots: an ExpectSlots of the move is refused from now on, also
+// if none has come.
 type AbandonSlots struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
 	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	Ranges        []*SlotRange           `protobuf:"bytes,3,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	From          uint32                 `protobuf:"varint,4,opt,name=from,proto3" json:"from,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,5,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3328,6 +3332,27 @@ func (x *AbandonSlots) GetMove() uint64 {
 func (x *AbandonSlots) GetMax() uint32 {
 	if x != nil {
 		return x.Max
+	}
+	return 0
+}
+
+func (x *AbandonSlots) GetRanges() []*SlotRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *AbandonSlots) GetFrom() uint32 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *AbandonSlots) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
 	}
 	return 0
 }
@@ -3401,12 +3426,16 @@ func (x *SealSlots) GetEpoch() uint64 {
 	return 0
 }
 
-// UnsealSlots takes a seal back. max, lease_ms and the result's more are those of OpenSlots.
+// UnsealSlots takes a seal back. max, lease_ms and the result's more are those of OpenSlots. The other fields are those
+// of SealSlots: a SealSlots of the move is refused from now on, also if none has come.
 type UnsealSlots struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
 	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
 	LeaseMs       int64                  `protobuf:"varint,3,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
+	Ranges        []*SlotRange           `protobuf:"bytes,4,rep,name=ranges,proto3" json:"ranges,omitempty"`
+	To            uint32                 `protobuf:"varint,5,opt,name=to,proto3" json:"to,omitempty"`
+	Epoch         uint64                 `protobuf:"varint,6,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3458,6 +3487,27 @@ func (x *UnsealSlots) GetMax() uint32 {
 func (x *UnsealSlots) GetLeaseMs() int64 {
 	if x != nil {
 		return x.LeaseMs
+	}
+	return 0
+}
+
+func (x *UnsealSlots) GetRanges() []*SlotRange {
+	if x != nil {
+		return x.Ranges
+	}
+	return nil
+}
+
+func (x *UnsealSlots) GetTo() uint32 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *UnsealSlots) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
 	}
 	return 0
 }
@@ -4674,19 +4724,25 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\tOpenSlots\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12\x19\n" +
-	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\"4\n" +
+	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\"\x90\x01\n" +
 	"\fAbandonSlots\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
-	"\x03max\x18\x02 \x01(\rR\x03max\"w\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\x120\n" +
+	"\x06ranges\x18\x03 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x12\n" +
+	"\x04from\x18\x04 \x01(\rR\x04from\x12\x14\n" +
+	"\x05epoch\x18\x05 \x01(\x04R\x05epoch\"w\n" +
 	"\tSealSlots\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x120\n" +
 	"\x06ranges\x18\x02 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x0e\n" +
 	"\x02to\x18\x03 \x01(\rR\x02to\x12\x14\n" +
-	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\"N\n" +
+	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\"\xa6\x01\n" +
 	"\vUnsealSlots\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12\x19\n" +
-	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\"1\n" +
+	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\x120\n" +
+	"\x06ranges\x18\x04 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x0e\n" +
+	"\x02to\x18\x05 \x01(\rR\x02to\x12\x14\n" +
+	"\x05epoch\x18\x06 \x01(\x04R\x05epoch\"1\n" +
 	"\tDropSlots\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\"\x93\x03\n" +
@@ -4958,26 +5014,28 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	37, // 44: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
 	38, // 45: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
 	39, // 46: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
-	37, // 47: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	11, // 48: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
-	13, // 49: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
-	26, // 50: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	5,  // 51: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,  // 52: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	4,  // 53: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	53, // 54: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	10, // 55: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,  // 56: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	4,  // 57: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	50, // 58: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	3,  // 59: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	14, // 60: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	53, // 61: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	62, // [62:62] is the sub-list for method output_type
-	62, // [62:62] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	37, // 47: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	37, // 48: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	37, // 49: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	11, // 50: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
+	13, // 51: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
+	26, // 52: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	5,  // 53: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,  // 54: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	4,  // 55: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	53, // 56: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	10, // 57: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,  // 58: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	4,  // 59: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	50, // 60: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	3,  // 61: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	14, // 62: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	53, // 63: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	64, // [64:64] is the sub-list for method output_type
+	64, // [64:64] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }

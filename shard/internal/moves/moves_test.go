@@ -56,18 +56,63 @@ func between(t *testing.T, tasks int) (source, target leader, s *Source, p Pull)
 		Move: 7, Ranges: all(),
 		Fetch:  func(_ context.Context, r Request) (Batch, error) { return s.Next(r) },
 		Commit: func(_ context.Context, c *fsmpb.Command) error { return target.commit(c) },
-		Seal: func(context.Context) error {
-			return source.commit(&fsmpb.Command{Op: &fsmpb.Command_SealSlots{SealSlots: &fsmpb.SealSlots{
-				Move: 7, Ranges: whole, To: 2, Epoch: 3,
-			}}})
-		},
+		Seal:   func(context.Context) error { return source.commit(sealOf(7)) },
 	}
-	if err := target.commit(&fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
-		Move: 7, Ranges: whole, From: 1, Epoch: 3,
-	}}}); err != nil {
+	if err := target.commit(expectOf(7)); err != nil {
 		t.Fatal(err)
 	}
 	return source, target, s, p
+}
+
+func expectOf(move uint64) *fsmpb.Command {
+	return &fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
+		Move: move, Ranges: whole, From: 1, Epoch: move,
+	}}}
+}
+
+func sealOf(move uint64) *fsmpb.Command {
+	return &fsmpb.Command{Op: &fsmpb.Command_SealSlots{SealSlots: &fsmpb.SealSlots{
+		Move: move, Ranges: whole, To: 2, Epoch: move,
+	}}}
+}
+
+// giveUp ends move 7 as the control group does.
+func giveUp(t *testing.T, source, target leader) {
+	t.Helper()
+	if err := errors.Join(source.commit(&fsmpb.Command{Op: &fsmpb.Command_UnsealSlots{UnsealSlots: &fsmpb.UnsealSlots{
+		Move: 7, Max: 100, Ranges: whole, To: 2, Epoch: 7,
+	}}}), target.commit(&fsmpb.Command{Op: &fsmpb.Command_AbandonSlots{AbandonSlots: &fsmpb.AbandonSlots{
+		Move: 7, Max: 100, Ranges: whole, From: 1, Epoch: 7,
+	}}})); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A seal is on its way while its move is given up. It is refused when it comes, and the next move copies and seals.
+func TestLateSealOfGivenUpMove(t *testing.T) {
+	source, target, _, p := between(t, 10)
+	silent := errors.New("the source does not answer")
+	p.Seal = func(context.Context) error { return silent } // it has left, and is late
+	var pulling Target
+	for err := error(nil); !errors.Is(err, silent); {
+		if _, err = pulling.Pull(t.Context(), p, target.Copies()); err != nil && !errors.Is(err, silent) {
+			t.Fatal(err)
+		}
+	}
+	giveUp(t, source, target)
+	if err := source.commit(sealOf(7)); err == nil {
+		t.Error("the late seal is taken")
+	}
+	if err := target.commit(expectOf(8)); err != nil {
+		t.Fatal(err)
+	}
+	p.Move, p.Seal = 8, func(context.Context) error { return source.commit(sealOf(8)) }
+	var progress Progress
+	for err := error(nil); !progress.Ready; {
+		if progress, err = pulling.Pull(t.Context(), p, target.Copies()); err != nil {
+			t.Fatalf("%+v, %v", progress, err)
+		}
+	}
 }
 
 // A copy goes on while tasks come, and after each step that fails: batches that were lost are asked for again.
