@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
@@ -123,6 +124,8 @@ type shardLeaders struct {
 	mu    sync.Mutex
 	steps []string
 	parts int // parts that a command takes
+	// refused is the kind of command that the shards refuse; empty: none
+	refused string
 	pull  func(n int) (*clusterpb.SlotsProgress, error)
 	pulls int
 	group *Group
@@ -144,6 +147,9 @@ func (l *shardLeaders) Step(_ context.Context, id uint32, c *fsmpb.Command) (mor
 		if s == l.steps[len(l.steps)-1] {
 			n++
 		}
+	}
+	if kind == l.refused {
+		return false, fmt.Errorf("%w: it has given its slots away", shard.ErrMoveRefused)
 	}
 	if l.parts > 0 && n == 1 {
 		return false, fmt.Errorf("shard %d: no leader", id) // the first try of each
@@ -249,5 +255,26 @@ func TestSlotMoverGivesUp(t *testing.T) {
 	until(t, g, "the move has ended", func(s *clusterpb.ControlState) bool { return len(s.SlotMoves) == 0 && s.LastSlotMove > 0 })
 	if s := g.State(); s.LastSlotMove != mostTries || len(s.Slots) != before || slices.Contains(l.all(), "OpenSlots 13") {
 		t.Errorf("%d moves, slots %v", s.LastSlotMove, s.Slots)
+	}
+}
+
+// A source that refuses to take its seal back holds the move up. The shape says so.
+func TestSlotMoverTellsRefusedUnseal(t *testing.T) {
+	l := &shardLeaders{
+		refused: "UnsealSlots",
+		pull:    func(int) (*clusterpb.SlotsProgress, error) { return nil, shard.ErrMoveLost },
+	}
+	g := moving(t, l)
+	timeout := time.After(10 * time.Second)
+	for look := time.Tick(5 * time.Millisecond); ; {
+		wait, step := g.Shape().GetSlotsWait()[1], g.Shape().GetSlots()[1].GetStep()
+		if strings.Contains(wait.GetReason(), "given its slots away") && step == stepUnseal {
+			return
+		}
+		select {
+		case <-look:
+		case <-timeout:
+			t.Fatalf("the shape says %v at step %q", wait, step)
+		}
 	}
 }
