@@ -82,8 +82,8 @@
 //     an automatic split;
 //   - the cluster has fewer shards than allowed.
 //
-// Why bytes, not tasks? The memory of a shard's tasks decides what a replica costs: on its node, in each snapshot, after
-// a restart and in a copy. Tasks differ a thousandfold in size. Free memory does not count, since a shard keeps
+// Why bytes, not tasks? The memory of a shard's tasks decides what a replica costs: on its node, in each snapshot,
+// after a restart and in a copy. Tasks differ a thousandfold in size. Free memory does not count, since a shard keeps
 // that of the tasks that have moved away. Why not commands a second? They vary from hour to hour, and shards are not
 // merged again.
 //

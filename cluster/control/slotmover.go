@@ -282,7 +282,8 @@ func (m *SlotMover) end(ctx context.Context, move *clusterpb.SlotMove, again boo
 	}})
 }
 
-// commit commits a command of a move in a shard's log until it has done all of its work, with a pause between two parts.
+// commit commits a command of a move in a shard's log until it has done all of its work, with a pause between two
+// parts.
 func (m *SlotMover) commit(
 	ctx context.Context, move *clusterpb.SlotMove, id uint32, between time.Duration, c *fsmpb.Command,
 ) error {
