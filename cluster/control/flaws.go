@@ -2,5 +2,18 @@
 
 package control
 
-// flawPromotesEarly is false in this build, which has no seeded flaws; see package flaw.
+import (
+	"context"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+// This build has no seeded flaws; see package flaw.
+
 func flawPromotesEarly() bool { return false }
+
+func flawDropsEarly(context.Context, *SlotMover, *clusterpb.SlotMove, *clusterpb.SlotsProgress) error {
+	return nil
+}
+
+func flawSealsLast(context.Context, *SlotMover, *clusterpb.SlotMove) error { return nil }

@@ -182,6 +182,7 @@ func (m *SlotMover) pull(ctx context.Context, move *clusterpb.SlotMove) error {
 		if err == nil {
 			last = p
 			m.sights.copied(move.Number, p)
+			err = flawDropsEarly(ctx, m, move, p)
 		}
 		switch {
 		case p.GetReady():
@@ -239,14 +240,20 @@ func (m *SlotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
 	if err := pause.For(ctx, beforeDrop); err != nil {
 		return err
 	}
-	err = m.commit(ctx, move, move.From, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_DropSlots{
-		DropSlots: &fsmpb.DropSlots{Move: move.Number, Max: dropTasks},
-	}})
-	if err != nil {
+	if err := flawSealsLast(ctx, m, move); err != nil {
+		return err
+	}
+	if err := m.drop(ctx, move); err != nil {
 		return err
 	}
 	m.sights.arrived(move)
 	return m.end(ctx, move, false)
+}
+
+func (m *SlotMover) drop(ctx context.Context, move *clusterpb.SlotMove) error {
+	return m.commit(ctx, move, move.From, betweenDrop, &fsmpb.Command{Op: &fsmpb.Command_DropSlots{
+		DropSlots: &fsmpb.DropSlots{Move: move.Number, Max: dropTasks},
+	}})
 }
 
 // giveUp has the source unseal the slots, and the target drop its copies. The move begins anew unless it has failed too

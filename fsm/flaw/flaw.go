@@ -20,6 +20,9 @@ const (
 	EarlyRemoval     Flaw = "early-removal"      // a replica is removed before its successor votes
 	KeptFiles        Flaw = "kept-files"         // the files of a removed replica are opened again
 	UnboundChange    Flaw = "unbound-change"     // a change of members is made in another membership than the one seen
+	SealedLate       Flaw = "sealed-late"        // slots are sealed after their last changes were read
+	OpenBeforeSeal   Flaw = "open-before-seal"   // a target opens slots a second before the source is sealed
+	DropBeforeOpen   Flaw = "drop-before-open"   // a source drops tasks once it is sealed, before the target is open
 )
 
 // All returns all flaws.
@@ -27,6 +30,7 @@ func All() []Flaw {
 	return []Flaw{
 		SkippedFsync, ForgottenCancel, DirtyRestore, FireBeforeCommit, DroppedSettle, StaleRead, TwoIDs, BlindClock,
 		UncheckedCopy, EarlyVote, EarlyRemoval, KeptFiles, UnboundChange,
+		SealedLate, OpenBeforeSeal, DropBeforeOpen,
 	}
 }
 

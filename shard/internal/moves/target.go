@@ -133,11 +133,14 @@ func (t *Target) step(ctx context.Context, p Pull) error {
 	})
 	switch {
 	case b.Ready != nil:
+		if err := flawSealsLate(ctx, t, p); err != nil {
+			return err
+		}
 		return t.ready(ctx, p, b.Ready)
 	case !b.Copied:
 		t.ahead = bytes
 		return nil
-	case !copied, t.Progress().Sealed:
+	case !copied, t.Progress().Sealed, flawReadsUnsealed():
 		return nil
 	case b.Left <= t.few:
 		return t.seal(ctx, p)
