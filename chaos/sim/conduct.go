@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/chaos/sim/internal/disk"
 )
 
@@ -85,13 +86,13 @@ func (c *conductor) heal() {
 	c.struck, c.networks = nil, 0
 }
 
-// recover makes every shard take a write, and then compares the replicas. The check judges whether each shard took the
-// write, and how soon.
+// recover makes every shard that has slots take a write, and then compares the replicas. The check judges whether each
+// shard took the write, and how soon.
 func (c *conductor) recover() {
 	w := c.world
 	var wg sync.WaitGroup
-	for shard, id := range c.load.probes {
-		wg.Go(func() { c.probe(id, w.rng(id, int(shard))) })
+	for _, s := range c.load.probed() {
+		wg.Go(func() { c.probe(s.id, w.rng(s.id, int(s.shard))) })
 	}
 	wg.Wait()
 	w.compare()
@@ -104,7 +105,7 @@ func (c *conductor) probe(id string, rng *rand.Rand) {
 	w := c.world
 	end := time.Now().Add(2 * w.cfg.pace.recovery())
 	for time.Now().Before(end) {
-		touch := c.load.player.Touch(id, probeDelay, nil)
+		touch := c.load.player.Touch(id, probeDelay, &load.Task{Delay: probeDelay})
 		outcome, _ := c.load.call(w.ctx, c.load.anyNode(rng), w.cfg.pace.callTimeout()+time.Second, touch)
 		if outcome == history.OK || !w.sleep(w.cfg.pace.heartbeat/10) {
 			return

@@ -27,6 +27,9 @@ type Config struct {
 	Preferred    bool    // each shard has a node that should lead it
 	Alive        bool    // leaders learn which nodes are up before they give a shard away
 	Moves        bool    // shards move between the nodes
+	Operations   int     // operations on slots
+	MostShards   int     // shards that splits may lead to
+	Burst        int     // scripts of the load that begin with each move of slots
 	Faults       []string
 	Logger       *slog.Logger // receives the log of all nodes; nil: none
 
@@ -64,6 +67,12 @@ func Draw(seed uint64) Config {
 		Delay: time.Duration(20+rng.IntN(1000)) * time.Microsecond, Jitter: time.Duration(rng.IntN(3000)) * time.Microsecond,
 	}
 	c.Faults = drawFaults(rng)
+	if rng := rand.New(rand.NewPCG(seed, 0x736c6f74)); rng.IntN(3) > 0 {
+		c.Operations, c.Burst, c.MostShards = 2+rng.IntN(5), 24, c.Shards+2
+		if c.Replicas > 3 || c.pace.name == "weeks" {
+			c.MostShards = c.Shards + 1 // the heartbeats of more take too long to play
+		}
+	}
 	return c
 }
 
@@ -84,11 +93,12 @@ func drawFaults(rng *rand.Rand) []string {
 // between draws from a range. Short durations are as likely as long ones.
 func between(rng *rand.Rand, r [2]time.Duration) time.Duration { return load.Between(rng, r[0], r[1]) }
 
-// Moving returns the config with shards that move between the nodes. It has one to three nodes more than replicas, and
-// the pace of an hour: the steps of a move follow each other within parts of a second.
+// Moving returns the config with shards that move between the nodes, and without operations on slots. It has one to
+// three nodes more than replicas, and the pace of an hour: the steps of a move follow each other within parts of a
+// second.
 func (c Config) Moving() Config {
 	rng := rand.New(rand.NewPCG(c.Seed, 0x6d6f7665))
-	c.Moves, c.pace = true, paces[0]
+	c.Moves, c.Operations, c.pace = true, 0, paces[0]
 	c.Span = between(rng, c.pace.span)
 	c.Replicas = 3
 	if rng.IntN(6) == 0 {
@@ -98,11 +108,12 @@ func (c Config) Moving() Config {
 	return c
 }
 
-// Short returns the config with a fifth of the scripts and of the span.
+// Short returns the config with a fifth of the scripts and of the span, and at most two operations on slots.
 func (c Config) Short() Config {
 	c.short = true
 	c.Scripts /= 5
 	c.Span /= 5
+	c.Operations = min(c.Operations, 2)
 	return c
 }
 
@@ -111,6 +122,7 @@ func (c Config) String() string {
 	if c.Moves {
 		moves = " that move"
 	}
-	return fmt.Sprintf("seed %d: pace %s, %d shards%s on %d of %d nodes, %v, %d scripts, faults %s", c.Seed, c.pace.name,
-		c.Shards, moves, c.Replicas, c.Nodes, c.Span.Round(time.Minute), c.Scripts, strings.Join(c.Faults, ", "))
+	return fmt.Sprintf("seed %d: pace %s, %d shards%s on %d of %d nodes, %v, %d scripts, %d operations on slots, "+
+		"faults %s", c.Seed, c.pace.name, c.Shards, moves, c.Replicas, c.Nodes, c.Span.Round(time.Minute), c.Scripts,
+		c.Operations, strings.Join(c.Faults, ", "))
 }

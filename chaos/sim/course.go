@@ -11,6 +11,7 @@ import (
 type course struct {
 	begin    time.Time
 	episodes []episode
+	shifts   []shift         // operations on slots, in rising order
 	moments  []time.Duration // after begin: of each strike and each mending, in rising order
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/shard"
@@ -53,6 +54,18 @@ func (d *decisions) decide(entry *clusterpb.ControlEntry, may func() error) erro
 	d.changed = make(chan struct{})
 	return nil
 }
+
+// decide makes an entry take effect if the state and the condition allow it, and records new owners of slots.
+func (w *World) decide(entry *clusterpb.ControlEntry, may func() error) error {
+	if err := w.decisions.decide(entry, may); err != nil {
+		return err
+	}
+	w.seeOwners()
+	return nil
+}
+
+// always is the condition of entries that any leader of the control group proposes.
+func always() error { return nil }
 
 // now returns the present decisions.
 func (w *World) now() *clusterpb.ControlState {
@@ -136,6 +149,18 @@ var newsLate = span(time.Millisecond, 10*time.Second)
 
 // isCurrent returns true: a view never goes back to an earlier state.
 func isCurrent(*clusterpb.ControlState) bool { return true }
+
+// seeOwners records which shards own which slots.
+func (w *World) seeOwners() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.now().Slots {
+		if o := (history.Owner{Shard: r.Shard, First: r.First, End: r.End}); !w.owners[o] {
+			w.owners[o] = true
+			w.rec.Owner(o)
+		}
+	}
+}
 
 // founders returns the voters with which a shard's group begins, as production does: none after a change of them.
 func founders(s *clusterpb.Shard) []shard.Replica {

@@ -14,7 +14,8 @@
 //     snapshot;
 //   - the delays of network and disks while they are well;
 //   - the course: what breaks and when;
-//   - the load: what callers and consumers do (the scripts and consumers of package load).
+//   - the load: what callers and consumers do (the scripts and consumers of package load);
+//   - in two runs of three, operations on slots: splits, moves and balances.
 //
 // The course is drawn before the load, so that the load meets the faults: calls and due times lie close to strikes and
 // mendings more often than not. Faults come in episodes of one to three that overlap. After each episode everything is
@@ -44,6 +45,22 @@
 //
 // Moves have random streams of their own. So a seed without moves means the same run as before.
 //
+// # Slots that move
+//
+// In two seeds of three operators split shards, and move and balance slots. A run has such operations or Config.Moving,
+// never both. The code of production plans and drives the moves of slots (package control). Decisions and views are as
+// in the moves of shards. Also simulated are
+//
+//	seat       a reign that drives moves of slots. It lasts for moments or seconds; a deposed leader may go on for
+//	           seconds. The answers to some entries are lost
+//	faulty     the way of a move's commands and batches: some arrive late, twice or never
+//	aimed      faults that wait for a step of a move, and strike the leaders of its source and target
+//
+// They have random streams of their own, too.
+//
+// Scripts of the load about ids in these slots begin with each move, so that calls, due times and leases meet each of
+// its steps.
+//
 // # Judgement
 //
 // A run records calls and arrivals as a siege of real processes does. The same checks (chaos/check) judge the record,
@@ -56,8 +73,10 @@
 //   - The newest snapshot on a disk and the log after it lead to the state of the replica on that disk.
 //   - A process ends itself only because of its disk, or during an episode and the recovery after it.
 //   - No call is refused because its key belongs to another call.
+//   - Once a replica of a move's target has opened slots, the source serves no linearizable read of them.
+//   - All moves of slots end, and each slot is open in the shard that the slot map names, and in no other.
 //
-// In a run with moves also these, by the configurations in the logs on all disks:
+// In a run with moves of shards also these, by the configurations in the logs on all disks:
 //
 //   - A leader makes a change of its group's members only in the membership and the term that it was decided for.
 //   - A group never has fewer voters than before the move, or than its target has.
@@ -69,12 +88,13 @@
 //
 // # Left to the siege
 //
-// The siege plays gossip, membership, the control group, HTTP, TLS, the webhook code, files and fsync. So it also plays
-// the choice of targets, faulty replicas, and the return of a node that must learn from others that its replicas have
-// moved (package witness): a simulated process knows the present decisions when it starts. The simulation itself hands
-// queue policies to the nodes. A true pause is left to the siege too: Host.Freeze keeps a node from
-// sending, receiving, writing and delivering, but the node's timers go on. So a frozen node never wakes in the belief
-// that no time has passed. Messages to a frozen node wait for it, as in a socket, and are there when it wakes.
+// The siege plays gossip, membership, the Raft of the control group, HTTP, TLS, the webhook code, files and fsync. So
+// it also plays the choice of targets, faulty replicas, and the return of a node that must learn from others that its
+// replicas have moved (package witness): a simulated process knows the present decisions when it starts. Shards that
+// move between nodes while their slots move are left to it, too. The simulation itself hands queue policies to the
+// nodes. A true pause is left to the siege as well: Host.Freeze keeps a node from sending, receiving, writing and
+// delivering, but the node's timers go on. So a frozen node never wakes in the belief that no time has passed. Messages
+// to a frozen node wait for it, as in a socket, and are there when it wakes.
 //
 // # Playing a seed again
 //
@@ -88,6 +108,6 @@
 //	BELFRY_SIM_SEED=7 BELFRY_SIM_TRACE=log go test ./chaos/sim    one run, with the log of its nodes in a file
 //	BELFRY_SIM_MOVES=1                                            with any of these: the runs have moves
 //
-// The runs that TestFlawsAreCaught states catch eight of the seeded mistakes (tag chaos, fsm/flaw), four of them with
-// moves.
+// The runs that TestFlawsAreCaught states catch eleven of the seeded mistakes (tag chaos, fsm/flaw): four of them with
+// moves of shards, and three with moves of slots.
 package sim

@@ -150,11 +150,5 @@ func (c *conductor) move(rng *rand.Rand, hold time.Duration) (history.Fault, fun
 
 func (c *conductor) freeze(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
 	n := c.aLeader(rng)
-	f := c.about("", n)
-	p := n.running()
-	if p == nil {
-		return f, func() {}
-	}
-	p.host.Freeze()
-	return f, p.host.Thaw
+	return c.about("", n), n.hang()
 }

@@ -21,6 +21,11 @@ type Figures struct {
 	Compared  uint64 // comparisons with another replica's state after as many commands
 	Lost      uint64 // lost messages
 	Late      uint64 // messages drawn to arrive after their sender gave up, or twice
+
+	Operations int    // on slots
+	SlotMoves  uint64 // moves of slots begun
+	GivenUp    int    // of them
+	Reigns     int    // times that a node began to drive moves of slots
 }
 
 // Add adds the figures of another run.
@@ -39,12 +44,17 @@ func (f *Figures) Add(o Figures) {
 	f.Compared += o.Compared
 	f.Lost += o.Lost
 	f.Late += o.Late
+	f.Operations += o.Operations
+	f.SlotMoves += o.SlotMoves
+	f.GivenUp += o.GivenUp
+	f.Reigns += o.Reigns
 }
 
 func (f Figures) String() string {
 	return fmt.Sprintf("%v simulated: %d calls, %d arrivals; %d faults, %d crashes, %d terms, %d torn writes, "+
 		"%d snapshots, %d of them installed, %d messages lost, %d late or twice; %d moves in %d changes of members; "+
-		"%d states compared",
+		"%d operations on slots in %d moves, %d of them given up, driven %d times; %d states compared",
 		f.Simulated.Round(time.Minute), f.Calls, f.Arrivals, f.Faults, f.Crashes, f.Terms, f.Torn,
-		f.Snapshots, f.Installed, f.Lost, f.Late, f.Moves, f.Changes, f.Compared)
+		f.Snapshots, f.Installed, f.Lost, f.Late, f.Moves, f.Changes,
+		f.Operations, f.SlotMoves, f.GivenUp, f.Reigns, f.Compared)
 }

@@ -80,7 +80,7 @@ func (p *process) newReplicas() *replicas.Set {
 		Self: p.node.name, Watch: p.view.Watch, IsCurrent: isCurrent, Leader: p.leaders.Leader, Logger: p.logger(),
 		Open: p.open, Opened: func(*shard.Shard, *clusterpb.Shard) error { return nil }, Changed: func() {},
 		Held: p.node.files.held, Joined: p.node.files.joinedAt, Left: p.left,
-		Moves: func() replicas.Moves { return p.router },
+		Moves: func() replicas.Moves { return faulty{p.world, p.router} },
 	})
 }
 

@@ -15,12 +15,14 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
+const prefix = "t-" // of all ids of scripts
+
 // driver makes the calls of a load against simulated nodes, and draws the delays and start times of the load.
 type driver struct {
 	world  *World
 	course *course
 	player *load.Player
-	probes map[uint32]string
+	probes []string // ids of tasks that are due long after the run
 
 	mu  sync.Mutex
 	ids []string        // ids of all calls so far, in order of the first call
@@ -28,10 +30,10 @@ type driver struct {
 }
 
 func newLoad(w *World, c *course) *driver {
-	l := &driver{world: w, course: c, probes: map[uint32]string{}, is: map[string]bool{}}
+	l := &driver{world: w, course: c, is: map[string]bool{}}
 	pace := w.cfg.pace
 	l.player = load.New(load.Config{
-		Driver: l, Recorder: w.rec, Seed: w.cfg.Seed, Prefix: "t-", Hot: 3, HotEvery: 9,
+		Driver: l, Recorder: w.rec, Seed: w.cfg.Seed, Prefix: prefix, Hot: 3, HotEvery: 9,
 		Weights:  map[string]int{"batch": 0, "stopped": 0, "heartbeats": 0},
 		RetryFor: pace.retryFor(), MaxPause: max(250*time.Millisecond, pace.heartbeat/2),
 		Queues: pushedQueues, Pulled: pulledQueue, Away: l.away,
@@ -254,15 +256,4 @@ func (l *driver) read(ctx context.Context, n *Node, what history.Call,
 	}
 	w.rec.End(number, outcome, answer)
 	return outcome, answer
-}
-
-// shardOf returns the shard that holds an id.
-func (w *World) shardOf(id string) uint32 {
-	slot := task.Slot("", id)
-	for _, r := range w.now().Slots {
-		if slot < r.End {
-			return r.Shard
-		}
-	}
-	return 0
 }

@@ -81,9 +81,9 @@ func (w *World) retarget(a aim) {
 	preferred := target[0]
 	slices.Sort(target)
 	w.members.aim(before, target)
-	err := w.decisions.decide(&clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Retarget{Retarget: &clusterpb.Retarget{
+	err := w.decide(&clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Retarget{Retarget: &clusterpb.Retarget{
 		Shards: []*clusterpb.Shard{{Id: a.shard, Target: target, Preferred: preferred}},
-	}}}, func() error { return nil })
+	}}}, always)
 	if err != nil {
 		w.problem("shard %d cannot move to %v: %v", a.shard, target, err)
 	}

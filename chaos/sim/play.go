@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/chaos/verdict"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -46,12 +48,15 @@ func Play(cfg Config) *Result {
 	defer w.Close()
 	begin := time.Now()
 	of := drawCourse(cfg, w.rng("course", 0))
+	of.drawShifts(cfg, w.rng("shifts", 0))
 	l := newLoad(w, of)
+	slots := newSplitter(w, l)
 	c := &conductor{world: w, load: l}
 	for _, p := range basePolicies() {
 		w.decided.set(p)
 	}
 	w.start()
+	w.seeOwners()
 	l.placeProbes()
 	c.recover()
 	of.begin = time.Now()
@@ -59,17 +64,21 @@ func Play(cfg Config) *Result {
 	consumers := l.consumers()
 	wg.Go(l.run)
 	wg.Go(func() { c.conduct(of) })
+	wg.Go(func() { slots.run(of) })
 	wg.Go(func() { w.sleep(cfg.Span) })
 	arrive := w.move(of)
 	wg.Wait()
 	c.heal()
-	c.recover()
-	arrive()
-	l.drain()
-	consumers()
-	l.readAll()
-	w.compare()
-	w.replay()
+	if slots.end() {
+		c.recover()
+		arrive()
+		l.drain()
+		consumers()
+		l.readAll()
+		w.compare()
+		w.judgeOwners()
+		w.replay()
+	}
 	h := w.rec.History()
 	w.figures.Simulated = time.Since(begin)
 	return w.judge(h)
@@ -91,6 +100,7 @@ func (w *World) judge(h *history.History) *Result {
 	net := w.net.Stats()
 	r.Figures.Lost, r.Figures.Late, r.Figures.Installed = net.Lost, net.Late+net.Duplicated, net.Snapshots
 	r.Figures.Compared = w.prints.held
+	r.Figures.SlotMoves = w.now().LastSlotMove
 	return r
 }
 
@@ -107,16 +117,48 @@ func (l *driver) consumers() (end func()) {
 	}
 }
 
-// placeProbes schedules one task in each shard, due long after the run, which no load touches.
+// probe is the task of one shard that no load touches, due long after the run.
+type probe struct {
+	shard uint32
+	id    string
+}
+
+// placeProbes schedules the probes of all shards.
 func (l *driver) placeProbes() {
 	rng := l.world.rng("probes", 0)
-	for i := 0; len(l.probes) < l.world.cfg.Shards; i++ {
-		id := fmt.Sprintf("probe-%d", i)
-		if shard := l.world.shardOf(id); l.probes[shard] == "" {
-			l.probes[shard] = id
-			l.player.New(l.world.ctx, rng, id, load.Task{Delay: probeDelay})
+	for _, p := range l.probed() {
+		l.player.New(l.world.ctx, rng, p.id, load.Task{Delay: probeDelay})
+	}
+}
+
+// probed returns the probe of each shard that has slots. The first call about a new probe schedules it.
+func (l *driver) probed() []probe {
+	of := map[uint32]string{}
+	for _, id := range l.probes {
+		of[l.world.shardOf(id)] = id
+	}
+	var all []probe
+	for _, s := range l.world.now().Shards {
+		if of[s.Id] == "" {
+			of[s.Id] = l.newProbe(s.Id)
+		}
+		if of[s.Id] != "" {
+			all = append(all, probe{s.Id, of[s.Id]})
 		}
 	}
+	return all
+}
+
+// newProbe makes a probe of a shard. It returns "" if the shard has no slots.
+func (l *driver) newProbe(shard uint32) string {
+	owns := func(r *clusterpb.SlotRange) bool { return r.Shard == shard }
+	for i := 0; slices.ContainsFunc(l.world.now().Slots, owns); i++ {
+		if id := fmt.Sprintf("probe-%d", i); l.world.shardOf(id) == shard {
+			l.probes = append(l.probes, id)
+			return id
+		}
+	}
+	return ""
 }
 
 // drain waits until every task has come to rest. A task that does not come to rest in time is a problem.
@@ -132,24 +174,22 @@ func (l *driver) drain() {
 	w.problem("tasks have not come to rest")
 }
 
-// atRest reports whether every shard has a leader with no unfinished task except the probe, and all replicas have
-// applied as much as the leader.
+// atRest reports whether every shard has a leader, all replicas have applied as much as the leader, and no task is
+// unfinished except the probes.
 func (l *driver) atRest() bool {
+	scheduled := 0
 	for _, s := range l.world.now().Shards {
-		n := l.world.leader(s.Id)
-		if n == nil {
-			return false
-		}
-		r, err := n.running().shard(s.Id)
-		if err != nil {
+		r := l.world.leading(s.Id)
+		if r == nil {
 			return false
 		}
 		status := r.Status()
 		by := status.Counts.ByState
-		if by[fsmpb.State_STATE_SCHEDULED] > 1 || by[fsmpb.State_STATE_READY] > 0 ||
-			by[fsmpb.State_STATE_FIRING] > 0 || by[fsmpb.State_STATE_RETRYING] > 0 || !l.world.level(s, status.Applied) {
+		scheduled += by[fsmpb.State_STATE_SCHEDULED]
+		if by[fsmpb.State_STATE_READY] > 0 || by[fsmpb.State_STATE_FIRING] > 0 || by[fsmpb.State_STATE_RETRYING] > 0 ||
+			!l.world.level(s, status.Applied) {
 			return false
 		}
 	}
-	return true
+	return scheduled <= len(l.probes)
 }

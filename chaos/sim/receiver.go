@@ -128,7 +128,7 @@ func (p *process) beginsRightly(a task.Attempt) {
 // isGranted reports a problem if the local state machine has not applied the grant of an attempt. An applied entry is
 // a committed one.
 func (p *process) isGranted(a task.Attempt) {
-	s, err := p.shard(p.world.shardOf(a.Task.Id))
+	s, err := p.shard(a.Task.Shard)
 	if err != nil {
 		return // the replica is being opened or closed
 	}

@@ -99,7 +99,7 @@ func (r *reign) Propose(ctx context.Context, entry *clusterpb.ControlEntry) erro
 }
 
 func (r *reign) decide(entry *clusterpb.ControlEntry) error {
-	err := r.world.decisions.decide(entry, r.leads)
+	err := r.world.decide(entry, r.leads)
 	if err == nil && entry.GetRetarget() != nil {
 		r.world.count(func(f *Figures) { f.Moves++ })
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -23,6 +24,7 @@ type World struct {
 	net       *wire.Network
 	nodes     []*Node
 	decisions *decisions
+	luck      *luck
 	decided   *decided
 	receiver  *receiver
 	prints    *prints
@@ -35,13 +37,14 @@ type World struct {
 	broken   bool              // an episode is under way
 	healed   time.Time         // when the last episode was over
 	figures  Figures
+	owners   map[history.Owner]bool // recorded
 }
 
 // NewWorld makes a cluster. No process runs yet.
 func NewWorld(cfg Config) *World {
 	w := &World{
 		cfg: cfg, rec: history.NewRecorder(nil), net: wire.New(cfg.Seed, cfg.net), decided: &decided{},
-		prints: newPrints(), terms: map[uint32]uint64{},
+		prints: newPrints(), terms: map[uint32]uint64{}, owners: map[history.Owner]bool{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.receiver = newReceiver(w)
@@ -50,6 +53,7 @@ func NewWorld(cfg Config) *World {
 			world: w, name: fmt.Sprintf("n%d", i+1), clock: newClock(), files: newFiles(w, i),
 		})
 	}
+	w.luck = &luck{rng: w.rng("luck", 0)}
 	w.decisions = newDecisions(w.place())
 	w.members = newMembers(w)
 	return w
@@ -57,7 +61,7 @@ func NewWorld(cfg Config) *World {
 
 // place decides which nodes hold each shard, as the control group does in production.
 func (w *World) place() *clusterpb.ControlState {
-	state := &clusterpb.ControlState{ClusterId: "simulated"}
+	state := &clusterpb.ControlState{ClusterId: "simulated", CommandVersion: control.Version}
 	shards := uint32(w.cfg.Shards)
 	for id := uint32(1); id <= shards; id++ {
 		first, end := (id-1)*task.Slots/shards, id*task.Slots/shards

@@ -1,0 +1,237 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/load"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// splitter makes the slots of a run move. Operators begin operations on slots, each at its time. Meanwhile one node
+// after the other leads the control group, and drives the moves with the code of production.
+type splitter struct {
+	world *World
+	load  *driver
+
+	scripts sync.WaitGroup // of bursts
+	next    int            // number of the next script
+}
+
+func newSplitter(w *World, l *driver) *splitter {
+	return &splitter{world: w, load: l, next: w.cfg.Scripts}
+}
+
+// run plays the operations of a course, and returns when their scripts are over. The moves may go on.
+func (s *splitter) run(of *course) {
+	if len(of.shifts) == 0 {
+		return
+	}
+	s.world.wg.Go(s.lead)
+	s.world.wg.Go(s.burst)
+	s.world.wg.Go(s.watchOwners)
+	s.operate(of)
+	s.scripts.Wait()
+}
+
+// operate begins the operations of a course. Each waits for the end of the one before.
+func (s *splitter) operate(of *course) {
+	for i, sh := range of.shifts {
+		if !s.world.sleep(time.Until(of.begin.Add(sh.at))) || !s.end() {
+			return
+		}
+		op := sh.operation(s.world.now(), fmt.Sprintf("shift-%d", i), uint32(s.world.cfg.MostShards))
+		if control.PlanSlots(s.world.now(), op) == nil && leavesSlots(s.world.now(), op) {
+			s.begin(op)
+		}
+	}
+}
+
+// begin begins an operation.
+func (s *splitter) begin(op *clusterpb.Operation) {
+	entry := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Begin{Begin: &clusterpb.Begin{Operation: op}}}
+	if err := s.world.decide(entry, always); err != nil {
+		s.world.problem("operation %v does not begin: %v", op, err)
+		return
+	}
+	s.world.count(func(f *Figures) { f.Operations++ })
+}
+
+// end waits until no slot moves and none is to move. It reports a problem if that takes too long.
+func (s *splitter) end() bool {
+	w := s.world
+	for end := time.Now().Add(6 * w.cfg.pace.recovery()); time.Now().Before(end); {
+		if !isShifting(w.now()) {
+			return true
+		}
+		if !w.sleep(w.cfg.pace.heartbeat / 10) {
+			return false
+		}
+	}
+	w.problem("the moves of slots do not end: %v, %v", w.now().Operations, w.now().SlotMoves)
+	return false
+}
+
+// isShifting reports whether slots move, or are to move.
+func isShifting(state *clusterpb.ControlState) bool {
+	return len(state.SlotMoves) > 0 || running(state) != nil
+}
+
+// running returns the operation under way, or nil.
+func running(state *clusterpb.ControlState) *clusterpb.Operation {
+	for _, op := range state.Operations {
+		if op.State == clusterpb.OperationState_OPERATION_STATE_RUNNING {
+			return op
+		}
+	}
+	return nil
+}
+
+// whileShifting calls do again and again while slots move, with a pause after each call, until the world ends.
+func (w *World) whileShifting(pause func() time.Duration, do func(state *clusterpb.ControlState)) {
+	for {
+		state, changed := w.decisions.Watch()
+		if !isShifting(state) {
+			select {
+			case <-changed:
+				continue
+			case <-w.ctx.Done():
+				return
+			}
+		}
+		do(state)
+		if !w.sleep(pause()) {
+			return
+		}
+	}
+}
+
+// lead lets one node after the other lead the control group while slots move.
+func (s *splitter) lead() {
+	w, rng := s.world, s.world.rng("control", 0)
+	pause := func() time.Duration { return load.Between(rng, time.Millisecond, time.Second) }
+	w.whileShifting(pause, func(*clusterpb.ControlState) {
+		p := w.nodes[rng.IntN(len(w.nodes))].running()
+		if p == nil {
+			return
+		}
+		length, linger := load.Between(rng, 5*time.Millisecond, 10*time.Second), time.Duration(0)
+		if rng.IntN(2) == 0 {
+			linger = load.Between(rng, time.Millisecond, 5*time.Second)
+		}
+		s.reign(&reign{world: w, process: p, rng: rand.New(rand.NewPCG(rng.Uint64(), 0))}, length, linger)
+	})
+}
+
+// reign plays a reign that lasts for the given time, or until no slot moves or the process ends. A leader that lingers
+// does not notice the end of its reign: its calls go on, beside those of the next leader.
+func (s *splitter) reign(r *reign, length, linger time.Duration) {
+	w, p := s.world, r.process
+	ctx, end := context.WithCancel(p.host.Life())
+	context.AfterFunc(w.ctx, end)
+	w.count(func(f *Figures) { f.Reigns++ })
+	held := seat{r}
+	mover := control.NewSlotMover(held, faulty{w, p.router}, p.logger())
+	w.wg.Go(func() { mover.Run(ctx) })
+	w.wg.Go(func() { s.reconcile(ctx, held) })
+	w.reignFor(ctx, length)
+	r.depose()
+	time.AfterFunc(linger, end)
+}
+
+// reignFor waits for a time, or until no slot moves or ctx ends.
+func (w *World) reignFor(ctx context.Context, length time.Duration) {
+	over := time.After(length)
+	for {
+		state, changed := w.decisions.Watch()
+		if !isShifting(state) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-over:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reconcile begins the moves of the operation under way and ends the operation, as the reconciler does.
+func (s *splitter) reconcile(ctx context.Context, held seat) {
+	for ctx.Err() == nil {
+		state, changed := held.Watch()
+		if entry := nextEntry(state); entry != nil && held.Propose(ctx, entry) == nil {
+			continue
+		}
+		again := time.NewTimer(time.Second)
+		select {
+		case <-changed:
+		case <-again.C:
+		case <-ctx.Done():
+		}
+		again.Stop()
+	}
+}
+
+func nextEntry(state *clusterpb.ControlState) *clusterpb.ControlEntry {
+	op := running(state)
+	switch {
+	case op == nil:
+		return nil
+	case control.HaveMoved(state, op):
+		return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_End{End: &clusterpb.End{Id: op.Id, EndedMs: 1}}}
+	}
+	entry, _ := control.NextSlotMove(state) // without an entry the operation waits for the moves under way
+	return entry
+}
+
+// burst starts scripts of the load about ids in slots that begin to move, so that calls meet each step of the move.
+func (s *splitter) burst() {
+	w, rng, seen := s.world, s.world.rng("burst", 0), uint64(0)
+	for {
+		state, changed := w.decisions.Watch()
+		for _, m := range state.SlotMoves {
+			if m.Number > seen && m.Tries == 0 {
+				s.meet(rng, m)
+			}
+		}
+		seen = max(seen, state.LastSlotMove)
+		select {
+		case <-changed:
+		case <-w.ctx.Done():
+			return
+		}
+	}
+}
+
+// meet starts scripts about ids in the slots of a move.
+func (s *splitter) meet(rng *rand.Rand, m *clusterpb.SlotMove) {
+	w := s.world
+	for range w.cfg.Burst {
+		for s.next++; !isIn(m, task.Slot("", prefix+strconv.Itoa(s.next))); {
+			s.next++
+		}
+		i, at := s.next, load.Between(rng, time.Millisecond, 2*time.Second)
+		s.scripts.Go(func() {
+			if w.sleep(at) {
+				s.load.player.Play(w.ctx, i)
+			}
+		})
+	}
+}
+
+func isIn(m *clusterpb.SlotMove, slot uint32) bool {
+	for _, r := range m.Ranges {
+		if r.First <= slot && slot < r.End {
+			return true
+		}
+	}
+	return false
+}
