@@ -124,12 +124,12 @@ type shardLeaders struct {
 	mu    sync.Mutex
 	steps []string
 	parts int // parts that a command takes
-	// refused is the kind of command that the shards refuse; empty: none
-	refused string
 	pull  func(n int) (*clusterpb.SlotsProgress, error)
 	pulls int
 	group *Group
 	shown []string // steps of move 1 at the calls, as the group shows them
+
+	refused string // kind of the commands that the shards refuse; empty: none
 }
 
 func (l *shardLeaders) Step(_ context.Context, id uint32, c *fsmpb.Command) (more bool, err error) {
