@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
@@ -17,9 +18,16 @@ func (c *conductor) setClock(rng *rand.Rand, _ time.Duration) (history.Fault, fu
 		by = -by
 	}
 	f := c.about(fmt.Sprintf("by %v", by), n)
-	f.Skew, f.Alone = by, len(c.world.nodes) == 1
+	f.Skew, f.Alone = by, len(c.world.nodes) == 1 || n.votesAlone()
 	n.clock.set(by, 0)
 	return f, func() { n.clock.set(0, 0) }
+}
+
+// votesAlone reports whether a replica on the node is the only voter of its shard, so that no other node checks its
+// clock. That happens where shards move.
+func (n *Node) votesAlone() bool {
+	p := n.running()
+	return p != nil && slices.ContainsFunc(p.all(), func(r replica) bool { return len(r.shard.Voters()) == 1 })
 }
 
 // driftsBy is the largest drift of a clock from true time before the clocks are set right. The cluster bears it
