@@ -103,7 +103,7 @@ func awaitReplicas(c *clustertest.Cluster, replicas, nodes int) {
 				held[r.Node] = true
 			}
 			if len(s.Replicas) != replicas || len(s.Target) > 0 {
-				return fmt.Errorf("shard %d: %v, on its way to %v", s.ID, s.Replicas, s.Target)
+				return fmt.Errorf("shard %d: %v, on its way to %v: %s", s.ID, s.Replicas, s.Target, s.Waits)
 			}
 		}
 		if len(held) != nodes {

@@ -17,7 +17,7 @@ type Member struct {
 	Voter  bool
 }
 
-// Membership is the newest configuration that a leader knows in its term.
+// Membership is a committed configuration that a leader knows in its term.
 type Membership struct {
 	Term    uint64
 	Members []Member // sorted by node id
@@ -51,15 +51,53 @@ func voters(members []Member) []string {
 }
 
 // Membership returns the configuration of the group that this leader leads. On another replica the error is
-// ErrNotLeader.
-func (g *Group) Membership() (Membership, error) {
-	m := Membership{Term: g.Term(), Members: g.Members()}
-	if !g.LeadsIn(m.Term) {
+// ErrNotLeader. The configuration is committed: Membership waits for a change that is under way, and the error wraps
+// ErrUnfit if ctx ends first. A member whose removal is not committed may be needed again by the next leader.
+func (g *Group) Membership(ctx context.Context) (Membership, error) {
+	if !g.Leads() {
 		return Membership{}, ErrNotLeader
+	}
+	if err := g.beginChange(ctx); err != nil {
+		return Membership{}, err
+	}
+	defer func() { <-g.changing }()
+	return g.newest()
+}
+
+// beginChange waits for a change of membership that is under way, and keeps others from beginning.
+func (g *Group) beginChange(ctx context.Context) error {
+	select {
+	case g.changing <- struct{}{}:
+		return nil
+	case <-g.futures.down:
+		return errStopped
+	case <-ctx.Done():
+		return fmt.Errorf("%w: another change is under way: %w", ErrUnfit, context.Cause(ctx))
+	}
+}
+
+// newest returns the newest configuration that this leader knows. The caller keeps changes from beginning. Then the
+// configuration is committed, or the error wraps ErrUnfit: in each term, the entries that the leader began with must be
+// committed first, and a change of an earlier leader may be one of them.
+func (g *Group) newest() (Membership, error) {
+	m := Membership{Term: g.Term(), Members: g.Members()}
+	if g.inherited.term != m.Term {
+		g.inherited = inherited{term: m.Term, last: g.raft.LastIndex()}
+	}
+	committed := g.raft.CommitIndex()
+	switch {
+	case !g.LeadsIn(m.Term):
+		return Membership{}, ErrNotLeader
+	case committed < g.inherited.last:
+		return Membership{}, fmt.Errorf("%w: entry %d may be an earlier change, and is not committed yet", ErrUnfit,
+			g.inherited.last)
 	}
 	slices.SortFunc(m.Members, func(a, b Member) int { return strings.Compare(a.NodeID, b.NodeID) })
 	return m, nil
 }
+
+// inherited is the end of the log soon after the leader's term began.
+type inherited struct{ term, last uint64 }
 
 // ErrUnfit is the error of a change of membership that would endanger the group, or that was decided for another
 // configuration than the present one. Nothing has changed.
@@ -80,12 +118,8 @@ type MemberChange struct {
 // configuration that the caller has seen: a request that arrives late, after another change, gets ErrUnfit. A change
 // whose caller has given up is still under way, and no other begins before Raft has answered it.
 func (g *Group) ChangeMembers(ctx context.Context, seen Membership, change MemberChange) error {
-	select {
-	case g.changing <- struct{}{}:
-	case <-g.futures.down:
-		return errStopped
-	case <-ctx.Done():
-		return fmt.Errorf("%w: another change is under way: %w", ErrUnfit, context.Cause(ctx))
+	if err := g.beginChange(ctx); err != nil {
+		return err
 	}
 	if err := g.mayChange(seen, change); err != nil {
 		<-g.changing
@@ -108,7 +142,7 @@ func (r releasing) Error() error {
 
 // mayChange returns an error unless the group has the membership that the caller has seen and the change fits it.
 func (g *Group) mayChange(seen Membership, change MemberChange) error {
-	now, err := g.Membership()
+	now, err := g.newest()
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 // seen returns the leader's membership.
 func seen(t *testing.T, g *Group) Membership {
 	t.Helper()
-	m, err := g.Membership()
+	m, err := g.Membership(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +94,13 @@ func TestChangesOfMembersFollowEachOther(t *testing.T) {
 		}
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
+		if m, err := g.Membership(ctx); !errors.Is(err, ErrUnfit) || ctx.Err() == nil {
+			t.Errorf("a membership that is not committed: %v, %v", m, err)
+		}
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
 		next := MemberChange{AddNonvoter: gone}
-		if err := g.ChangeMembers(ctx, seen(t, g), next); !errors.Is(err, ErrUnfit) || ctx.Err() == nil {
+		if err := g.ChangeMembers(ctx, before, next); !errors.Is(err, ErrUnfit) || ctx.Err() == nil {
 			t.Errorf("beside another change: %v", err)
 		}
 		for _, gate := range through {

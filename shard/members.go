@@ -24,11 +24,14 @@ type MemberPeer struct {
 }
 
 // Membership returns the membership of the group. Only the leader knows it; on another replica the error is a
-// *task.NotLeaderError.
-func (s *Shard) Membership() (Membership, error) {
-	known, err := s.group.Membership()
-	if err != nil {
+// *task.NotLeaderError. While a change is under way, the error wraps raftgroup.ErrUnfit.
+func (s *Shard) Membership(ctx context.Context) (Membership, error) {
+	known, err := s.group.Membership(ctx)
+	if errors.Is(err, raftgroup.ErrNotLeader) {
 		return Membership{}, s.notLeader()
+	}
+	if err != nil {
+		return Membership{}, fmt.Errorf("shard %d: %w", s.cfg.ID, err)
 	}
 	m := Membership{Membership: known, Leader: s.cfg.NodeID, Committed: s.group.Stats().Committed}
 	for _, member := range known.Members {

@@ -347,7 +347,7 @@ func TestIdleGroupSnapshots(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
 		defer c.close()
 		n := c.leader()
-		seen, err := n.group.Membership()
+		seen, err := n.group.Membership(t.Context())
 		if err == nil {
 			err = n.group.ChangeMembers(t.Context(), seen, raftgroup.MemberChange{AddNonvoter: "n9"})
 		}

@@ -66,7 +66,7 @@ func (g *Group) reconcile(ctx context.Context) {
 func (r *reconciler) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		_, changed := r.group.machine.watch()
-		l, err := r.look()
+		l, err := r.look(ctx)
 		var s step
 		if err == nil {
 			s, err = l.next()
@@ -94,9 +94,9 @@ func (r *reconciler) run(ctx context.Context) {
 }
 
 // look returns the state of the cluster as the next step needs it.
-func (r *reconciler) look() (look, error) {
+func (r *reconciler) look(ctx context.Context) (look, error) {
 	g, now := r.group, time.Now()
-	members, err := g.group.Membership()
+	members, err := g.group.Membership(ctx)
 	if err != nil {
 		return look{}, err
 	}

@@ -22,7 +22,7 @@ func (a Answers) Members(ctx context.Context, id uint32, ask *clusterpb.MembersC
 	if err := changeMembers(ctx, s, ask); err != nil {
 		return nil, err
 	}
-	m, err := s.Membership()
+	m, err := s.Membership(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func changeMembers(ctx context.Context, s *shard.Shard, ask *clusterpb.MembersCa
 
 // transferTo gives the leadership to a node. A call that comes again after it had its effect finds the node leading.
 func transferTo(ctx context.Context, s *shard.Shard, node string) error {
-	if m, err := s.Membership(); err == nil && m.Leader == node {
+	if m, err := s.Membership(ctx); err == nil && m.Leader == node {
 		return nil
 	}
 	return s.Transfer(ctx, node)
