@@ -42,7 +42,7 @@ type Group struct {
 
 	proposing *semaphore.Weighted // a part of it is held while Raft accepts an entry of Propose, all during a HandOver
 	changing  chan struct{}       // capacity 1: holds a value until Raft has answered a change of membership
-	inherited inherited           // of the term of the last Membership; used by the holder of changing
+	reign     reign               // newest one that was asked about; used by the holder of changing
 	opened    atomic.Bool         // Raft runs
 	stopping  atomic.Bool         // Raft is being shut down
 	fatalOnce sync.Once

@@ -20,12 +20,14 @@ type Member struct {
 // Membership is a committed configuration that a leader knows in its term.
 type Membership struct {
 	Term    uint64
+	Changes uint64   // number of changes that the leader has begun in its term
 	Members []Member // sorted by node id
 }
 
-// Equal reports whether m and other are the same configuration in the same term.
+// Equal reports whether m and other are the same configuration, with no change in between: members that were removed and
+// added again make another one.
 func (m Membership) Equal(other Membership) bool {
-	return m.Term == other.Term && slices.Equal(m.Members, other.Members)
+	return m.Term == other.Term && m.Changes == other.Changes && slices.Equal(m.Members, other.Members)
 }
 
 // Members returns the servers of the newest configuration that this replica knows, committed or not.
@@ -81,23 +83,28 @@ func (g *Group) beginChange(ctx context.Context) error {
 // committed first, and a change of an earlier leader may be one of them.
 func (g *Group) newest() (Membership, error) {
 	m := Membership{Term: g.Term(), Members: g.Members()}
-	if g.inherited.term != m.Term {
-		g.inherited = inherited{term: m.Term, last: g.raft.LastIndex()}
+	if g.reign.term != m.Term {
+		g.reign = reign{term: m.Term, inherited: g.raft.LastIndex()}
 	}
+	m.Changes = g.reign.changes
 	committed := g.raft.CommitIndex()
 	switch {
 	case !g.LeadsIn(m.Term):
 		return Membership{}, ErrNotLeader
-	case committed < g.inherited.last:
+	case committed < g.reign.inherited:
 		return Membership{}, fmt.Errorf("%w: entry %d may be an earlier change, and is not committed yet", ErrUnfit,
-			g.inherited.last)
+			g.reign.inherited)
 	}
 	slices.SortFunc(m.Members, func(a, b Member) int { return strings.Compare(a.NodeID, b.NodeID) })
 	return m, nil
 }
 
-// inherited is the end of the log soon after the leader's term began.
-type inherited struct{ term, last uint64 }
+// reign is a term in which this replica leads.
+type reign struct {
+	term      uint64
+	inherited uint64 // index at or behind the last entry of earlier leaders
+	changes   uint64 // of the membership, begun in the term
+}
 
 // ErrUnfit is the error of a change of membership that would endanger the group, or that was decided for another
 // configuration than the present one. Nothing has changed.
@@ -115,7 +122,7 @@ type MemberChange struct {
 }
 
 // ChangeMembers makes one change of the membership and waits until it is committed. The leader makes it only in the
-// configuration that the caller has seen: a request that arrives late, after another change, gets ErrUnfit. A change
+// configuration that the caller has seen: a request that arrives late, after other changes, gets ErrUnfit. A change
 // whose caller has given up is still under way, and no other begins before Raft has answered it.
 func (g *Group) ChangeMembers(ctx context.Context, seen Membership, change MemberChange) error {
 	if err := g.beginChange(ctx); err != nil {
@@ -125,6 +132,7 @@ func (g *Group) ChangeMembers(ctx context.Context, seen Membership, change Membe
 		<-g.changing
 		return err
 	}
+	g.reign.changes++
 	return g.futures.await(ctx, func() raft.Future { return releasing{g.changeMembers(change), g.changing} })
 }
 

@@ -73,6 +73,14 @@ func TestChangeOfMembersIsBoundToThoseSeen(t *testing.T) {
 		if now := seen(t, g); !now.Equal(after) {
 			t.Errorf("%v became %v", after, now)
 		}
+		for _, change := range []MemberChange{{AddNonvoter: "d"}, {Remove: "d"}} {
+			if err := g.ChangeMembers(t.Context(), seen(t, g), change); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := g.ChangeMembers(t.Context(), after, late); !errors.Is(err, ErrUnfit) {
+			t.Errorf("decided for the same members, before two other changes: %v", err)
+		}
 	})
 }
 

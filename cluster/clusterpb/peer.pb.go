@@ -3913,6 +3913,7 @@ type Membership struct {
 	Members       []*Member              `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`      // sorted by node
 	Committed     uint64                 `protobuf:"varint,3,opt,name=committed,proto3" json:"committed,omitempty"` // Raft index
 	Leader        string                 `protobuf:"bytes,4,opt,name=leader,proto3" json:"leader,omitempty"`        // node id
+	Changes       uint64                 `protobuf:"varint,5,opt,name=changes,proto3" json:"changes,omitempty"`     // that the leader has begun in its term
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3973,6 +3974,13 @@ func (x *Membership) GetLeader() string {
 		return x.Leader
 	}
 	return ""
+}
+
+func (x *Membership) GetChanges() uint64 {
+	if x != nil {
+		return x.Changes
+	}
+	return 0
 }
 
 type Member struct {
@@ -5323,13 +5331,14 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x12\n" +
 	"\x04from\x18\x04 \x01(\rR\x04from\x12\x14\n" +
-	"\x05slots\x18\x05 \x01(\rR\x05slots\"\x8b\x01\n" +
+	"\x05slots\x18\x05 \x01(\rR\x05slots\"\xa5\x01\n" +
 	"\n" +
 	"Membership\x12\x12\n" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x123\n" +
 	"\amembers\x18\x02 \x03(\v2\x19.belfry.cluster.v1.MemberR\amembers\x12\x1c\n" +
 	"\tcommitted\x18\x03 \x01(\x04R\tcommitted\x12\x16\n" +
-	"\x06leader\x18\x04 \x01(\tR\x06leader\"c\n" +
+	"\x06leader\x18\x04 \x01(\tR\x06leader\x12\x18\n" +
+	"\achanges\x18\x05 \x01(\x04R\achanges\"c\n" +
 	"\x06Member\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05voter\x18\x02 \x01(\bR\x05voter\x12\x1d\n" +

@@ -54,7 +54,7 @@ func transferTo(ctx context.Context, s *shard.Shard, node string) error {
 }
 
 func encodeMembership(m shard.Membership) *clusterpb.Membership {
-	encoded := &clusterpb.Membership{Term: m.Term, Committed: m.Committed, Leader: m.Leader}
+	encoded := &clusterpb.Membership{Term: m.Term, Changes: m.Changes, Committed: m.Committed, Leader: m.Leader}
 	for i, member := range m.Members {
 		peer := m.Peers[i]
 		silence := int64(-1)
@@ -69,7 +69,7 @@ func encodeMembership(m shard.Membership) *clusterpb.Membership {
 }
 
 func decodeMembership(m *clusterpb.Membership) raftgroup.Membership {
-	decoded := raftgroup.Membership{Term: m.GetTerm()}
+	decoded := raftgroup.Membership{Term: m.GetTerm(), Changes: m.GetChanges()}
 	for _, member := range m.GetMembers() {
 		decoded.Members = append(decoded.Members, raftgroup.Member{NodeID: member.Node, Voter: member.Voter})
 	}
