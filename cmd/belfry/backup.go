@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cluster/backup/depot"
 	amounts "github.com/belfryhq/belfry/cluster/size"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 // backupFlags are the settings of a backup, as given.
@@ -61,11 +62,11 @@ readable by their owner only.`,
 func (f *backupFlags) run(cmd *cobra.Command) error {
 	rate, err := rateOf("--rate", f.rate)
 	if err != nil {
-		return &usageError{err}
+		return cli.WrongUsage(err)
 	}
 	job, err := f.job()
 	if err != nil {
-		return &usageError{err}
+		return cli.WrongUsage(err)
 	}
 	conn, err := f.caller.connect()
 	if err != nil {
@@ -83,7 +84,7 @@ func (f *backupFlags) run(cmd *cobra.Command) error {
 	kept, err := keepBackup(cmd.Context(), conn, options, job)
 	if kept != nil {
 		made := madeOf(kept, job.Cluster)
-		err = errors.Join(f.caller.show(cmd, made, func(t *table) { fillBackup(t, made) }), err)
+		err = errors.Join(f.caller.show(cmd, made, func(t *cli.Table) { fillBackup(t, made) }), err)
 	}
 	return err
 }
@@ -162,15 +163,15 @@ func madeOf(kept *depot.Kept, cluster string) *madeBackup {
 	return made
 }
 
-func fillBackup(t *table, b *madeBackup) {
-	t.row("%s", b.Place)
-	t.field("cluster", b.ClusterID)
-	t.field("bytes", fmt.Sprint(b.Bytes))
-	t.field("sha256", b.SHA256)
+func fillBackup(t *cli.Table, b *madeBackup) {
+	t.Row("%s", b.Place)
+	t.Field("cluster", b.ClusterID)
+	t.Field("bytes", fmt.Sprint(b.Bytes))
+	t.Field("sha256", b.SHA256)
 	for _, s := range b.Shards {
-		t.field("shard", fmt.Sprintf("%d, as of %s, index %d", s.Shard, s.CutAt, s.Index))
+		t.Field("shard", fmt.Sprintf("%d, as of %s, index %d", s.Shard, s.CutAt, s.Index))
 	}
 	for _, place := range b.Removed {
-		t.field("removed", place)
+		t.Field("removed", place)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func newTaskBatch() *cobra.Command {
@@ -28,7 +30,7 @@ carried out, and those with a "key" can be sent again.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := input(cmd, optional(args))
 			if err != nil {
-				return &usageError{err}
+				return cli.WrongUsage(err)
 			}
 			defer func() { _ = in.Close() }() // the file was only read
 			return caller.batch(cmd, in)
@@ -74,7 +76,7 @@ func (c *caller) batch(cmd *cobra.Command, in io.Reader) error {
 		cmd.PrintErrf("%d of %d operations were refused\n", refused, answered)
 		return errSaid
 	case answered == 0:
-		return &usageError{errors.New("there was no operation to carry out")}
+		return cli.WrongUsage(errors.New("there was no operation to carry out"))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 // caller holds the flags that all client commands share: the cluster's address and the form of the output.
@@ -20,8 +21,8 @@ type caller struct {
 func (c *caller) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&c.addrs, "addr", "a", []string{"http://127.0.0.1:8400"},
-		"`nodes` of the cluster; the next is tried when one is down; also set by "+addrVariable)
-	flags.Var(newSpan(&c.timeout, 30*time.Second), "timeout", "how long to try")
+		"`nodes` of the cluster; the next is tried when one is down; also set by "+cli.AddrVariable)
+	flags.Var(cli.NewSpan(&c.timeout, 30*time.Second), "timeout", "how long to try")
 	flags.BoolVarP(&c.json, "json", "j", false, jsonUsage)
 }
 
@@ -33,14 +34,14 @@ const (
 func (c *caller) connect() (*client.Client, error) {
 	conn, err := client.New(client.Config{Addrs: c.addrs, Timeout: c.timeout, FixedAddrs: true, SingleCalls: true})
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, cli.WrongUsage(err)
 	}
 	return conn, nil
 }
 
 // show prints a result in the form that the flags ask for.
-func (c *caller) show(cmd *cobra.Command, v any, fill func(*table)) error {
-	return show(cmd.OutOrStdout(), c.json, v, fill)
+func (c *caller) show(cmd *cobra.Command, v any, fill func(*cli.Table)) error {
+	return cli.Show(cmd.OutOrStdout(), c.json, v, fill)
 }
 
 // taskCall makes a call and prints the task that it returns.
@@ -53,31 +54,31 @@ func (c *caller) taskCall(cmd *cobra.Command, call func(*client.Client) (*client
 	if err != nil {
 		return err
 	}
-	return c.show(cmd, task, func(t *table) { fillTask(t, task) })
+	return c.show(cmd, task, func(t *cli.Table) { fillTask(t, task) })
 }
 
 // fillTask adds the fields of a task that are set.
-func fillTask(t *table, task *client.Task) {
-	t.field("id", task.ID)
-	t.field("state", string(task.State))
-	t.field("outcome", string(task.Outcome))
-	t.field("previous", string(task.Previous))
-	t.field("queue", task.Queue)
-	t.field("fire at", instant(task.FireAt))
-	t.field("next attempt", instant(task.NextAttemptAt))
-	t.field("attempts", fmt.Sprint(task.Attempts))
-	t.field("last error", task.LastError)
-	t.field("leased until", instant(task.LeaseEndsAt))
+func fillTask(t *cli.Table, task *client.Task) {
+	t.Field("id", task.ID)
+	t.Field("state", string(task.State))
+	t.Field("outcome", string(task.Outcome))
+	t.Field("previous", string(task.Previous))
+	t.Field("queue", task.Queue)
+	t.Field("fire at", instant(task.FireAt))
+	t.Field("next attempt", instant(task.NextAttemptAt))
+	t.Field("attempts", fmt.Sprint(task.Attempts))
+	t.Field("last error", task.LastError)
+	t.Field("leased until", instant(task.LeaseEndsAt))
 	if task.Target != nil {
-		t.field("target", task.Target.URL)
+		t.Field("target", task.Target.URL)
 	}
-	t.field("retry", retry(task.Retry))
-	t.field("labels", labels(task.Labels))
-	t.field("payload", payload(task))
-	t.field("shard", fmt.Sprint(task.Shard))
-	t.field("revision", fmt.Sprint(task.Revision))
+	t.Field("retry", retry(task.Retry))
+	t.Field("labels", labels(task.Labels))
+	t.Field("payload", payload(task))
+	t.Field("shard", fmt.Sprint(task.Shard))
+	t.Field("revision", fmt.Sprint(task.Revision))
 	for _, p := range task.History {
-		t.field(fmt.Sprintf("attempt %d", p.Attempt), attempt(p))
+		t.Field(fmt.Sprintf("attempt %d", p.Attempt), attempt(p))
 	}
 }
 

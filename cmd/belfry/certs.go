@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/cluster/certs"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func newCerts() *cobra.Command {
@@ -36,7 +37,7 @@ const certsDirUsage = "`folder` with the files of all nodes"
 
 func (f *certsFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Dir, "dir", "belfry-certs", certsDirUsage)
-	flags.Var(newSpan(&f.NodeValidity, certs.DefaultNodeValidity), "valid-for", "`duration`, such as 365d, for which "+
+	flags.Var(cli.NewSpan(&f.NodeValidity, certs.DefaultNodeValidity), "valid-for", "`duration`, such as 365d, for which "+
 		"the nodes' certificates are valid; never longer than the authority")
 }
 
@@ -66,7 +67,7 @@ signs certificates: keep it secret, keep a copy of it, and copy it to no node.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			nodes, err := parseNodes(args)
 			if err != nil {
-				return &usageError{err}
+				return cli.WrongUsage(err)
 			}
 			if _, err := certs.Init(f.Config, nodes); err != nil {
 				return err
@@ -75,7 +76,7 @@ signs certificates: keep it secret, keep a copy of it, and copy it to no node.`,
 		},
 	}
 	f.addFlags(cmd.Flags())
-	cmd.Flags().Var(newSpan(&f.AuthorityValidity, certs.DefaultAuthorityValidity), "ca-valid-for",
+	cmd.Flags().Var(cli.NewSpan(&f.AuthorityValidity, certs.DefaultAuthorityValidity), "ca-valid-for",
 		"`duration` for which the authority is valid")
 	f.addPlaceFlags(cmd.Flags())
 	return cmd
@@ -105,7 +106,7 @@ authority in the folder. The files of nodes that are there already stay.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			nodes, err := parseNodes(args)
 			if err != nil {
-				return &usageError{err}
+				return cli.WrongUsage(err)
 			}
 			folder, err := certs.Open(f.Config)
 			if err != nil {
@@ -128,27 +129,27 @@ authority in the folder. The files of nodes that are there already stay.`,
 
 // printMade prints the new files with the places that they belong to, and the commands that start the nodes.
 func (f *certsFlags) printMade(cmd *cobra.Command, forming bool, made, all []certs.Node) error {
-	t := newTable()
-	t.row("MADE\tGOES TO")
+	t := cli.NewTable()
+	t.Row("MADE\tGOES TO")
 	if forming {
-		t.row("%s\tno node: it signs certificates. Keep it secret, and keep a copy", filepath.Join(f.Dir, "cluster.pem"))
+		t.Row("%s\tno node: it signs certificates. Keep it secret, and keep a copy", filepath.Join(f.Dir, "cluster.pem"))
 	}
 	for _, n := range made {
-		t.row("%s\t%s:%s", filepath.Join(f.Dir, "nodes", n.Name, "*"), n.Host(), f.onNode)
+		t.Row("%s\t%s:%s", filepath.Join(f.Dir, "nodes", n.Name, "*"), n.Host(), f.onNode)
 	}
-	t.row("\nA node's files must be readable by the user that runs the node, and by no other. Start it with:")
+	t.Row("\nA node's files must be readable by the user that runs the node, and by no other. Start it with:")
 	expected := 0
 	if forming {
 		expected = forms(len(all))
 	}
 	for i, n := range made {
-		t.row("\n%s", f.serveLine(n, i < expected, expected, all))
+		t.Row("\n%s", f.serveLine(n, i < expected, expected, all))
 	}
 	if len(made) > expected {
-		t.row("\nA node without --bootstrap-expect joins a running cluster. The file of --join-token-file needs a token of")
-		t.row("its own, which is valid for an hour: belfry node token create --addr http://NODE:8400 > join.token")
+		t.Row("\nA node without --bootstrap-expect joins a running cluster. The file of --join-token-file needs a token of")
+		t.Row("its own, which is valid for an hour: belfry node token create --addr http://NODE:8400 > join.token")
 	}
-	return t.print(cmd.OutOrStdout())
+	return t.Print(cmd.OutOrStdout())
 }
 
 // forms returns the number of nodes that form a cluster if there are n of them: 1, 3 or 5. The others join it.
@@ -222,21 +223,21 @@ A repeated step changes nothing, and a step out of order is refused.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case gossip != "" && ca != "":
-				return &usageError{errors.New("give one of --gossip and --ca: they are separate rotations")}
+				return cli.WrongUsage(errors.New("give one of --gossip and --ca: they are separate rotations"))
 			case len(args) > 0 && gossip+ca != "":
-				return &usageError{errors.New("--gossip and --ca concern all nodes: name none")}
+				return cli.WrongUsage(errors.New("--gossip and --ca concern all nodes: name none"))
 			}
 			return runRotate(cmd, f.Config, args, gossip, ca)
 		},
 	}
 	f.addFlags(cmd.Flags())
 	flags := cmd.Flags()
-	flags.Var(newSpan(&f.AuthorityValidity, certs.DefaultAuthorityValidity), "ca-valid-for",
+	flags.Var(cli.NewSpan(&f.AuthorityValidity, certs.DefaultAuthorityValidity), "ca-valid-for",
 		"`duration` for which a new authority is valid")
 	flags.StringVar(&gossip, "gossip", "", "`step` to replace the gossip key: install, use or remove")
 	flags.StringVar(&ca, "ca", "", "`step` to replace the authority: install, use or remove")
 	for _, flag := range []string{"gossip", "ca"} {
-		completeWords(cmd, flag, string(certs.Install), string(certs.Use), string(certs.Remove))
+		cli.CompleteWords(cmd, flag, string(certs.Install), string(certs.Use), string(certs.Remove))
 	}
 	return cmd
 }
@@ -251,7 +252,7 @@ func runRotate(cmd *cobra.Command, cfg certs.Config, names []string, gossip, ca 
 	var err error
 	if text != "" {
 		if step, err = certs.ParseStep(text); err != nil {
-			return &usageError{fmt.Errorf("--%s: %w", flag, err)}
+			return cli.WrongUsage(fmt.Errorf("--%s: %w", flag, err))
 		}
 	}
 	folder, err := certs.Open(cfg)
@@ -275,22 +276,22 @@ func runRotate(cmd *cobra.Command, cfg certs.Config, names []string, gossip, ca 
 
 // printRotated prints the operator's next steps.
 func printRotated(cmd *cobra.Command, dir, flag string, step certs.Step, changed bool) error {
-	t := newTable()
+	t := cli.NewTable()
 	switch {
 	case step == "":
-		t.row("made    new certificates and keys")
+		t.Row("made    new certificates and keys")
 	case changed:
-		t.row("done    --%s %s", flag, step)
+		t.Row("done    --%s %s", flag, step)
 	default:
-		t.row("done    --%s %s had been made already; all files are up to date", flag, step)
+		t.Row("done    --%s %s had been made already; all files are up to date", flag, step)
 	}
 	nodes := filepath.Join(dir, "nodes")
-	t.row("now     copy the files in %s to each node, and check that it uses them: its metric", nodes)
-	t.row("        belfry_peer_key_info shows the fingerprints that `belfry certs show` prints")
+	t.Row("now     copy the files in %s to each node, and check that it uses them: its metric", nodes)
+	t.Row("        belfry_peer_key_info shows the fingerprints that `belfry certs show` prints")
 	if next := map[certs.Step]certs.Step{certs.Install: certs.Use, certs.Use: certs.Remove}[step]; next != "" {
-		t.row("then    belfry certs rotate --dir %s --%s %s", dir, flag, next)
+		t.Row("then    belfry certs rotate --dir %s --%s %s", dir, flag, next)
 	}
-	return t.print(cmd.OutOrStdout())
+	return t.Print(cmd.OutOrStdout())
 }
 
 func newCertsShow() *cobra.Command {
@@ -311,7 +312,7 @@ belfry_peer_key_info. The exit status is 1 if nodes refuse one of them.`,
 			if err != nil {
 				return err
 			}
-			err = showEach(cmd.OutOrStdout(), asJSON, entries, func(t *table) { fillCerts(t, entries) })
+			err = cli.ShowEach(cmd.OutOrStdout(), asJSON, entries, func(t *cli.Table) { fillCerts(t, entries) })
 			refused := func(e certs.Entry) bool { return !e.Usable() }
 			if err == nil && slices.ContainsFunc(entries, refused) {
 				err = fmt.Errorf("%s has certificates that nodes refuse", dir)
@@ -324,8 +325,8 @@ belfry_peer_key_info. The exit status is 1 if nodes refuse one of them.`,
 	return cmd
 }
 
-func fillCerts(t *table, entries []certs.Entry) {
-	t.row("KIND\tSUBJECT\tNAMES\tFINGERPRINT\tENDS\tSTATE")
+func fillCerts(t *cli.Table, entries []certs.Entry) {
+	t.Row("KIND\tSUBJECT\tNAMES\tFINGERPRINT\tENDS\tSTATE")
 	for _, e := range entries {
 		ends := ""
 		if !e.Ends.IsZero() {
@@ -335,7 +336,7 @@ func fillCerts(t *table, entries []certs.Entry) {
 		if e.Role != "" && e.Role != "used" {
 			kind += ", " + e.Role
 		}
-		t.row("%s\t%s\t%s\t%s\t%s\t%s", kind, e.Subject, strings.Join(e.Names, " "), e.Fingerprint, ends, stateOf(e))
+		t.Row("%s\t%s\t%s\t%s\t%s\t%s", kind, e.Subject, strings.Join(e.Names, " "), e.Fingerprint, ends, stateOf(e))
 	}
 }
 

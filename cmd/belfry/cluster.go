@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func newCluster() *cobra.Command {
@@ -36,7 +37,7 @@ because 3 is the default.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := strconv.Atoi(args[0])
 			if err != nil || n < 1 || n > 5 || n%2 == 0 {
-				return &usageError{fmt.Errorf("%q replicas: 1, 3 or 5", args[0])}
+				return cli.WrongUsage(fmt.Errorf("%q replicas: 1, 3 or 5", args[0]))
 			}
 			return c.run(cmd, client.OperationRequest{Kind: client.Replication, Replication: n})
 		},
@@ -62,33 +63,33 @@ func newClusterStatus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, view, func(t *table) { fillCluster(t, view) })
+			return caller.show(cmd, view, func(t *cli.Table) { fillCluster(t, view) })
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-func fillCluster(t *table, view *client.Cluster) {
-	t.row("cluster %s, command version %d, %s", view.ID, view.CommandVersion, replication(view.Replication))
-	t.row("control group: leader %s, term %d, voters %s", nodeName(view, view.Control.Leader), view.Control.Term,
+func fillCluster(t *cli.Table, view *client.Cluster) {
+	t.Row("cluster %s, command version %d, %s", view.ID, view.CommandVersion, replication(view.Replication))
+	t.Row("control group: leader %s, term %d, voters %s", nodeName(view, view.Control.Leader), view.Control.Term,
 		strings.Join(nodeNames(view, view.Control.Voters), " "))
 	if view.Waits != "" {
-		t.row("waits: %s", view.Waits)
+		t.Row("waits: %s", view.Waits)
 	}
-	t.row("\nNODE\tHTTP\tZONE\tWEIGHT\tALIVE\tORDER\tCLOCK\tREPLICAS\tLEADS\tREADS\tID")
+	t.Row("\nNODE\tHTTP\tZONE\tWEIGHT\tALIVE\tORDER\tCLOCK\tREPLICAS\tLEADS\tREADS\tID")
 	leads := map[string]int{}
 	for _, shard := range view.Shards {
 		leads[shard.Leader]++
 	}
 	byName := func(a, b client.Node) int { return strings.Compare(a.Name, b.Name) }
 	for _, n := range slices.SortedFunc(slices.Values(view.Nodes), byName) {
-		t.row("%s\t%s\t%s\t%d\t%v\t%s\t%+.1f ms\t%d\t%d\t%d\t%s", n.Name, n.HTTPAddr, cmp.Or(n.Zone, "-"), n.Weight,
+		t.Row("%s\t%s\t%s\t%d\t%v\t%s\t%+.1f ms\t%d\t%d\t%d\t%s", n.Name, n.HTTPAddr, cmp.Or(n.Zone, "-"), n.Weight,
 			n.Alive, cmp.Or(n.Order, "-"), n.ClockOffsetMs, n.Replicas, leads[n.ID], n.CommandVersion, n.ID)
 	}
-	t.row("\nSHARD\tLEADER\tTERM\tTASKS\tREPLICAS")
+	t.Row("\nSHARD\tLEADER\tTERM\tTASKS\tREPLICAS")
 	for _, shard := range view.Shards {
-		t.row("%d\t%s\t%d\t%d\t%s", shard.ID, nodeName(view, shard.Leader), shard.Term, shard.Tasks, replicas(view, shard))
+		t.Row("%d\t%s\t%d\t%d\t%s", shard.ID, nodeName(view, shard.Leader), shard.Term, shard.Tasks, replicas(view, shard))
 	}
 	fillMoves(t, view)
 	if b := view.Backups; b != nil {
@@ -105,13 +106,13 @@ func replication(r client.ReplicaCounts) string {
 }
 
 // fillMoves adds the shards on their way to other nodes, and the operations under way.
-func fillMoves(t *table, view *client.Cluster) {
+func fillMoves(t *cli.Table, view *client.Cluster) {
 	moving := slices.DeleteFunc(slices.Clone(view.Shards), func(s client.Shard) bool { return len(s.Target) == 0 })
 	if len(moving) > 0 {
-		t.row("\nSHARD\tMOVES TO\tBYTES\tSTEP\tWAITS FOR")
+		t.Row("\nSHARD\tMOVES TO\tBYTES\tSTEP\tWAITS FOR")
 	}
 	for _, s := range moving {
-		t.row("%d\t%s\t%s\t%s\t%s", s.ID, strings.Join(nodeNames(view, s.Target), " "), size(float64(s.Bytes)),
+		t.Row("%d\t%s\t%s\t%s\t%s", s.ID, strings.Join(nodeNames(view, s.Target), " "), size(float64(s.Bytes)),
 			cmp.Or(s.Step, "-"), cmp.Or(s.Waits, "-"))
 	}
 	fillSlotMoves(t, view)
@@ -119,19 +120,19 @@ func fillMoves(t *table, view *client.Cluster) {
 		return op.State != client.OperationRunning
 	})
 	if len(running) > 0 {
-		t.row("")
+		t.Row("")
 		fillOperations(t, running)
 	}
 }
 
-func fillBackups(t *table, view *client.Cluster, b *client.Backups) {
-	t.row("\nBACKUP\tBEGUN\tENDED OR SEEN\tNODE\tBYTES\tPLACE OR REASON")
+func fillBackups(t *cli.Table, view *client.Cluster, b *client.Backups) {
+	t.Row("\nBACKUP\tBEGUN\tENDED OR SEEN\tNODE\tBYTES\tPLACE OR REASON")
 	for _, row := range []struct {
 		name string
 		try  *client.BackupTry
 	}{{"running", b.Running}, {"last kept", b.LastKept}, {"last failed", b.LastFailed}} {
 		if try := row.try; try != nil {
-			t.row("%s\t%s\t%s\t%s\t%d\t%s", row.name, try.BegunAt.Format(time.RFC3339), try.SeenAt.Format(time.RFC3339),
+			t.Row("%s\t%s\t%s\t%s\t%d\t%s", row.name, try.BegunAt.Format(time.RFC3339), try.SeenAt.Format(time.RFC3339),
 				nodeName(view, try.Node), try.Bytes, strings.TrimSpace(try.Place+" "+try.Error))
 		}
 	}

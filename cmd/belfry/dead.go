@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func newDead() *cobra.Command {
@@ -34,7 +35,7 @@ func newDeadList() *cobra.Command {
 			f.queue = args[0]
 			filter, err := f.filter(time.Now())
 			if err != nil {
-				return &usageError{err}
+				return cli.WrongUsage(err)
 			}
 			conn, err := caller.connect()
 			if err != nil {
@@ -70,7 +71,7 @@ func newDeadDrop() *cobra.Command {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 && f.prefix == "" && f.dueBefore == "" && len(f.labels) == 0 && f.limit == 0 && !all {
-			return &usageError{errors.New("give ids or a filter, or --all to drop every dead letter of the queue")}
+			return cli.WrongUsage(errors.New("give ids or a filter, or --all to drop every dead letter of the queue"))
 		}
 		return run(cmd, args)
 	}
@@ -86,7 +87,7 @@ func newDeadCall(cmd *cobra.Command, done string,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		filter, err := f.filter(time.Now())
 		if err != nil {
-			return &usageError{err}
+			return cli.WrongUsage(err)
 		}
 		conn, err := caller.connect()
 		if err != nil {
@@ -98,7 +99,7 @@ func newDeadCall(cmd *cobra.Command, done string,
 		if err != nil {
 			return err
 		}
-		return caller.show(cmd, map[string]int{"count": n}, func(t *table) { t.row("%d %s", n, done) })
+		return caller.show(cmd, map[string]int{"count": n}, func(t *cli.Table) { t.Row("%d %s", n, done) })
 	}
 	caller.addFlags(cmd)
 	f.addFilterFlags(cmd.Flags(), 0, "at most this many; 0: all")

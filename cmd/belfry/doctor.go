@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 // Errors of a doctor that has printed its findings.
@@ -47,7 +48,8 @@ func runDoctor(cmd *cobra.Command, caller *caller) error {
 	if err != nil {
 		return err
 	}
-	if err := showEach(cmd.OutOrStdout(), caller.json, found, func(t *table) { fillFindings(t, found) }); err != nil {
+	fill := func(t *cli.Table) { fillFindings(t, found) }
+	if err := cli.ShowEach(cmd.OutOrStdout(), caller.json, found, fill); err != nil {
 		return err
 	}
 	switch counts := countFindings(found); {
@@ -67,21 +69,21 @@ func countFindings(found []client.Finding) map[client.Severity]int {
 	return counts
 }
 
-func fillFindings(t *table, found []client.Finding) {
+func fillFindings(t *cli.Table, found []client.Finding) {
 	if len(found) == 0 {
-		t.row("nothing is wrong, as far as the node knows")
+		t.Row("nothing is wrong, as far as the node knows")
 		return
 	}
 	for i, f := range found {
 		if i > 0 {
-			t.row("")
+			t.Row("")
 		}
-		t.row("%s %s", strings.ToUpper(string(f.Severity)), f.Code)
-		for _, line := range wrapped(f.Summary, helpWidth-2) {
-			t.row("  %s", line)
+		t.Row("%s %s", strings.ToUpper(string(f.Severity)), f.Code)
+		for _, line := range wrapped(f.Summary, cli.HelpWidth-2) {
+			t.Row("  %s", line)
 		}
 		for _, command := range f.Do {
-			t.row("  > %s", command)
+			t.Row("  > %s", command)
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 // eachCommand calls f for every command below cmd.
@@ -36,7 +38,7 @@ func TestHelp(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(out) {
-			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > helpWidth {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > cli.HelpWidth {
 				t.Errorf("%s --help: a line of %d columns: %s", path, n, line)
 			}
 		}
@@ -124,7 +126,7 @@ func TestFlagsAgreeAmongCommands(t *testing.T) {
 				letters[letter] = f.Name
 			}
 		})
-		if isCall(cmd) && !cmd.HasSubCommands() {
+		if cli.IsCall(cmd) && !cmd.HasSubCommands() {
 			for _, name := range []string{"addr", "timeout", "json"} {
 				if cmd.Flags().Lookup(name) == nil {
 					t.Errorf("%s has no --%s", cmd.CommandPath(), name)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func newLease() *cobra.Command {
@@ -37,7 +38,7 @@ func newLeaseTake() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			demand, err := f.demand()
 			if err != nil {
-				return &usageError{err}
+				return cli.WrongUsage(err)
 			}
 			conn, err := caller.connect()
 			if err != nil {
@@ -51,7 +52,7 @@ func newLeaseTake() *cobra.Command {
 				cmd.PrintErrf("no task is ready in queue %s\n", args[0])
 				return nil
 			}
-			err = showEach(cmd.OutOrStdout(), caller.json, tasks, func(t *table) { fillLeased(t, tasks) })
+			err = cli.ShowEach(cmd.OutOrStdout(), caller.json, tasks, func(t *cli.Table) { fillLeased(t, tasks) })
 			if err != nil || !f.ack {
 				return err
 			}
@@ -69,13 +70,13 @@ func newLeaseTake() *cobra.Command {
 
 func (f *leaseFlags) demand() (client.Demand, error) {
 	d := client.Demand{Max: f.max}
-	return d, errors.Join(parseInto(&d.Wait, "wait", f.wait), parseInto(&d.Lease, "lease", f.lease))
+	return d, errors.Join(cli.ParseInto(&d.Wait, "wait", f.wait), cli.ParseInto(&d.Lease, "lease", f.lease))
 }
 
-func fillLeased(t *table, tasks []client.Leased) {
-	t.row("ID\tATTEMPT\tLEASE ENDS\tPAYLOAD\tRECEIPT")
+func fillLeased(t *cli.Table, tasks []client.Leased) {
+	t.Row("ID\tATTEMPT\tLEASE ENDS\tPAYLOAD\tRECEIPT")
 	for _, task := range tasks {
-		t.row("%s\t%d\t%s\t%s\t%s",
+		t.Row("%s\t%d\t%s\t%s\t%s",
 			task.ID, task.Attempt, task.LeaseEndsAt.UTC().Format(time.RFC3339), payload(&task.Task), task.Receipt)
 	}
 }

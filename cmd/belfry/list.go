@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 type listFlags struct {
@@ -31,7 +32,7 @@ func newTaskList() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			filter, err := f.filter(time.Now())
 			if err != nil {
-				return &usageError{err}
+				return cli.WrongUsage(err)
 			}
 			conn, err := caller.connect()
 			if err != nil {
@@ -46,7 +47,7 @@ func newTaskList() *cobra.Command {
 	flags.StringVarP(&f.queue, "queue", "q", "", "only tasks of this `queue`")
 	flags.BoolVar(&f.payload, "payload", false, "with payloads (in --json)")
 	f.addFilterFlags(flags, 100, "list at most this many tasks; 0: all")
-	completeWords(cmd, "state", string(client.Scheduled), string(client.Ready), string(client.Firing),
+	cli.CompleteWords(cmd, "state", string(client.Scheduled), string(client.Ready), string(client.Firing),
 		string(client.Retrying), string(client.Delivered), string(client.Cancelled), string(client.Dead))
 	return cmd
 }
@@ -74,11 +75,11 @@ func (f *listFlags) filter(now time.Time) (client.Filter, error) {
 	for _, s := range f.states {
 		filter.States = append(filter.States, client.State(s))
 	}
-	if err := labelsInto(&filter.Labels, f.labels); err != nil {
+	if err := cli.Labels(&filter.Labels, f.labels); err != nil {
 		return filter, err
 	}
 	var within time.Duration
-	err := parseAtOrSpan(&filter.DueBefore, &within, "due-before", f.dueBefore)
+	err := cli.ParseAtOrSpan(&filter.DueBefore, &within, "due-before", f.dueBefore)
 	if err == nil && f.dueBefore != "" && filter.DueBefore.IsZero() {
 		filter.DueBefore = now.Add(within)
 	}
@@ -121,21 +122,21 @@ func printLines(out io.Writer) (show func(*client.Task) error, flush func() erro
 const tableChunk = 1000 // rows within which columns are aligned
 
 func printTable(out io.Writer) (show func(*client.Task) error, flush func() error) {
-	t := newTable()
+	t := cli.NewTable()
 	rows := 0
 	show = func(task *client.Task) error {
 		if rows == 0 {
-			t.row("ID\tSTATE\tFIRE AT\tQUEUE\tATTEMPTS\tTARGET")
+			t.Row("ID\tSTATE\tFIRE AT\tQUEUE\tATTEMPTS\tTARGET")
 		}
 		target := ""
 		if task.Target != nil {
 			target = task.Target.URL
 		}
-		t.row("%s\t%s\t%s\t%s\t%d\t%s", task.ID, task.State, instant(task.FireAt), task.Queue, task.Attempts, target)
+		t.Row("%s\t%s\t%s\t%s\t%d\t%s", task.ID, task.State, instant(task.FireAt), task.Queue, task.Attempts, target)
 		if rows++; rows%tableChunk == 0 {
-			return t.print(out)
+			return t.Print(out)
 		}
 		return nil
 	}
-	return show, func() error { return t.print(out) }
+	return show, func() error { return t.Print(out) }
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/deploy/listen"
 )
 
@@ -27,7 +28,7 @@ func newListen() *cobra.Command {
 	flags.IntVar(&cfg.Fail, "fail", 0, "answer this many attempts of each task with 500, from the first on")
 	flags.BoolVar(&cfg.Hang, "hang", false, "never answer: the attempts that --fail counts, or all")
 	flags.BoolVar(&cfg.Reset, "reset", false, "reset the connection: of the attempts that --fail counts, or of all")
-	flags.Var(newSpan(&cfg.Delay, 0), "delay", "`duration` to wait before each answer")
+	flags.Var(cli.NewSpan(&cfg.Delay, 0), "delay", "`duration` to wait before each answer")
 	flags.IntVar(&cfg.Status, "status", 200, "HTTP `status` of the answers")
 	flags.StringVar(&cfg.SecretFile, "secret-file", "",
 		"`file` with the queue's secrets, one whsec_… a line; refuse requests that are not signed with one")

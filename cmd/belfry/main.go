@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/node"
 )
 
@@ -33,17 +34,10 @@ func main() {
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(os.Stderr, "belfry: interrupted")
 	default:
-		fmt.Fprintln(os.Stderr, "belfry:", explain(cmd, err))
+		fmt.Fprintln(os.Stderr, "belfry:", cli.Explain(cmd, err))
 	}
 	os.Exit(exitCode(err))
 }
-
-// Groups of commands, as the help shows them.
-const (
-	runGroup   = "run"
-	callGroup  = "call"
-	checkGroup = "check"
-)
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
@@ -54,29 +48,29 @@ func newRoot() *cobra.Command {
   belfry task schedule hello --delay 10s --url http://127.0.0.1:9000/`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          knownCommand,
+		Args:          cli.KnownCommand,
 		Version:       node.ReadBuild().String(),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("belfry {{.Version}}\n")
 	root.PersistentFlags().String("config", "", "YAML `file` with settings; its keys are the command's flags")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applySettings(cmd, os.LookupEnv) }
-	root.SetFlagErrorFunc(flagError)
-	wrapHelp(root)
-	root.AddGroup(&cobra.Group{ID: runGroup, Title: "Run nodes and receivers:"},
-		&cobra.Group{ID: callGroup, Title: "Call a cluster:"},
-		&cobra.Group{ID: checkGroup, Title: "Plan, prepare, check and restore:"})
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return cli.Apply(cmd, os.LookupEnv) }
+	root.SetFlagErrorFunc(cli.FlagError)
+	cli.WrapHelp(root)
+	root.AddGroup(&cobra.Group{ID: cli.RunGroup, Title: "Run nodes and receivers:"},
+		&cobra.Group{ID: cli.CallGroup, Title: "Call a cluster:"},
+		&cobra.Group{ID: cli.CheckGroup, Title: "Plan, prepare, check and restore:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, cmd := range commands {
 			cmd.GroupID = group
-			cmd.Args = usageArgs(cmd.Args)
+			cmd.Args = cli.CheckArgs(cmd.Args)
 			root.AddCommand(cmd)
 		}
 	}
-	add(runGroup, newServe(), newLocal(), newDemo(), newListen())
-	add(callGroup, newTask(), newQueue(), newLease(), newDead(), newCluster(), newNode(), newShards(), newOperation(),
+	add(cli.RunGroup, newServe(), newLocal(), newDemo(), newListen())
+	add(cli.CallGroup, newTask(), newQueue(), newLease(), newDead(), newCluster(), newNode(), newShards(), newOperation(),
 		newDoctor(), newBackup())
-	add(checkGroup, newPlan(), newCerts(), newVerify(), newRestore(), newRecover())
+	add(cli.CheckGroup, newPlan(), newCerts(), newVerify(), newRestore(), newRecover())
 	root.AddCommand(newVersion())
 	return root
 }
@@ -85,7 +79,7 @@ func newRoot() *cobra.Command {
 var errSaid = errors.New("failed")
 
 func exitCode(err error) int {
-	var usage *usageError
+	var usage *cli.UsageError
 	switch {
 	case err == nil:
 		return 0
@@ -101,4 +95,17 @@ func exitCode(err error) int {
 		return exitWarnings
 	}
 	return exitFailed
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version, the commit, the Go version and the platform",
+		Example: `  belfry version`,
+		Args:    cli.CheckArgs(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "belfry", node.ReadBuild())
+			return err
+		},
+	}
 }

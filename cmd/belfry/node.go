@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func newNode() *cobra.Command {
@@ -42,17 +43,17 @@ func newNodeList() *cobra.Command {
 				return err
 			}
 			slices.SortFunc(nodes, func(a, b client.Node) int { return strings.Compare(a.Name, b.Name) })
-			return showEach(cmd.OutOrStdout(), caller.json, nodes, func(t *table) { fillNodes(t, nodes, time.Now()) })
+			return cli.ShowEach(cmd.OutOrStdout(), caller.json, nodes, func(t *cli.Table) { fillNodes(t, nodes, time.Now()) })
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-func fillNodes(t *table, nodes []client.Node, now time.Time) {
-	t.row("NODE\tSTATE\tORDER\tZONE\tREPLICAS\tLEADS\tDISK FREE\tCLOCK\tBUILD\tPEER\tID")
+func fillNodes(t *cli.Table, nodes []client.Node, now time.Time) {
+	t.Row("NODE\tSTATE\tORDER\tZONE\tREPLICAS\tLEADS\tDISK FREE\tCLOCK\tBUILD\tPEER\tID")
 	for _, n := range nodes {
-		t.row("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%+.1f ms\t%s\t%s\t%s", n.Name, nodeState(n, now), n.Order, cmp.Or(n.Zone, "-"),
+		t.Row("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%+.1f ms\t%s\t%s\t%s", n.Name, nodeState(n, now), n.Order, cmp.Or(n.Zone, "-"),
 			n.Replicas, n.Leads, diskFree(n), n.ClockOffsetMs, cmp.Or(n.Build, "-"), n.PeerAddr, n.ID)
 	}
 }
@@ -172,7 +173,7 @@ func (c *operationCall) run(cmd *cobra.Command, r client.OperationRequest) error
 		if err != nil {
 			return err
 		}
-		return c.show(cmd, plan, func(t *table) { fillSteps(t, plan) })
+		return c.show(cmd, plan, func(t *cli.Table) { fillSteps(t, plan) })
 	}
 	if c.final && !c.yes && isTerminal(cmd.InOrStdin()) {
 		if err := askFirst(cmd.Context(), cmd, conn, r); err != nil {
@@ -202,22 +203,22 @@ func askFirst(ctx context.Context, cmd *cobra.Command, conn *client.Client, r cl
 	return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), question)
 }
 
-func fillSteps(t *table, plan *client.Plan) {
+func fillSteps(t *cli.Table, plan *client.Plan) {
 	if onSlots(plan.Kind) {
 		fillSlotSteps(t, plan)
 		return
 	}
 	if len(plan.Steps) > 0 {
-		t.row("SHARD\tSTEP\tNODE\tBYTES")
+		t.Row("SHARD\tSTEP\tNODE\tBYTES")
 	}
 	for _, s := range plan.Steps {
 		bytes := "-"
 		if s.Action == "add" {
 			bytes = size(float64(s.Bytes))
 		}
-		t.row("%d\t%s\t%s\t%s", s.Shard, s.Action, cmp.Or(s.NodeName, s.Node), bytes)
+		t.Row("%d\t%s\t%s\t%s", s.Shard, s.Action, cmp.Or(s.NodeName, s.Node), bytes)
 	}
-	t.row("%s. Nothing has begun.", planned(plan))
+	t.Row("%s. Nothing has begun.", planned(plan))
 }
 
 // planned sums up a plan.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func newNodeToken() *cobra.Command {
@@ -48,13 +49,13 @@ no node needs one.`,
 		},
 	}
 	caller.addFlags(cmd)
-	cmd.Flags().Var(newSpan(&life, time.Hour), "valid-for", "`duration` for which the token is valid: 1m to 30d")
+	cmd.Flags().Var(cli.NewSpan(&life, time.Hour), "valid-for", "`duration` for which the token is valid: 1m to 30d")
 	return cmd
 }
 
 // printToken prints a token alone, so that the output can be the file of the token, and all else beside it.
 func printToken(cmd *cobra.Command, caller *caller, token *client.NewJoinToken) error {
-	err := caller.show(cmd, token, func(t *table) { t.row("%s", token.Token) })
+	err := caller.show(cmd, token, func(t *cli.Table) { t.Row("%s", token.Token) })
 	if err != nil {
 		return err
 	}
@@ -82,21 +83,21 @@ func newNodeTokenList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showEach(cmd.OutOrStdout(), caller.json, tokens, func(t *table) { fillTokens(t, tokens) })
+			return cli.ShowEach(cmd.OutOrStdout(), caller.json, tokens, func(t *cli.Table) { fillTokens(t, tokens) })
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-func fillTokens(t *table, tokens []client.JoinToken) {
-	t.row("ID\tEXPIRES\tUSED BY\tUSED AT")
+func fillTokens(t *cli.Table, tokens []client.JoinToken) {
+	t.Row("ID\tEXPIRES\tUSED BY\tUSED AT")
 	for _, token := range tokens {
 		by := ""
 		if token.UsedBy != "" {
 			by = fmt.Sprintf("%s (%s)", token.UsedName, token.UsedBy)
 		}
-		t.row("%s\t%s\t%s\t%s", token.ID, instant(token.Expires), by, instant(token.Used))
+		t.Row("%s\t%s\t%s\t%s", token.ID, instant(token.Expires), by, instant(token.Used))
 	}
 }
 

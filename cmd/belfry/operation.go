@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func newOperation() *cobra.Command {
@@ -39,9 +40,9 @@ func newOperationList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showEach(cmd.OutOrStdout(), caller.json, ops, func(t *table) {
+			return cli.ShowEach(cmd.OutOrStdout(), caller.json, ops, func(t *cli.Table) {
 				if fillOperations(t, ops); len(ops) == 0 {
-					t.row("no operation is known")
+					t.Row("no operation is known")
 				}
 			})
 		},
@@ -71,7 +72,7 @@ func newOperationShow() *cobra.Command {
 			if waiting.wait {
 				return waiting.follow(cmd, conn, &caller, op)
 			}
-			return caller.show(cmd, op, func(t *table) { fillOperation(t, op) })
+			return caller.show(cmd, op, func(t *cli.Table) { fillOperation(t, op) })
 		},
 	}
 	caller.addFlags(cmd)
@@ -104,37 +105,37 @@ func newOperationStop() *cobra.Command {
 	return cmd
 }
 
-func fillOperations(t *table, ops []client.Operation) {
+func fillOperations(t *cli.Table, ops []client.Operation) {
 	if len(ops) == 0 {
 		return
 	}
-	t.row("OPERATION\tWHAT\tSTATE\tDONE\tBEGAN\tWAITS FOR")
+	t.Row("OPERATION\tWHAT\tSTATE\tDONE\tBEGAN\tWAITS FOR")
 	for i := range ops {
 		op := &ops[i]
-		t.row("%s\t%s\t%s\t%s\t%s\t%s", op.ID, what(op), op.State, done(op), op.BeganAt.UTC().Format(time.RFC3339),
+		t.Row("%s\t%s\t%s\t%s\t%s\t%s", op.ID, what(op), op.State, done(op), op.BeganAt.UTC().Format(time.RFC3339),
 			cmp.Or(strings.Join(op.Waits, "; "), op.Detail, "-"))
 	}
 }
 
-func fillOperation(t *table, op *client.Operation) {
-	t.field("id", op.ID)
-	t.field("operation", what(op))
-	t.field("state", string(op.State))
-	t.field("done", done(op))
+func fillOperation(t *cli.Table, op *client.Operation) {
+	t.Field("id", op.ID)
+	t.Field("operation", what(op))
+	t.Field("state", string(op.State))
+	t.Field("done", done(op))
 	if op.BytesLeft > 0 {
-		t.field("to copy", copying(op))
+		t.Field("to copy", copying(op))
 	}
 	if op.TasksCopied > 0 {
-		t.field("tasks copied", strconv.FormatUint(op.TasksCopied, 10))
+		t.Field("tasks copied", strconv.FormatUint(op.TasksCopied, 10))
 	}
-	t.field("began", instant(op.BeganAt))
+	t.Field("began", instant(op.BeganAt))
 	if op.EndedAt != nil {
-		t.field("ended", instant(*op.EndedAt))
+		t.Field("ended", instant(*op.EndedAt))
 	}
-	t.field("reason", op.Detail)
-	t.field("by itself", op.Cause)
+	t.Field("reason", op.Detail)
+	t.Field("by itself", op.Cause)
 	for _, reason := range op.Waits {
-		t.field("waits for", reason)
+		t.Field("waits for", reason)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 // patchFlags describe a change to a task on the command line.
@@ -35,7 +36,7 @@ target, target.timeout, retry, retry.max_attempts, labels, payload.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			patch, err := f.patch(cmd.Flags().Changed, cmd.InOrStdin())
 			if err != nil {
-				return &usageError{err}
+				return cli.WrongUsage(err)
 			}
 			return caller.taskCall(cmd, func(conn *client.Client) (*client.Task, error) {
 				return conn.Patch(cmd.Context(), args[0], patch, keyOption(key)...)

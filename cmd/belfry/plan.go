@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 // planFlags describe a load and a machine on the command line.
@@ -48,7 +49,7 @@ func (f *planFlags) addFlags(cmd *cobra.Command) {
 	flags.Float64Var(&f.load.Webhooks, "webhooks", f.load.Webhooks,
 		"`share` of the fires that are pushed to webhooks; consumers pull the others")
 	flags.Float64Var(&f.load.Batch, "batch", f.load.Batch, "average `number` of tasks that a call carries")
-	flags.Var(newSpan(&f.load.KeepDone, f.load.KeepDone), "keep-done", "`duration` for which finished tasks are kept")
+	flags.Var(cli.NewSpan(&f.load.KeepDone, f.load.KeepDone), "keep-done", "`duration` for which finished tasks are kept")
 	flags.IntVar(&f.load.Replication, "replication", f.load.Replication, "replicas of each task: 1, 3 or 5")
 	flags.IntVar(&f.load.Zones, "zones", f.load.Zones, "be ready to lose one zone of this many, rather than one node")
 	flags.StringVar(&f.memory, "node-memory", "64GiB", "`size` of a node's memory")
@@ -64,16 +65,16 @@ func (f *planFlags) addFlags(cmd *cobra.Command) {
 func runPlan(cmd *cobra.Command, f *planFlags) error {
 	costs := capacity.Measured()
 	if f.costs {
-		return showEach(cmd.OutOrStdout(), f.json, costs[:], func(t *table) { fillCosts(t, costs) })
+		return cli.ShowEach(cmd.OutOrStdout(), f.json, costs[:], func(t *cli.Table) { fillCosts(t, costs) })
 	}
 	if err := f.parse(); err != nil {
-		return &usageError{err}
+		return cli.WrongUsage(err)
 	}
 	plan, err := capacity.Make(f.load, f.machine, costs)
 	if err != nil {
-		return &usageError{err}
+		return cli.WrongUsage(err)
 	}
-	return show(cmd.OutOrStdout(), f.json, plan, func(t *table) { fillPlan(t, plan) })
+	return cli.Show(cmd.OutOrStdout(), f.json, plan, func(t *cli.Table) { fillPlan(t, plan) })
 }
 
 // parse reads the flags that are quantities.

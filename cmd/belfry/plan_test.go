@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func TestPlanAsJSON(t *testing.T) {
@@ -39,7 +40,7 @@ func TestPlanRefuses(t *testing.T) {
 		{"--replication", "2", "--replication is 2: 1, 3 or 5"},
 	} {
 		_, err := printed(t, "plan", c.flag, c.value)
-		var usage *usageError
+		var usage *cli.UsageError
 		if !errors.As(err, &usage) || err.Error() != c.want {
 			t.Errorf("%s %s: %v, want %s", c.flag, c.value, err, c.want)
 		}

@@ -8,71 +8,72 @@ import (
 	"strings"
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/node"
 )
 
-func fillCosts(t *table, costs capacity.Costs) {
+func fillCosts(t *cli.Table, costs capacity.Costs) {
 	for _, c := range costs {
-		t.row("%s\t%g %s\t%s", c.Name, c.Value, c.Unit, c.What)
-		t.row("\t\t%s", c.How)
-		t.row("\t\t%s", c.On)
+		t.Row("%s\t%g %s\t%s", c.Name, c.Value, c.Unit, c.What)
+		t.Row("\t\t%s", c.How)
+		t.Row("\t\t%s", c.On)
 	}
 }
 
-func fillPlan(t *table, p capacity.Plan) {
+func fillPlan(t *cli.Table, p capacity.Plan) {
 	w, m, f := p.Workload, p.Machine, p.Facts
-	t.row("load\t%s tasks pending, %s schedules and %s fires a second, %s of them by webhook; %s a call",
+	t.Row("load\t%s tasks pending, %s schedules and %s fires a second, %s of them by webhook; %s a call",
 		count(w.Tasks), count(w.Rate), count(w.Fires), percent(w.Webhooks), many(w.Batch, "task"))
-	t.row("a task\t%d bytes of payload, %d of id: %.0f in the memory of each replica%s", w.Payload, w.ID, f.TaskBytes,
+	t.Row("a task\t%d bytes of payload, %d of id: %.0f in the memory of each replica%s", w.Payload, w.ID, f.TaskBytes,
 		waits(f.Wait))
-	t.row("plan\t%s of %g cores, %s of memory, %s of disk", many(float64(p.Nodes), "node"), m.Cores, size(m.Memory),
+	t.Row("plan\t%s of %g cores, %s of memory, %s of disk", many(float64(p.Nodes), "node"), m.Cores, size(m.Memory),
 		size(m.Disk))
-	t.row("shards\t%d, on %s each; a node leads %d and holds %d%s", p.Shards, many(float64(p.Replicas/p.Leads), "node"),
+	t.Row("shards\t%d, on %s each; a node leads %d and holds %d%s", p.Shards, many(float64(p.Replicas/p.Leads), "node"),
 		p.Leads, p.Replicas, inherits(p))
-	t.row("limit\t%s, at %s of its limit", p.Needs[0].Resource, percent(p.Needs[0].Share()))
-	t.row("")
+	t.Row("limit\t%s, at %s of its limit", p.Needs[0].Resource, percent(p.Needs[0].Share()))
+	t.Row("")
 	fillNeeds(t, p)
-	t.row("")
-	t.row("in all\t%s of memory, %s of disk; %.0f µs of processor for each schedule and its fire", size(f.Memory),
+	t.Row("")
+	t.Row("in all\t%s of memory, %s of disk; %.0f µs of processor for each schedule and its fire", size(f.Memory),
 		size(f.DiskSpace), f.PerSchedule)
-	t.row("idle\t%.0f messages a second and node (heartbeats %.0f, control group at most %.0f), %.1f %% of a core",
+	t.Row("idle\t%.0f messages a second and node (heartbeats %.0f, control group at most %.0f), %.1f %% of a core",
 		messages(f.Idle), f.Idle.Beats, f.Idle.Control, 100*f.Idle.CPU)
-	t.row("restart\t%s until a node has its tasks back", capacity.Duration(f.Restart))
+	t.Row("restart\t%s until a node has its tasks back", capacity.Duration(f.Restart))
 	if p.Nodes > 1 {
 		seconds, bytes := p.Move(node.DefaultMoveRate)
-		t.row("move\tabout %s to a node that replaces another; %s at the default --move-rate", size(bytes),
+		t.Row("move\tabout %s to a node that replaces another; %s at the default --move-rate", size(bytes),
 			capacity.Duration(seconds))
 	}
 	fillAdvice(t, p)
 }
 
-func fillAdvice(t *table, p capacity.Plan) {
+func fillAdvice(t *cli.Table, p capacity.Plan) {
 	for _, text := range p.Warnings {
-		t.row("")
+		t.Row("")
 		for i, line := range wrap(text, 100) {
-			t.row("%s\t%s", [2]string{"note"}[min(i, 1)], line)
+			t.Row("%s\t%s", [2]string{"note"}[min(i, 1)], line)
 		}
 	}
 	for i, command := range p.Serve {
 		if i == 0 {
-			t.row("")
+			t.Row("")
 		}
-		t.row("run\t%s", command)
+		t.Row("run\t%s", command)
 	}
 }
 
-func fillNeeds(t *table, p capacity.Plan) {
+func fillNeeds(t *cli.Table, p capacity.Plan) {
 	lost := "-"
 	if p.Lost > 0 {
 		lost = fmt.Sprintf("%d LOST", p.Lost)
 	}
-	t.row("BUSIEST NODE\tUSUALLY\t%s\tOF\tUSED OF ITS LIMIT\tMOSTLY", lost)
+	t.Row("BUSIEST NODE\tUSUALLY\t%s\tOF\tUSED OF ITS LIMIT\tMOSTLY", lost)
 	for _, n := range p.Needs {
 		after := quantity(n.Unit, n.Lost)
 		if p.Lost == 0 {
 			after = "-"
 		}
-		t.row("%s\t%s\t%s\t%s\t%s\t%s", n.Resource, quantity(n.Unit, n.Usual), after, quantity(n.Unit, n.Have),
+		t.Row("%s\t%s\t%s\t%s\t%s\t%s", n.Resource, quantity(n.Unit, n.Usual), after, quantity(n.Unit, n.Have),
 			percent(n.Share()), mostly(n.Parts))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func newQueue() *cobra.Command {
@@ -21,10 +22,10 @@ func newQueue() *cobra.Command {
 
 // group makes a command with subcommands. The command itself prints its help.
 func group(parent *cobra.Command, commands ...*cobra.Command) *cobra.Command {
-	parent.Args = knownCommand
+	parent.Args = cli.KnownCommand
 	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for _, cmd := range commands {
-		cmd.Args = usageArgs(cmd.Args)
+		cmd.Args = cli.CheckArgs(cmd.Args)
 		parent.AddCommand(cmd)
 	}
 	return parent
@@ -54,8 +55,8 @@ func newQueueDelete() *cobra.Command {
 			if err := conn.DeleteQueue(cmd.Context(), args[0]); err != nil {
 				return err
 			}
-			return caller.show(cmd, map[string]string{"deleted": args[0]}, func(t *table) {
-				t.row("%s has no policy any more", args[0])
+			return caller.show(cmd, map[string]string{"deleted": args[0]}, func(t *cli.Table) {
+				t.Row("%s has no policy any more", args[0])
 			})
 		},
 	}
@@ -84,9 +85,9 @@ func newQueueList() *cobra.Command {
 }
 
 func listQueues(cmd *cobra.Command, conn *client.Client, asJSON bool) error {
-	lines, t := json.NewEncoder(cmd.OutOrStdout()), newTable()
+	lines, t := json.NewEncoder(cmd.OutOrStdout()), cli.NewTable()
 	if !asJSON {
-		t.row("QUEUE\tTO\tSCHEDULED\tREADY\tFIRING\tLEASED\tRETRYING\tDEAD\tOLDEST OVERDUE")
+		t.Row("QUEUE\tTO\tSCHEDULED\tREADY\tFIRING\tLEASED\tRETRYING\tDEAD\tOLDEST OVERDUE")
 	}
 	n := 0
 	for q, err := range conn.Queues(cmd.Context()) {
@@ -103,15 +104,15 @@ func listQueues(cmd *cobra.Command, conn *client.Client, asJSON bool) error {
 	if n == 0 {
 		cmd.PrintErrln("no queue has a policy or a task")
 	}
-	return t.print(cmd.OutOrStdout())
+	return t.Print(cmd.OutOrStdout())
 }
 
-func addQueue(t *table, q *client.Queue) {
+func addQueue(t *cli.Table, q *client.Queue) {
 	c := q.Counts
 	if c == nil {
 		c = new(client.QueueCounts)
 	}
-	t.row("%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s", q.Name, receiver(q), c.Scheduled, c.Ready, c.Firing,
+	t.Row("%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s", q.Name, receiver(q), c.Scheduled, c.Ready, c.Firing,
 		c.Leased, c.Retrying, c.Dead, overdue(c))
 }
 
@@ -134,10 +135,10 @@ func overdue(c *client.QueueCounts) string {
 }
 
 // fillQueue adds the fields of a queue that are set.
-func fillQueue(t *table, q *client.Queue) {
+func fillQueue(t *cli.Table, q *client.Queue) {
 	field := func(name string, value any) {
 		if text := fmt.Sprint(value); text != "0" && text != "0s" {
-			t.field(name, text)
+			t.Field(name, text)
 		}
 	}
 	field("queue", q.Name)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func newQueuePatch() *cobra.Command {
@@ -30,7 +31,7 @@ Headers are merged with those there are; one without a value is removed.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			patch, err := f.patch(cmd.Flags().Changed)
 			if err != nil {
-				return &usageError{err}
+				return cli.WrongUsage(err)
 			}
 			return caller.queueCall(cmd, func(conn *client.Client) (*client.Queue, error) {
 				return conn.PatchQueue(cmd.Context(), args[0], patch)
@@ -82,7 +83,7 @@ func (c *caller) queueCall(cmd *cobra.Command, call func(*client.Client) (*clien
 	if err != nil {
 		return err
 	}
-	return c.show(cmd, q, func(t *table) { fillQueue(t, q) })
+	return c.show(cmd, q, func(t *cli.Table) { fillQueue(t, q) })
 }
 
 // patch returns the change that the given flags describe.
@@ -96,13 +97,13 @@ func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, err
 	}
 	target, retry := client.Target{URL: f.url}, client.Retry{MaxAttempts: f.maxAttempts}
 	err := errors.Join(
-		parseInto(&p.KeepDone, "keep-done", f.keepDone),
-		parseInto(&p.KeepDead, "keep-dead", f.keepDead),
-		parseInto(&target.Timeout, "attempt-timeout", f.attemptTimeout),
-		parseInto(&retry.MinBackoff, "min-backoff", f.minBackoff),
-		parseInto(&retry.MaxBackoff, "max-backoff", f.maxBackoff),
-		parseEach(&retry.Delays, "retry-delays", f.delays),
-		headers(&target.Headers, f.headers),
+		cli.ParseInto(&p.KeepDone, "keep-done", f.keepDone),
+		cli.ParseInto(&p.KeepDead, "keep-dead", f.keepDead),
+		cli.ParseInto(&target.Timeout, "attempt-timeout", f.attemptTimeout),
+		cli.ParseInto(&retry.MinBackoff, "min-backoff", f.minBackoff),
+		cli.ParseInto(&retry.MaxBackoff, "max-backoff", f.maxBackoff),
+		cli.ParseEach(&retry.Delays, "retry-delays", f.delays),
+		cli.Headers(&target.Headers, f.headers),
 	)
 	if f.url != "" || target.Headers != nil || target.Timeout != 0 {
 		p.Target = &target

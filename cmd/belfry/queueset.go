@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 // queueFlags describe a queue's policy on the command line. Only given flags change anything.
@@ -57,7 +60,7 @@ secret until --newest-secret-only removes the previous one.`,
 					return nil, err
 				}
 				if err := f.apply(cmd.Flags().Changed, q); err != nil {
-					return nil, &usageError{err}
+					return nil, cli.WrongUsage(err)
 				}
 				return conn.PutQueue(cmd.Context(), *q)
 			})
@@ -146,7 +149,7 @@ func setSpan(given func(string) bool, d *time.Duration, flag, text string) error
 		return nil
 	}
 	*d = 0
-	return parseInto(d, flag, text)
+	return cli.ParseInto(d, flag, text)
 }
 
 func (f *queueFlags) setTarget(given func(string) bool, q *client.Queue) error {
@@ -170,7 +173,7 @@ func (f *queueFlags) setTarget(given func(string) bool, q *client.Queue) error {
 		q.Target.Headers = nil
 	}
 	return errors.Join(
-		headers(&q.Target.Headers, f.headers),
+		cli.Headers(&q.Target.Headers, f.headers),
 		setSpan(given, &q.Target.Timeout, "attempt-timeout", f.attemptTimeout),
 	)
 }
@@ -187,7 +190,7 @@ func (f *queueFlags) setRetry(given func(string) bool, q *client.Queue) error {
 		r.Delays = nil
 	}
 	err := errors.Join(
-		parseEach(&r.Delays, "retry-delays", f.delays),
+		cli.ParseEach(&r.Delays, "retry-delays", f.delays),
 		setSpan(given, &r.MinBackoff, "min-backoff", f.minBackoff),
 		setSpan(given, &r.MaxBackoff, "max-backoff", f.maxBackoff),
 	)
@@ -227,4 +230,23 @@ func (f *queueFlags) setSecrets(q *client.Queue) error {
 	fresh, err := generateSecret(f.generate)
 	q.Secrets = append([]string{fresh}, q.Secrets[:min(len(q.Secrets), 1)]...)
 	return err
+}
+
+const secretBytes = 32
+
+// generateSecret makes a signing secret and writes it into a new file that only its owner can read. The file is on disk
+// before the queue has the secret: a receiver without the file could check no signature.
+func generateSecret(path string) (secret string, err error) {
+	var key [secretBytes]byte
+	_, _ = rand.Read(key[:]) // never fails: crypto/rand ends the process instead
+	secret = "whsec_" + base64.StdEncoding.EncodeToString(key[:])
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("--generate-secret: %w", err)
+	}
+	_, err = f.WriteString(secret + "\n")
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return "", fmt.Errorf("--generate-secret: %w", err)
+	}
+	return secret, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/cluster/recovery"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/node"
 )
 
@@ -43,7 +44,7 @@ them would serve the lost cluster again.`,
 		Example: `  belfry recover --lost-quorum --data /var/lib/belfry --to /var/lib/belfry-new
   belfry recover --lost-quorum --data n1 --data n2 --to new \
     --confirm u5u5tod4nc7i2m53`,
-		Args: usageArgs(cobra.NoArgs),
+		Args: cli.CheckArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.addFlags(cmd)
@@ -60,7 +61,7 @@ func (f *recoverFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.cfg.LogStore, "log-store", node.DefaultConfig().LogStore,
 		"`kind` of store for the log, as of serve: wal or boltdb")
 	flags.BoolVarP(&f.json, "json", "j", false, jsonUsage+": the plan, and then the new cluster")
-	completeWords(cmd, "log-store", "wal", "boltdb")
+	cli.CompleteWords(cmd, "log-store", "wal", "boltdb")
 }
 
 func (f *recoverFlags) check() error {
@@ -77,7 +78,7 @@ func (f *recoverFlags) check() error {
 
 func (f *recoverFlags) run(cmd *cobra.Command) (err error) {
 	if err := f.check(); err != nil {
-		return &usageError{err}
+		return cli.WrongUsage(err)
 	}
 	r, err := recovery.Open(cmd.Context(), f.cfg)
 	if err != nil {
@@ -85,7 +86,7 @@ func (f *recoverFlags) run(cmd *cobra.Command) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	plan := r.Plan()
-	if err := show(cmd.OutOrStdout(), f.json, plan, func(t *table) { fillPlanned(t, plan) }); err != nil {
+	if err := cli.Show(cmd.OutOrStdout(), f.json, plan, func(t *cli.Table) { fillPlanned(t, plan) }); err != nil {
 		return err
 	}
 	if err := f.askConfirmation(cmd, plan.ClusterID); err != nil {
@@ -95,7 +96,7 @@ func (f *recoverFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	return show(cmd.OutOrStdout(), f.json, made, func(t *table) { fillMade(t, made, f.to) })
+	return cli.Show(cmd.OutOrStdout(), f.json, made, func(t *cli.Table) { fillMade(t, made, f.to) })
 }
 
 var errNotConfirmed = errors.New("it was not confirmed with the id of the lost cluster: nothing was changed")
@@ -124,12 +125,12 @@ var lossText = map[recovery.Loss]string{
 	recovery.Whole:    "ALL TASKS",
 }
 
-func fillPlanned(t *table, p recovery.Plan) {
-	t.row("lost cluster %s\n\nNODE\tDATA", p.ClusterID)
+func fillPlanned(t *cli.Table, p recovery.Plan) {
+	t.Row("lost cluster %s\n\nNODE\tDATA", p.ClusterID)
 	for _, s := range p.Survivors {
-		t.row("%s\t%s", s.NodeID, s.Dir)
+		t.Row("%s\t%s", s.NodeID, s.Dir)
 	}
-	t.row("\nSHARD\tNEWEST IN\tVOTERS HERE\tTERM\tLAST ENTRY\tOF\tTASKS\tLOST")
+	t.Row("\nSHARD\tNEWEST IN\tVOTERS HERE\tTERM\tLAST ENTRY\tOF\tTASKS\tLOST")
 	for _, g := range p.Groups {
 		name := fmt.Sprint(g.Number)
 		if g.Number == 0 {
@@ -139,16 +140,16 @@ func fillPlanned(t *table, p recovery.Plan) {
 		if g.Loss == recovery.Certain {
 			lost = fmt.Sprintf("%d ENTRIES AT LEAST: %s had entry %d", g.LeastMissing(), g.SeenBy, g.SeenAt)
 		}
-		t.row("%s\t%s\t%d of %d\t%d\t%d\t%s\t%s\t%s", name, cmp.Or(g.From, "-"), g.Held, g.Voters, g.Term, g.Index,
+		t.Row("%s\t%s\t%d of %d\t%d\t%d\t%s\t%s\t%s", name, cmp.Or(g.From, "-"), g.Held, g.Voters, g.Term, g.Index,
 			cmp.Or(g.At, "-"), cmp.Or(statesOf(g.Tasks), "-"), lost)
 	}
-	t.row("\nTasks that were scheduled, changed, cancelled or delivered after a shard's last entry are as they were\n" +
+	t.Row("\nTasks that were scheduled, changed, cancelled or delivered after a shard's last entry are as they were\n" +
 		"before. Some may be delivered again, with the same webhook-id.")
 }
 
-func fillMade(t *table, m recovery.Made, dir string) {
-	t.row("\ncluster %s, with the node %s\n", m.ClusterID, m.NodeID)
-	t.row("start it          belfry serve --data %s", dir)
-	t.row("join other nodes  belfry serve --data EMPTY-FOLDER --join ADDRESS")
-	t.row("then              belfry doctor")
+func fillMade(t *cli.Table, m recovery.Made, dir string) {
+	t.Row("\ncluster %s, with the node %s\n", m.ClusterID, m.NodeID)
+	t.Row("start it          belfry serve --data %s", dir)
+	t.Row("join other nodes  belfry serve --data EMPTY-FOLDER --join ADDRESS")
+	t.Row("then              belfry doctor")
 }

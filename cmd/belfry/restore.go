@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/backup/depot"
 	"github.com/belfryhq/belfry/cluster/restore"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/node"
 )
 
@@ -39,11 +40,11 @@ If the old cluster still runs, both deliver.`,
   belfry restore s3://backups/belfry/now.backup --data /var/lib/belfry \
     --shards 12 --overdue hold
   belfry backup --to - | belfry restore - --data /var/lib/belfry`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: cli.CheckArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.Overdue = restore.Overdue(overdue)
 			if err := checkRestore(cfg); err != nil {
-				return &usageError{err}
+				return cli.WrongUsage(err)
 			}
 			from, err := openBackup(cmd, args[0])
 			if err != nil {
@@ -55,7 +56,7 @@ If the old cluster still runs, both deliver.`,
 			if err != nil {
 				return err
 			}
-			return show(cmd.OutOrStdout(), asJSON, report, func(t *table) { fillRestore(t, report, cfg) })
+			return cli.Show(cmd.OutOrStdout(), asJSON, report, func(t *cli.Table) { fillRestore(t, report, cfg) })
 		},
 	}
 	flags := cmd.Flags()
@@ -65,8 +66,8 @@ If the old cluster still runs, both deliver.`,
 	flags.StringVar(&cfg.LogStore, "log-store", node.DefaultConfig().LogStore,
 		"`kind` of store for the log, as of serve: wal or boltdb")
 	flags.BoolVarP(&asJSON, "json", "j", false, jsonUsage)
-	completeWords(cmd, "overdue", "fire", "hold", "dead")
-	completeWords(cmd, "log-store", "wal", "boltdb")
+	cli.CompleteWords(cmd, "overdue", "fire", "hold", "dead")
+	cli.CompleteWords(cmd, "log-store", "wal", "boltdb")
 	return cmd
 }
 
@@ -90,25 +91,25 @@ func openBackup(cmd *cobra.Command, target string) (io.ReadCloser, error) {
 	return depot.Open(cmd.Context(), target, os.LookupEnv)
 }
 
-func fillRestore(t *table, r *restore.Report, cfg restore.Config) {
-	t.row("cluster %s, made of the backup of cluster %s of %s\n", r.ClusterID, r.From, r.MadeAt)
-	t.field("data", cfg.Dir)
-	t.field("shards", fmt.Sprint(r.Shards))
-	t.field("tasks", statesOf(r.Tasks))
-	t.field("given back", fmt.Sprintf("%d attempts and leases that were under way", r.GivenBack))
-	t.field("overdue", overdueText(r, cfg.Overdue))
+func fillRestore(t *cli.Table, r *restore.Report, cfg restore.Config) {
+	t.Row("cluster %s, made of the backup of cluster %s of %s\n", r.ClusterID, r.From, r.MadeAt)
+	t.Field("data", cfg.Dir)
+	t.Field("shards", fmt.Sprint(r.Shards))
+	t.Field("tasks", statesOf(r.Tasks))
+	t.Field("given back", fmt.Sprintf("%d attempts and leases that were under way", r.GivenBack))
+	t.Field("overdue", overdueText(r, cfg.Overdue))
 	if len(r.Queues) == 0 {
 		return
 	}
-	t.row("\nQUEUE\tDUE AT THE BACKUP\tFELL DUE SINCE\tPAUSED")
+	t.Row("\nQUEUE\tDUE AT THE BACKUP\tFELL DUE SINCE\tPAUSED")
 	for _, q := range r.Queues {
-		t.row("%s\t%d\t%d\t%v", q.Queue, q.Before, q.Since, q.Paused)
+		t.Row("%s\t%d\t%d\t%v", q.Queue, q.Before, q.Since, q.Paused)
 	}
 	switch {
 	case cfg.Overdue == restore.Hold:
-		t.row("\nTo release a queue, once the node runs: belfry queue resume QUEUE")
+		t.Row("\nTo release a queue, once the node runs: belfry queue resume QUEUE")
 	case cfg.Overdue == restore.Fire && r.Overdue > 0:
-		t.row("\nTo hold these tasks back instead: remove the folder, and restore again with --overdue hold or dead")
+		t.Row("\nTo hold these tasks back instead: remove the folder, and restore again with --overdue hold or dead")
 	}
 }
 

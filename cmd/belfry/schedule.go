@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func newTaskSchedule() *cobra.Command {
@@ -32,7 +33,7 @@ holds as long as the task can be read: for the queue's keep_done after its end.`
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := task.task(optional(args), cmd.InOrStdin())
 			if err != nil {
-				return &usageError{err}
+				return cli.WrongUsage(err)
 			}
 			return caller.taskCall(cmd, func(conn *client.Client) (*client.Task, error) {
 				var kept client.Task

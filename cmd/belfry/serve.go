@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/netip"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 	amounts "github.com/belfryhq/belfry/cluster/size"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/node"
@@ -57,10 +62,10 @@ read at the start only. "belfry certs" makes these files.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), &f, cmd.ErrOrStderr()) },
 	}
 	f.addFlags(cmd.Flags())
-	completeWords(cmd, "log-store", "wal", "boltdb")
-	completeWords(cmd, "timing", "fast", "lan", "wan")
-	completeWords(cmd, "log-level", "debug", "info", "warn", "error")
-	completeWords(cmd, "log-format", "text", "json")
+	cli.CompleteWords(cmd, "log-store", "wal", "boltdb")
+	cli.CompleteWords(cmd, "timing", "fast", "lan", "wan")
+	cli.CompleteWords(cmd, "log-level", "debug", "info", "warn", "error")
+	cli.CompleteWords(cmd, "log-format", "text", "json")
 	return cmd
 }
 
@@ -97,7 +102,7 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 		"for each node that forms it, or one for every two of this node's processors if that is less)")
 	flags.IntVar(&c.Replication, "replication", 0, "replicas of each shard of a new cluster: 1, 3 or 5; later \"belfry "+
 		"cluster replication\" changes it (default 3, or fewer while there are fewer nodes)")
-	flags.Var(newSpan(&c.ReplaceAfter, node.DefaultReplaceAfter), "replace-after", "`duration`; the others make the "+
+	flags.Var(cli.NewSpan(&c.ReplaceAfter, node.DefaultReplaceAfter), "replace-after", "`duration`; the others make the "+
 		"replicas of a node anew that is away for so long; the leader of the control group decides by its own setting")
 	flags.StringVar(&c.LogStore, "log-store", c.LogStore, "`kind` of store for the log: wal or boltdb")
 	flags.StringVar(&c.Timing, "timing", c.Timing, "`pace` at which a silent leader is replaced: fast, lan or wan")
@@ -107,7 +112,7 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 		"YAML `file` with the message brokers that tasks may be published to, and the credentials there")
 	flags.StringSliceVar(&f.brokerCIDRs, "allow-broker-cidr", nil,
 		"`network` of brokers to publish to without credentials; repeatable")
-	flags.Var(newSpan(&c.MaxClockOffset, c.MaxClockOffset), "max-clock-offset",
+	flags.Var(cli.NewSpan(&c.MaxClockOffset, c.MaxClockOffset), "max-clock-offset",
 		"`duration`; a node whose clock is further from the others' leads nothing")
 	flags.Uint32Var(&c.HoldVersion, "hold-version", 0, "newest command `version` that the cluster may write while this "+
 		"node holds it, so that a build that reads no newer one can return; 0: no limit")
@@ -134,7 +139,7 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Backups.To, "backup-to", "",
 		"`target` of backups on a schedule: a folder, or s3://bucket/prefix with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY "+
 			"and AWS_ENDPOINT_URL in the environment; give it to every node, one of them makes each backup")
-	flags.Var(newSpan(&c.Backups.Every, 0), "backup-every", "`duration` between the beginnings of two backups")
+	flags.Var(cli.NewSpan(&c.Backups.Every, 0), "backup-every", "`duration` between the beginnings of two backups")
 	flags.IntVar(&c.Backups.Keep, "backup-keep", 0, "`number` of backups of this cluster that stay; 0 keeps all")
 	flags.StringVar(&f.backupRate, "backup-rate", "", "`bytes` of a backup a second at most, such as 50MiB (default: no "+
 		"limit)")
@@ -151,7 +156,7 @@ func runServe(ctx context.Context, f *serveFlags, logTo io.Writer) error {
 		err = flagNamed(cfg.Validate())
 	}
 	if err != nil {
-		return &usageError{err}
+		return cli.WrongUsage(err)
 	}
 	var stop func()
 	cfg.Reload, stop = reloadOnHangup(cfg.Logger)
@@ -214,4 +219,53 @@ func flagNamed(err error) error {
 		return fmt.Errorf("--%w", err)
 	}
 	return err
+}
+
+func newLogger(out io.Writer, level, format string) (*slog.Logger, error) {
+	var options slog.HandlerOptions
+	var parsed slog.Level
+	if err := parsed.UnmarshalText([]byte(level)); err != nil {
+		return nil, fmt.Errorf("--log-level %q: debug, info, warn or error", level)
+	}
+	options.Level = parsed
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(out, &options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(out, &options)), nil
+	}
+	return nil, fmt.Errorf("--log-format %q: text or json", format)
+}
+
+// untilHangup returns a context that also ends when the terminal is closed (SIGHUP), so that a command that runs nodes
+// stops them in order. Further hangups, which shells send beside the terminal, change nothing. Under nohup the terminal
+// does not matter.
+func untilHangup(parent context.Context) (context.Context, context.CancelFunc) {
+	if signal.Ignored(syscall.SIGHUP) {
+		return context.WithCancel(parent)
+	}
+	return signal.NotifyContext(parent, syscall.SIGHUP)
+}
+
+// reloadOnHangup returns a channel that holds a value after each SIGHUP, until stop is called. A node outlives the
+// terminal that started it.
+func reloadOnHangup(log *slog.Logger) (reload <-chan struct{}, stop func()) {
+	if signal.Ignored(syscall.SIGHUP) {
+		return nil, func() {}
+	}
+	hangups, again := make(chan os.Signal, 1), make(chan struct{}, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		for range hangups {
+			log.Info("SIGHUP: the files of certificates and gossip keys are read again; other settings stay")
+			select {
+			case again <- struct{}{}:
+			default: // the node is about to read them
+			}
+		}
+	}()
+	return again, func() {
+		signal.Stop(hangups)
+		close(hangups)
+	}
 }

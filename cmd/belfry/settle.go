@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 type settleFlags struct {
@@ -26,7 +27,7 @@ func newLeaseSettle() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := f.settlement(cmd.Flags().Changed("delay"))
 			if err != nil {
-				return &usageError{err}
+				return cli.WrongUsage(err)
 			}
 			return caller.settle(cmd, args[0], s)
 		},
@@ -67,7 +68,7 @@ func (f *settleFlags) settlement(delayed bool) (client.Settlement, error) {
 	var delay *time.Duration
 	if delayed {
 		delay = new(time.Duration)
-		if err := parseInto(delay, "delay", f.delay); err != nil {
+		if err := cli.ParseInto(delay, "delay", f.delay); err != nil {
 			return s, err
 		}
 	}
@@ -75,7 +76,7 @@ func (f *settleFlags) settlement(delayed bool) (client.Settlement, error) {
 		s.Nack = append(s.Nack, client.Nack{Receipt: receipt, Delay: delay, Reason: f.reason})
 	}
 	var lease time.Duration
-	if err := parseInto(&lease, "lease", f.lease); err != nil {
+	if err := cli.ParseInto(&lease, "lease", f.lease); err != nil {
 		return s, err
 	}
 	for _, receipt := range f.extend {
@@ -106,9 +107,9 @@ func (c *caller) settle(cmd *cobra.Command, queue string, s client.Settlement) e
 		}
 		results = append(results, result)
 	}
-	printed := showEach(cmd.OutOrStdout(), c.json, results, func(t *table) {
+	printed := cli.ShowEach(cmd.OutOrStdout(), c.json, results, func(t *cli.Table) {
 		for _, r := range results {
-			t.row("%s\t%d\t%s\t%s", r.ID, r.Status, r.Receipt, r.Error)
+			t.Row("%s\t%d\t%s\t%s", r.ID, r.Status, r.Receipt, r.Error)
 		}
 	})
 	if printed != nil {

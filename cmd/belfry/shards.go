@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func newShards() *cobra.Command {
@@ -39,27 +40,27 @@ func newShardsList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showEach(cmd.OutOrStdout(), caller.json, view.Shards, func(t *table) { fillShards(t, view) })
+			return cli.ShowEach(cmd.OutOrStdout(), caller.json, view.Shards, func(t *cli.Table) { fillShards(t, view) })
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-func fillShards(t *table, view *client.Cluster) {
-	t.row("SHARD\tLEADER\tTASKS\tBYTES\tSLOTS\tRANGES")
+func fillShards(t *cli.Table, view *client.Cluster) {
+	t.Row("SHARD\tLEADER\tTASKS\tBYTES\tSLOTS\tRANGES")
 	for _, s := range view.Shards {
 		count, ranges := 0, []string{}
 		for _, r := range s.Slots {
 			count += int(r.End - r.First)
 			ranges = append(ranges, slotRange(r))
 		}
-		t.row("%d\t%s\t%d\t%s\t%d\t%s", s.ID, nodeName(view, s.Leader), s.Tasks, size(float64(s.Bytes)), count,
+		t.Row("%d\t%s\t%d\t%s\t%d\t%s", s.ID, nodeName(view, s.Leader), s.Tasks, size(float64(s.Bytes)), count,
 			strings.Join(ranges, ","))
 	}
 	fillSlotMoves(t, view)
 	if view.AutoSplit != nil {
-		t.row("\n%s", autoSplit(view.AutoSplit))
+		t.Row("\n%s", autoSplit(view.AutoSplit))
 	}
 }
 
@@ -82,12 +83,12 @@ func slotRange(r client.Slots) string {
 }
 
 // fillSlotMoves adds the moves of slots under way.
-func fillSlotMoves(t *table, view *client.Cluster) {
+func fillSlotMoves(t *cli.Table, view *client.Cluster) {
 	if len(view.SlotMoves) > 0 {
-		t.row("\nSLOTS\tFROM\tTO\tSTATE\tSTEP\tTASKS COPIED\tBYTES COPIED\tGIVEN UP\tWAITS FOR")
+		t.Row("\nSLOTS\tFROM\tTO\tSTATE\tSTEP\tTASKS COPIED\tBYTES COPIED\tGIVEN UP\tWAITS FOR")
 	}
 	for _, m := range view.SlotMoves {
-		t.row("%d\t%d\t%d\t%s\t%s\t%d\t%s\t%d\t%s", m.Slots, m.From, m.To, m.State, cmp.Or(m.Step, "-"), m.TasksCopied,
+		t.Row("%d\t%d\t%d\t%s\t%s\t%d\t%s\t%d\t%s", m.Slots, m.From, m.To, m.State, cmp.Or(m.Step, "-"), m.TasksCopied,
 			size(float64(m.BytesCopied)), m.Tries, cmp.Or(m.Waits, "-"))
 	}
 }
@@ -105,7 +106,7 @@ both serve. Shards are not merged again.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			shard, err := strconv.Atoi(args[0])
 			if err != nil || shard < 1 {
-				return &usageError{fmt.Errorf("%q is no number of a shard", args[0])}
+				return cli.WrongUsage(fmt.Errorf("%q is no number of a shard", args[0]))
 			}
 			return c.run(cmd, client.OperationRequest{Kind: client.Split, Shard: shard})
 		},
@@ -127,7 +128,7 @@ are numbers from 0 to 4095, or ranges of them.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to < 1 {
-				return &usageError{fmt.Errorf("--to %d: it is the number of a shard, from 1", to)}
+				return cli.WrongUsage(fmt.Errorf("--to %d: it is the number of a shard, from 1", to))
 			}
 			return c.run(cmd, client.OperationRequest{Kind: client.MoveSlots, Slots: args[0], To: to})
 		},
@@ -151,7 +152,7 @@ once. Shards are not merged again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if shards < 0 || cmd.Flags().Changed("shards") && shards == 0 {
-				return &usageError{fmt.Errorf("--shards %d: a cluster has at least 1", shards)}
+				return cli.WrongUsage(fmt.Errorf("--shards %d: a cluster has at least 1", shards))
 			}
 			return c.run(cmd, client.OperationRequest{Kind: client.Balance, To: shards})
 		},
@@ -166,16 +167,16 @@ func onSlots(kind client.OperationKind) bool {
 	return slices.Contains([]client.OperationKind{client.Split, client.MoveSlots, client.Balance}, kind)
 }
 
-func fillSlotSteps(t *table, plan *client.Plan) {
+func fillSlotSteps(t *cli.Table, plan *client.Plan) {
 	if len(plan.Steps) > 0 {
-		t.row("SLOTS\tFROM\tTO\tBYTES")
+		t.Row("SLOTS\tFROM\tTO\tBYTES")
 	}
 	for _, s := range plan.Steps {
 		to := strconv.Itoa(int(s.Shard))
 		if s.Action == string(client.Split) {
 			to += " (new)"
 		}
-		t.row("%d\t%d\t%s\t%s", s.Slots, s.From, to, size(float64(s.Bytes)))
+		t.Row("%d\t%d\t%s\t%s", s.Slots, s.From, to, size(float64(s.Bytes)))
 	}
-	t.row("%s. Nothing has begun.", planned(plan))
+	t.Row("%s. Nothing has begun.", planned(plan))
 }

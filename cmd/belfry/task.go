@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func newTask() *cobra.Command {
@@ -57,8 +58,8 @@ func newTaskCancel() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, map[string]client.Outcome{"outcome": outcome}, func(t *table) {
-				t.row("%s: %s", outcome, meaning(outcome))
+			return caller.show(cmd, map[string]client.Outcome{"outcome": outcome}, func(t *cli.Table) {
+				t.Row("%s: %s", outcome, meaning(outcome))
 			})
 		},
 	}
@@ -91,7 +92,7 @@ func newTaskTouch() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			touch, err := parseTouch(delay, latest)
 			if err != nil {
-				return &usageError{err}
+				return cli.WrongUsage(err)
 			}
 			return caller.taskCall(cmd, func(conn *client.Client) (*client.Task, error) {
 				var task client.Task
@@ -111,10 +112,10 @@ func newTaskTouch() *cobra.Command {
 
 func parseTouch(delay, latest string) (client.Touch, error) {
 	var touch client.Touch
-	if err := parseInto(&touch.Delay, "delay", delay); err != nil || latest == "" {
+	if err := cli.ParseInto(&touch.Delay, "delay", delay); err != nil || latest == "" {
 		return touch, err
 	}
-	return touch, parseAtOrSpan(&touch.NoLaterThan, &touch.NoOlderThan, "no-later-than", latest)
+	return touch, cli.ParseAtOrSpan(&touch.NoLaterThan, &touch.NoOlderThan, "no-later-than", latest)
 }
 
 func newTaskFire() *cobra.Command {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 // taskFlags describe a task on the command line.
@@ -98,16 +99,16 @@ func (f *taskFlags) parse(id string, stdin io.Reader) (client.Task, error) {
 	}
 	return t, errors.Join(
 		f.setPayload(&t, stdin),
-		parseAt(&t.FireAt, "at", f.at),
-		parseInto(&t.Delay, "delay", f.delay),
-		parseInto(&t.Jitter, "jitter", f.jitter),
-		parseInto(&t.ExpiresAfter, "expires-after", f.expires),
-		parseInto(&t.Target.Timeout, "attempt-timeout", f.attemptTimeout),
-		parseInto(&t.Retry.MinBackoff, "min-backoff", f.minBackoff),
-		parseInto(&t.Retry.MaxBackoff, "max-backoff", f.maxBackoff),
-		parseEach(&t.Retry.Delays, "retry-delays", f.delays),
-		headers(&t.Target.Headers, f.headers),
-		labelsInto(&t.Labels, f.labels),
+		cli.ParseAt(&t.FireAt, "at", f.at),
+		cli.ParseInto(&t.Delay, "delay", f.delay),
+		cli.ParseInto(&t.Jitter, "jitter", f.jitter),
+		cli.ParseInto(&t.ExpiresAfter, "expires-after", f.expires),
+		cli.ParseInto(&t.Target.Timeout, "attempt-timeout", f.attemptTimeout),
+		cli.ParseInto(&t.Retry.MinBackoff, "min-backoff", f.minBackoff),
+		cli.ParseInto(&t.Retry.MaxBackoff, "max-backoff", f.maxBackoff),
+		cli.ParseEach(&t.Retry.Delays, "retry-delays", f.delays),
+		cli.Headers(&t.Target.Headers, f.headers),
+		cli.Labels(&t.Labels, f.labels),
 	)
 }
 

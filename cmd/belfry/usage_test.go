@@ -5,6 +5,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 // An error names a mistake in the caller's words: the flag, its value, the values it takes, and the nearest right
@@ -84,11 +86,11 @@ func TestNoNodeAnswers(t *testing.T) {
 		}
 		want := "no node answers at " + addr +
 			": connection refused; start one with `belfry local`, or name another with --addr"
-		if got := explain(cmd, err); got != want || exitCode(err) != exitFailed {
+		if got := cli.Explain(cmd, err); got != want || exitCode(err) != exitFailed {
 			t.Errorf("%s: %d %q, want %q", args, exitCode(err), got, want)
 		}
 	}
-	if got := explain(newRoot(), errors.New("x")); got != "x" {
+	if got := cli.Explain(newRoot(), errors.New("x")); got != "x" {
 		t.Errorf("%q", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/cluster/verify"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 func newVerify() *cobra.Command {
@@ -35,7 +36,7 @@ whose log ends at the same index. The exit status is 1 if anything is wrong.`,
 		Example: `  belfry verify /var/lib/belfry
   belfry verify /var/lib/belfry --temp /mnt/large
   belfry verify /var/backups/belfry.backup`,
-		Args: usageArgs(cobra.ExactArgs(1)),
+		Args: cli.CheckArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
 				return verifyBackup(cmd, args[0], asJSON)
@@ -44,7 +45,7 @@ whose log ends at the same index. The exit status is 1 if anything is wrong.`,
 			if err != nil {
 				return err
 			}
-			err = show(cmd.OutOrStdout(), asJSON, report, func(t *table) { fillReport(t, report) })
+			err = cli.Show(cmd.OutOrStdout(), asJSON, report, func(t *cli.Table) { fillReport(t, report) })
 			if err == nil && !report.Sound() {
 				err = fmt.Errorf("%s is not sound", args[0])
 			}
@@ -65,28 +66,28 @@ func verifyBackup(cmd *cobra.Command, target string, asJSON bool) error {
 	if err = errors.Join(err, from.Close()); err != nil {
 		return fmt.Errorf("%s: %w", target, err)
 	}
-	err = show(cmd.OutOrStdout(), asJSON, report, func(t *table) { fillBackupReport(t, report) })
+	err = cli.Show(cmd.OutOrStdout(), asJSON, report, func(t *cli.Table) { fillBackupReport(t, report) })
 	if err == nil && !report.Sound() {
 		err = fmt.Errorf("%s is not sound", target)
 	}
 	return err
 }
 
-func fillBackupReport(t *table, r *verify.BackupReport) {
-	t.row("backup of cluster %s of %s\n", cmp.Or(r.ClusterID, "none"), cmp.Or(r.MadeAt, "an unknown time"))
-	t.row("%d bytes\tsha256 %s\tpolicies of %d queues\n", r.Bytes, cmp.Or(r.SHA256, "none"), r.Policies)
-	t.row("SHARD\tTERM\tINDEX\tCUT\tADVANCED TO\tHASH\tTASKS")
+func fillBackupReport(t *cli.Table, r *verify.BackupReport) {
+	t.Row("backup of cluster %s of %s\n", cmp.Or(r.ClusterID, "none"), cmp.Or(r.MadeAt, "an unknown time"))
+	t.Row("%d bytes\tsha256 %s\tpolicies of %d queues\n", r.Bytes, cmp.Or(r.SHA256, "none"), r.Policies)
+	t.Row("SHARD\tTERM\tINDEX\tCUT\tADVANCED TO\tHASH\tTASKS")
 	for _, s := range r.Shards {
-		t.row("%d\t%d\t%d\t%s\t%s\t%s\t%s", s.Number, s.Term, s.Index, s.CutAt, s.Position, s.Hash, statesOf(s.Tasks))
+		t.Row("%d\t%d\t%d\t%s\t%s\t%s\t%s", s.Number, s.Term, s.Index, s.CutAt, s.Position, s.Hash, statesOf(s.Tasks))
 	}
 	for _, p := range r.Problems {
-		t.row("\n%s", p)
+		t.Row("\n%s", p)
 	}
 }
 
-func fillReport(t *table, r *verify.Report) {
-	t.row("node %s of cluster %s\n", r.NodeID, cmp.Or(r.ClusterID, "none"))
-	t.row("SHARD\tTERM\tLOG\tSNAPSHOT\tAPPLIED\tHASH\tTASKS\tSTATE")
+func fillReport(t *cli.Table, r *verify.Report) {
+	t.Row("node %s of cluster %s\n", r.NodeID, cmp.Or(r.ClusterID, "none"))
+	t.Row("SHARD\tTERM\tLOG\tSNAPSHOT\tAPPLIED\tHASH\tTASKS\tSTATE")
 	for _, g := range r.Groups {
 		sound := "sound"
 		if len(g.Problems) > 0 {
@@ -96,19 +97,19 @@ func fillReport(t *table, r *verify.Report) {
 		if g.Number == 0 {
 			name = "control"
 		}
-		t.row("%s\t%d\t%d-%d\t%d\t%d\t%s\t%s\t%s",
+		t.Row("%s\t%d\t%d-%d\t%d\t%d\t%s\t%s\t%s",
 			name, g.Term, g.First, g.Last, g.Snapshot, g.Applied, g.Hash, statesOf(g.Tasks), sound)
 	}
 	for _, p := range r.Problems {
-		t.row("\n%s", p)
+		t.Row("\n%s", p)
 	}
 	for _, g := range r.Groups {
 		for _, p := range g.Problems {
-			t.row("\nshard %d: %s", g.Number, p)
+			t.Row("\nshard %d: %s", g.Number, p)
 		}
 	}
 	for _, text := range r.Remarks {
-		t.row("\nnote: %s", text)
+		t.Row("\nnote: %s", text)
 	}
 }
 

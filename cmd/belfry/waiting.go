@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 // waiting follows an operation to its end, if the caller wants to.
@@ -34,10 +35,10 @@ const betweenLooks = time.Second
 // follow prints an operation, and with --wait its progress to the end. An operation that was stopped is an error.
 func (w *waiting) follow(cmd *cobra.Command, conn *client.Client, c *caller, op *client.Operation) error {
 	if !w.wait {
-		return c.show(cmd, op, func(t *table) {
+		return c.show(cmd, op, func(t *cli.Table) {
 			fillOperation(t, op)
 			if op.State == client.OperationRunning {
-				t.row("\nIt goes on by itself: belfry operation show %s --wait", op.ID)
+				t.Row("\nIt goes on by itself: belfry operation show %s --wait", op.ID)
 			}
 		})
 	}
@@ -92,7 +93,7 @@ func newProgress(out io.Writer, asJSON bool) *progress {
 		p.width = func() int {
 			width, _, err := term.GetSize(int(file.Fd()))
 			if err != nil || width < 20 {
-				return helpWidth
+				return cli.HelpWidth
 			}
 			return width
 		}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -13,11 +13,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// applySettings gives every flag that is not on the command line its value from the environment or from the file.
-func applySettings(cmd *cobra.Command, lookupEnv func(string) (string, bool)) error {
+// Apply gives every flag that is not on the command line its value from the environment or from the file.
+func Apply(cmd *cobra.Command, lookupEnv func(string) (string, bool)) error {
 	flags := cmd.Flags()
 	if err := applyEnv(cmd, lookupEnv); err != nil {
-		return &usageError{err}
+		return WrongUsage(err)
 	}
 	path, err := flags.GetString("config")
 	if err != nil {
@@ -28,48 +28,48 @@ func applySettings(cmd *cobra.Command, lookupEnv func(string) (string, bool)) er
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return &usageError{err}
+		return WrongUsage(err)
 	}
 	if err := applyFile(flags, path, data); err != nil {
-		return &usageError{err}
+		return WrongUsage(err)
 	}
 	return nil
 }
 
-// isCall reports whether a command calls a cluster.
-func isCall(cmd *cobra.Command) bool {
+// IsCall reports whether a command calls a cluster.
+func IsCall(cmd *cobra.Command) bool {
 	for cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()
 	}
-	return cmd.GroupID == callGroup
+	return cmd.GroupID == CallGroup
 }
 
-// addrVariable sets --addr of every command that calls a cluster.
-const addrVariable = "BELFRY_ADDR"
+// AddrVariable sets --addr of every command that calls a cluster.
+const AddrVariable = "BELFRY_ADDR"
 
-// variable returns the name of the environment variable that sets a flag, or "" if no variable does. A variable
+// Variable returns the name of the environment variable that sets a flag, or "" if no variable does. A variable
 // belongs to one command, so that a node's settings cannot steer a demo. Commands that call a cluster take only its
 // address from the environment: their other settings are on the command line.
-func variable(cmd *cobra.Command, f *pflag.Flag) string {
+func Variable(cmd *cobra.Command, f *pflag.Flag) string {
 	switch {
-	case !settable(f):
+	case !Settable(f):
 		return ""
-	case !isCall(cmd):
+	case !IsCall(cmd):
 		_, path, _ := strings.Cut(cmd.CommandPath(), " ")
 		return "BELFRY_" + strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(path+" "+f.Name))
 	case f.Name == "addr":
-		return addrVariable
+		return AddrVariable
 	}
 	return ""
 }
 
-// settable reports whether a flag is a setting, rather than a request to print something.
-func settable(f *pflag.Flag) bool { return f.Name != "help" && f.Name != "version" }
+// Settable reports whether a flag is a setting, rather than a request to print something.
+func Settable(f *pflag.Flag) bool { return f.Name != "help" && f.Name != "version" }
 
 func applyEnv(cmd *cobra.Command, lookupEnv func(string) (string, bool)) error {
 	var errs []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		name := variable(cmd, f)
+		name := Variable(cmd, f)
 		value, set := lookupEnv(name)
 		if f.Changed || !set || name == "" {
 			return
@@ -110,7 +110,7 @@ func applyFile(flags *pflag.FlagSet, path string, data []byte) error {
 
 func applyKey(flags *pflag.FlagSet, key string, value *yaml.Node) error {
 	f := flags.Lookup(key)
-	if f == nil || !settable(f) || key == "config" {
+	if f == nil || !Settable(f) || key == "config" {
 		return fmt.Errorf("unknown setting %q", key)
 	}
 	values, err := scalars(value)

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -8,24 +8,25 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// span is the value of a flag that takes a duration in the forms of the HTTP interface.
-type span struct{ d *time.Duration }
+// Span is the value of a flag that takes a duration in the forms of the HTTP interface.
+type Span struct{ d *time.Duration }
 
-func newSpan(d *time.Duration, value time.Duration) span {
+// NewSpan sets d to its default value, and returns the flag value that sets it.
+func NewSpan(d *time.Duration, value time.Duration) Span {
 	*d = value
-	return span{d}
+	return Span{d}
 }
 
-// The methods of pflag.Value.
-
-func (s span) String() string {
+// String returns the duration, as pflag.Value wants it.
+func (s Span) String() string {
 	if s.d == nil {
 		return ""
 	}
 	return s.d.String()
 }
 
-func (s span) Set(text string) error {
+// Set reads the duration.
+func (s Span) Set(text string) error {
 	d, err := client.ParseDuration(text)
 	if err == nil {
 		*s.d = d
@@ -33,10 +34,11 @@ func (s span) Set(text string) error {
 	return err
 }
 
-func (s span) Type() string { return "duration" }
+// Type names the kind of value for the help.
+func (s Span) Type() string { return "duration" }
 
-// parseInto reads the duration of a flag into d. An empty text leaves d.
-func parseInto(d *time.Duration, flag, text string) error {
+// ParseInto reads the duration of a flag into d. An empty text leaves d.
+func ParseInto(d *time.Duration, flag, text string) error {
 	if text == "" {
 		return nil
 	}
@@ -48,8 +50,8 @@ func parseInto(d *time.Duration, flag, text string) error {
 	return nil
 }
 
-// parseEach reads the durations of a flag.
-func parseEach(list *[]time.Duration, flag string, texts []string) error {
+// ParseEach reads the durations of a flag.
+func ParseEach(list *[]time.Duration, flag string, texts []string) error {
 	for _, text := range texts {
 		d, err := client.ParseDuration(text)
 		if err != nil {
@@ -60,8 +62,8 @@ func parseEach(list *[]time.Duration, flag string, texts []string) error {
 	return nil
 }
 
-// parseAt reads the instant of a flag into at. An empty text leaves at.
-func parseAt(at *time.Time, flag, text string) error {
+// ParseAt reads the instant of a flag into at. An empty text leaves at.
+func ParseAt(at *time.Time, flag, text string) error {
 	if text == "" {
 		return nil
 	}
@@ -73,21 +75,21 @@ func parseAt(at *time.Time, flag, text string) error {
 	return nil
 }
 
-// parseAtOrSpan reads a flag that takes an instant or a duration.
-func parseAtOrSpan(at *time.Time, d *time.Duration, flag, text string) error {
-	if parseAt(at, flag, text) == nil || parseInto(d, flag, text) == nil {
+// ParseAtOrSpan reads a flag that takes an instant or a duration.
+func ParseAtOrSpan(at *time.Time, d *time.Duration, flag, text string) error {
+	if ParseAt(at, flag, text) == nil || ParseInto(d, flag, text) == nil {
 		return nil
 	}
 	return fmt.Errorf("--%s %q is neither an instant, like 2026-11-21T10:00:00Z, nor a duration, like 30m", flag, text)
 }
 
-// headers reads entries of the form name: value.
-func headers(m *map[string]string, entries []string) error {
+// Headers reads entries of the form name: value.
+func Headers(m *map[string]string, entries []string) error {
 	return pairs(m, "header", entries, ":", "name: value")
 }
 
-// labelsInto reads entries of the form name=value or name:value.
-func labelsInto(m *map[string]string, entries []string) error {
+// Labels reads entries of the form name=value or name:value.
+func Labels(m *map[string]string, entries []string) error {
 	return pairs(m, "label", entries, "=:", "name=value")
 }
 

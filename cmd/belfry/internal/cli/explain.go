@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// explain returns the message of an error for the user of a command. It leaves out the steps of a failed dial, and adds
+// Explain returns the message of an error for the user of a command. It leaves out the steps of a failed dial, and adds
 // a remedy.
-func explain(cmd *cobra.Command, err error) string {
+func Explain(cmd *cobra.Command, err error) string {
 	var refusal *client.Error
 	var op *net.OpError
 	if errors.As(err, &refusal) || !errors.As(err, &op) || op.Op != "dial" {

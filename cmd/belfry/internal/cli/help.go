@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -9,11 +9,18 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// helpWidth is the number of columns that help texts keep to.
-const helpWidth = 80
+// Groups of commands, as the help shows them. The commands of CallGroup call a cluster.
+const (
+	RunGroup   = "run"
+	CallGroup  = "call"
+	CheckGroup = "check"
+)
 
-// wrapHelp makes the help of a command and of its subcommands keep to helpWidth, and end with settingsNote.
-func wrapHelp(root *cobra.Command) {
+// HelpWidth is the number of columns that help texts keep to.
+const HelpWidth = 80
+
+// WrapHelp makes the help of a command and of its subcommands keep to HelpWidth, and end with settingsNote.
+func WrapHelp(root *cobra.Command) {
 	addTemplateFuncs()
 	template := strings.ReplaceAll(root.UsageTemplate(), ".LocalFlags.FlagUsages", "flagLines .LocalFlags")
 	template = strings.ReplaceAll(template, ".InheritedFlags.FlagUsages", "flagLines .InheritedFlags")
@@ -22,18 +29,18 @@ func wrapHelp(root *cobra.Command) {
 
 // addTemplateFuncs adds the functions of the help's template, which cobra keeps for the whole process.
 var addTemplateFuncs = sync.OnceFunc(func() {
-	cobra.AddTemplateFunc("flagLines", func(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(helpWidth) })
+	cobra.AddTemplateFunc("flagLines", func(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(HelpWidth) })
 	cobra.AddTemplateFunc("settings", settingsNote)
 })
 
 // settingsNote describes the environment variables of a command, for the end of its help.
 func settingsNote(cmd *cobra.Command) string {
-	if !cmd.HasParent() || cmd.HasSubCommands() || isCall(cmd) {
+	if !cmd.HasParent() || cmd.HasSubCommands() || IsCall(cmd) {
 		return ""
 	}
 	var example *pflag.Flag // the flag with the shortest name
 	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-		if settable(f) && (example == nil || len(f.Name) < len(example.Name)) {
+		if Settable(f) && (example == nil || len(f.Name) < len(example.Name)) {
 			example = f
 		}
 	})
@@ -41,11 +48,11 @@ func settingsNote(cmd *cobra.Command) string {
 		return ""
 	}
 	return fmt.Sprintf("\n\nFlags can also be set by environment variables, such as\n"+
-		"%s for --%s, and in the YAML file that --config names.", variable(cmd, example), example.Name)
+		"%s for --%s, and in the YAML file that --config names.", Variable(cmd, example), example.Name)
 }
 
-// completeWords makes the shell complete a flag with these words.
-func completeWords(cmd *cobra.Command, flag string, words ...cobra.Completion) {
+// CompleteWords makes the shell complete a flag with these words.
+func CompleteWords(cmd *cobra.Command, flag string, words ...cobra.Completion) {
 	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 	if err != nil {
 		panic(err) // the flag is missing, or completed twice

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -9,33 +9,37 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// usageError is a mistake in arguments, flags, environment variables or the configuration file.
-type usageError struct{ err error }
+// UsageError is a mistake in arguments, flags, environment variables or the configuration file.
+type UsageError struct{ err error }
 
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
+// WrongUsage returns a UsageError, by which the command ends with its own exit code.
+func WrongUsage(err error) error { return &UsageError{err} }
 
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+func (e *UsageError) Error() string { return e.err.Error() }
+func (e *UsageError) Unwrap() error { return e.err }
+
+// CheckArgs makes the errors of a check of arguments UsageErrors that point at the help.
+func CheckArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		var usage *usageError
+		var usage *UsageError
 		err := check(cmd, args)
 		if err == nil || errors.As(err, &usage) {
 			return err
 		}
-		return &usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+		return WrongUsage(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath()))
 	}
 }
 
 // typos returns the number of wrong letters with which a word is still taken for another.
 func typos(word string) int { return min(2, len(word)/2) }
 
-// knownCommand refuses a word that is the name of no subcommand.
-func knownCommand(cmd *cobra.Command, args []string) error {
+// KnownCommand refuses a word that is the name of no subcommand.
+func KnownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return &usageError{fmt.Errorf("unknown command %q for %q%s; see %s --help", args[0], cmd.CommandPath(),
-		didYouMean("", commandsLike(cmd, args[0])), cmd.CommandPath())}
+	return WrongUsage(fmt.Errorf("unknown command %q for %q%s; see %s --help", args[0], cmd.CommandPath(),
+		didYouMean("", commandsLike(cmd, args[0])), cmd.CommandPath()))
 }
 
 // commandsLike returns the commands that a word may have meant, as their paths from cmd: the verbs of that name below
@@ -73,11 +77,11 @@ func didYouMean(prefix string, words []string) string {
 	return " (did you mean " + prefix + strings.Join(words, " or "+prefix) + "?)"
 }
 
-// flagError describes a mistake in a command's flags. After an unknown command, all flags are unknown: then the command
+// FlagError describes a mistake in a command's flags. After an unknown command, all flags are unknown: then the command
 // is the mistake.
-func flagError(cmd *cobra.Command, err error) error {
+func FlagError(cmd *cobra.Command, err error) error {
 	if cmd.HasSubCommands() {
-		if err := knownCommand(cmd, cmd.Flags().Args()); err != nil {
+		if err := KnownCommand(cmd, cmd.Flags().Args()); err != nil {
 			return err
 		}
 	}
@@ -90,7 +94,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case errors.As(err, &invalid):
 		err = plainValue("--"+invalid.GetFlag().Name, err)
 	}
-	return &usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+	return WrongUsage(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath()))
 }
 
 // flagsLike returns the flags of a command that a name may have meant.

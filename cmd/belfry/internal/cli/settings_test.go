@@ -1,7 +1,6 @@
-package main
+package cli
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -102,61 +101,6 @@ func TestVariablesThatAreRefused(t *testing.T) {
 	err := applyEnv(testCommand(), lookup)
 	if err == nil || err.Error() != `BELFRY_RUN_SHARDS "many" is not a whole number` {
 		t.Errorf("%v", err)
-	}
-}
-
-// A variable belongs to one command. Commands that change a cluster take only its address from the environment.
-func TestVariables(t *testing.T) {
-	owners := map[string]string{}
-	eachCommand(newRoot(), func(cmd *cobra.Command) {
-		if cmd.InheritedFlags(); cmd.HasSubCommands() {
-			return // the command has no settings
-		}
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			name := variable(cmd, f)
-			switch {
-			case isCall(cmd):
-				if want := map[bool]string{true: addrVariable}[f.Name == "addr"]; name != want {
-					t.Errorf("%s sets --%s of %s", name, f.Name, cmd.CommandPath())
-				}
-			case name == "":
-				if settable(f) {
-					t.Errorf("no variable sets --%s of %s", f.Name, cmd.CommandPath())
-				}
-			case owners[name] != "" || name == addrVariable:
-				t.Errorf("%s sets a flag of %s and of %s", name, owners[name], cmd.CommandPath())
-			default:
-				owners[name] = cmd.CommandPath()
-			}
-		})
-	})
-	for name, want := range map[string]string{
-		"BELFRY_SERVE_DATA": "belfry serve", "BELFRY_DEMO_DATA": "belfry demo", "BELFRY_LOCAL_HTTP_PORT": "belfry local",
-		"BELFRY_LISTEN_ADDR": "belfry listen", "BELFRY_SERVE_CONFIG": "belfry serve", "BELFRY_DATA": "",
-		"BELFRY_QUEUE_SET_PAUSED": "", "BELFRY_PAUSED": "",
-	} {
-		if owners[name] != want {
-			t.Errorf("%s belongs to %q, want %q", name, owners[name], want)
-		}
-	}
-}
-
-// The address of a cluster in the environment reaches the calls, and --addr wins over it.
-func TestAddressFromTheEnvironment(t *testing.T) {
-	s, other := serveOne(t, 200, taskJSON), serveOne(t, 404, `{"type":"urn:belfry:problem:task-not-found"}`)
-	t.Setenv(addrVariable, s.url)
-	if out, code := belfry(t, "task", "get", "a"); code != 0 || s.uri != "/v1/tasks/a" {
-		t.Errorf("%d, asked for %s\n%s", code, s.uri, out)
-	}
-	if out, code := belfry(t, "task", "get", "a", "-a", other.url); code != exitNotFound {
-		t.Errorf("%d\n%s", code, out)
-	}
-	listen, _, err := newRoot().Find([]string{"listen"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := applyEnv(listen, os.LookupEnv); err != nil || listen.Flag("addr").Changed {
-		t.Errorf("belfry listen listens at %s, %v", listen.Flag("addr").Value, err)
 	}
 }
 
