@@ -4,7 +4,7 @@
 //	httpapi/internal/stream                           lines both ways on one connection
 //	httpapi/origin                                    the web pages and hosts that may call
 //
-//	server.go, routes.go                              the HTTP server, the calls and their middleware
+//	server.go                                         the HTTP server, the calls and their middleware
 //	middleware.go, admission.go, body.go              the shared part of calls
 //	tasks, queues, list, dead, lease, settle, node    handlers of single calls
 //	operations                                        handlers of operators' calls

@@ -24,8 +24,8 @@ type Membership struct {
 	Members []Member // sorted by node id
 }
 
-// Equal reports whether m and other are the same configuration, with no change in between: members that were removed and
-// added again make another one.
+// Equal reports whether m and other are the same configuration, with no change in between: members that were removed
+// and added again make another one.
 func (m Membership) Equal(other Membership) bool {
 	return m.Term == other.Term && m.Changes == other.Changes && slices.Equal(m.Members, other.Members)
 }
