@@ -98,8 +98,8 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.JoinTokenFile, "join-token-file", "", "`file` with the token by which a new node joins a running "+
 		"cluster that uses certificates; \"belfry node token create\" makes one")
 	flags.IntVar(&c.BootstrapExpect, "bootstrap-expect", 0, "number of nodes that form a new cluster: 1, 3 or 5")
-	flags.IntVar(&c.Shards, "shards", 0, "shards of a new cluster; \"belfry shards balance\" makes more later (default: 4 for "+
-		"each node that forms it, or one for every two of this node's processors if that is less)")
+	flags.IntVar(&c.Shards, "shards", 0, "shards of a new cluster; \"belfry shards balance\" makes more later "+
+		"(default: 4 for each node that forms it, or one for every two of this node's processors if that is less)")
 	flags.IntVar(&c.Replication, "replication", 0, "replicas of each shard of a new cluster: 1, 3 or 5; later \"belfry "+
 		"cluster replication\" changes it (default 3, or fewer while there are fewer nodes)")
 	flags.Var(cli.NewSpan(&c.ReplaceAfter, node.DefaultReplaceAfter), "replace-after", "`duration`; the others make the "+
