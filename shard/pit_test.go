@@ -433,12 +433,21 @@ func TestLostDisk(t *testing.T) {
 	_, inmem := raft.NewInmemTransport("n1")
 	_, err := Open(Config{
 		NodeID: "n1", Existing: true, Replicas: []Replica{{"n1"}}, Transport: inmem, Deliver: c.sink.at("n1"),
-		Storage: c.nodes["n1"].stores, Fatal: func(error) {},
+		Storage: erased{c.nodes["n1"].stores}, Fatal: func(error) {},
 	})
 	if !errors.Is(err, raftgroup.ErrNoState) {
 		t.Error(err)
 	}
 }
+
+// erased is a storage whose votes have no number that was never set, as on a disk. Those in memory have all numbers.
+type erased struct{ raftgroup.Storage }
+
+func (e erased) Stable() raft.StableStore { return noVotes{e.Storage.Stable()} }
+
+type noVotes struct{ raft.StableStore }
+
+func (noVotes) GetUint64([]byte) (uint64, error) { return 0, errors.New("not found") }
 
 // TestPreferredLeads checks that the preferred node wins the first election after a start, and gets the leadership back
 // once it is back and well.
