@@ -38,6 +38,9 @@ type leader struct{ *Group }
 // Propose commits an entry.
 func (l leader) Propose(ctx context.Context, entry *clusterpb.ControlEntry) error {
 	_, err := l.propose(ctx, entry)
+	if err == nil {
+		l.group.Announce() // calls on slots that move wait until their node knows the new owner
+	}
 	return err
 }
 
