@@ -72,7 +72,7 @@ func aimsAt(moves string, steps []string, parts []Part) []Aim {
 	return aims
 }
 
-// Aims counts the kills that a plan wants, and those that it has got.
+// Aims counts the kills of a plan: those to come, and those that hit.
 type Aims struct {
 	mu   sync.Mutex // guards the fields below
 	want map[Aim]int
@@ -81,7 +81,7 @@ type Aims struct {
 	settled map[uint32][]string
 }
 
-// NewAims returns Aims that want each of the aims so many times.
+// NewAims returns Aims with the same number of kills for each aim.
 func NewAims(times int, aims ...Aim) *Aims {
 	a := &Aims{want: map[Aim]int{}, hits: map[Aim]int{}, settled: map[uint32][]string{}}
 	for _, aim := range aims {

@@ -18,7 +18,7 @@ import (
 //
 //   - Each change was decided for the membership and the term in which the leader made it.
 //   - A shard that moves has at least as many voters as before the move, or as its target has.
-//   - A replica that gets a vote has what was acknowledged a while before.
+//   - A replica gets its vote with the entries acknowledged a while before.
 //   - A majority of the voters has each entry that a replica has applied.
 type members struct {
 	world *World
@@ -201,7 +201,7 @@ func (m *members) watch() {
 	}
 }
 
-// look notes what a shard has applied, and checks that a majority of its voters has it.
+// look notes the index that a shard has applied, and checks that a majority of its voters has it.
 func (m *members) look(s *clusterpb.Shard) {
 	var ahead *disk.Disk
 	last := position{at: time.Now()}

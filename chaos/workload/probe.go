@@ -41,7 +41,7 @@ func (l *Load) Probe(ctx context.Context, shards int) error {
 // probeIDs is how many tasks of a shard take turns, so that no id has too many calls to be judged.
 const probeIDs = 16
 
-// placeProbes schedules a task in each of so many equal parts of the slots, in their order. It tries another id of the
+// placeProbes cuts the slots into equal parts and schedules a task in each, in their order. It tries another id of the
 // part after a schedule that a cluster in trouble does not take. The end of ctx is no error: the run is over then.
 // tried holds every id that was tried, because a task that is not cancelled may be delivered an hour later.
 func (l *Load) placeProbes(ctx context.Context, parts int) (ids, tried []string, err error) {

@@ -2501,7 +2501,7 @@ type ReplicaStatus struct {
 	Hash     uint64                 `protobuf:"varint,8,opt,name=hash,proto3" json:"hash,omitempty"`         // state hash after these commands
 	Diverged bool                   `protobuf:"varint,9,opt,name=diverged,proto3" json:"diverged,omitempty"` // see ReplicaReport
 	Voters   []string               `protobuf:"bytes,10,rep,name=voters,proto3" json:"voters,omitempty"`     // of the group, in the newest configuration that the replica knows
-	Bytes    uint64                 `protobuf:"varint,11,opt,name=bytes,proto3" json:"bytes,omitempty"`      // memory that the tasks take, without what is free for others; about the size of a snapshot
+	Bytes    uint64                 `protobuf:"varint,11,opt,name=bytes,proto3" json:"bytes,omitempty"`      // memory of the tasks, without free memory; about the size of a snapshot
 	// The next three describe the snapshot that arrives from the leader; all are 0 if none does.
 	SnapshotBytes uint64 `protobuf:"varint,12,opt,name=snapshot_bytes,json=snapshotBytes,proto3" json:"snapshot_bytes,omitempty"`
 	ReceivedBytes uint64 `protobuf:"varint,13,opt,name=received_bytes,json=receivedBytes,proto3" json:"received_bytes,omitempty"`
