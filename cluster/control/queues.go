@@ -44,12 +44,21 @@ func (g *Group) DeleteQueue(ctx context.Context, namespace, queue string) (Chang
 	})
 }
 
-func (g *Group) changeQueue(ctx context.Context, entry *clusterpb.ControlEntry) (Change, error) {
+// decide commits an entry and tells the other nodes at once: a caller may go on at another node, and calls on slots that
+// move wait until their node knows the new owner.
+func (g *Group) decide(ctx context.Context, entry *clusterpb.ControlEntry) (any, error) {
 	answer, err := g.propose(ctx, entry)
+	if err == nil {
+		g.group.Announce()
+	}
+	return answer, err
+}
+
+func (g *Group) changeQueue(ctx context.Context, entry *clusterpb.ControlEntry) (Change, error) {
+	answer, err := g.decide(ctx, entry)
 	if err != nil {
 		return Change{}, err
 	}
-	g.group.Announce()
 	change, _ := answer.(Change) // every other answer is an error, returned above
 	return change, nil
 }

@@ -37,10 +37,7 @@ type leader struct{ *Group }
 
 // Propose commits an entry.
 func (l leader) Propose(ctx context.Context, entry *clusterpb.ControlEntry) error {
-	_, err := l.propose(ctx, entry)
-	if err == nil {
-		l.group.Announce() // calls on slots that move wait until their node knows the new owner
-	}
+	_, err := l.decide(ctx, entry)
 	return err
 }
 
