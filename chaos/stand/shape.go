@@ -102,10 +102,16 @@ func (s *Stand) Operate(ctx context.Context, ask client.OperationRequest) error 
 
 // AwaitMoves waits until no shard is on its way to other nodes, and each of the given nodes holds a replica.
 func (s *Stand) AwaitMoves(ctx context.Context, holders ...string) error {
+	return s.await(ctx, "the cluster has not its shape", func(view *client.Cluster) string { return moving(view, holders) })
+}
+
+// await waits until reason returns "" for a view of the cluster. The error begins with failure and ends with the last
+// reason.
+func (s *Stand) await(ctx context.Context, failure string, reason func(*client.Cluster) string) error {
 	for {
 		waits := "no node answers"
 		if view, err := s.View(ctx); err == nil {
-			waits = moving(view, holders)
+			waits = reason(view)
 		}
 		if waits == "" {
 			return nil
@@ -113,7 +119,7 @@ func (s *Stand) AwaitMoves(ctx context.Context, holders ...string) error {
 		select {
 		case <-time.After(operationPoll):
 		case <-ctx.Done():
-			return fmt.Errorf("the cluster has not its shape: %w; %s", ctx.Err(), waits)
+			return fmt.Errorf("%s: %w; %s", failure, ctx.Err(), waits)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
@@ -37,7 +36,7 @@ func (s *Stand) HasZones() error {
 
 const fewestZones = 3
 
-// setZones gives each place one of so many zones in turn, and returns the nodes by zone.
+// setZones gives the zones to the places in turn, and returns the nodes by zone.
 func setZones(zones int, places []local.Place) [][]string {
 	if zones == 0 {
 		return nil
@@ -64,20 +63,7 @@ func (s *Stand) Zones() [][]string {
 // AwaitReplicas waits until each shard has all its replicas on live nodes, spread over their zones, and none on the
 // lost nodes, which are given by their ids.
 func (s *Stand) AwaitReplicas(ctx context.Context, lost ...string) error {
-	for {
-		waits := "no node answers"
-		if view, err := s.View(ctx); err == nil {
-			waits = lacking(view, lost)
-		}
-		if waits == "" {
-			return nil
-		}
-		select {
-		case <-time.After(operationPoll):
-		case <-ctx.Done():
-			return fmt.Errorf("the replicas are not whole: %w; %s", ctx.Err(), waits)
-		}
-	}
+	return s.await(ctx, "the replicas are not whole", func(view *client.Cluster) string { return lacking(view, lost) })
 }
 
 // lacking returns a reason why the replicas of the shards are not whole, or "".
