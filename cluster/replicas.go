@@ -52,7 +52,7 @@ func (n *Node) openReplica(
 	opened, err := shard.Open(shard.Config{
 		ID: id, NodeID: n.ID(), Forward: n.router.Do,
 		Storage: disk, Existing: n.identity.Opened(id), Applied: n.records.Kept(id).Index,
-		Replicas: founders(placed), Preferred: placed.Preferred, Transport: transport, Deliver: n.cfg.Deliver,
+		Replicas: replicas.Founders(placed), Preferred: placed.Preferred, Transport: transport, Deliver: n.cfg.Deliver,
 		Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees, Arrived: n.consumers.Arrived, MayLead: n.health.MayLead,
 		Policies: n.policies, Limits: n.router,
 		MayWrite: func(version uint32) error { return control.MayWrite(n.control.State(), version) },
@@ -100,19 +100,6 @@ func policyOf(cfg Config, node string, state *clusterpb.ControlState) shard.Poli
 	policy := cfg.Policy
 	policy.TombstoneBytes = cfg.TombstoneBytes / int64(max(here, 1))
 	return policy
-}
-
-// founders returns the voters with which a shard's group begins: the replicas that it was first placed on. A replica
-// that is opened for the first time after a change of them waits for the shard's leader.
-func founders(s *clusterpb.Shard) []shard.Replica {
-	if s.Revision > 0 {
-		return nil
-	}
-	var all []shard.Replica
-	for _, id := range s.Replicas {
-		all = append(all, shard.Replica{NodeID: id})
-	}
-	return all
 }
 
 // onLeader records the leader that a replica here sees, and announces it by gossip if it is this node.

@@ -8,7 +8,6 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/shard"
 )
 
 // decisions is the state that the control group decides on in production. The group is not simulated: one state changes
@@ -160,16 +159,4 @@ func (w *World) seeOwners() {
 			w.rec.Owner(o)
 		}
 	}
-}
-
-// founders returns the voters with which a shard's group begins, as production does: none after a change of them.
-func founders(s *clusterpb.Shard) []shard.Replica {
-	if s.Revision > 0 {
-		return nil
-	}
-	var all []shard.Replica
-	for _, id := range s.Replicas {
-		all = append(all, shard.Replica{NodeID: id})
-	}
-	return all
 }

@@ -113,7 +113,7 @@ func (p *process) open(_ *clusterpb.ControlState, placed *clusterpb.Shard) (*sha
 	stores := d.Open(p.host, diskPatience, p.fatal)
 	cfg := shard.Config{
 		ID: placed.Id, NodeID: n.name, Existing: !d.Empty(),
-		Replicas: founders(placed), Preferred: placed.Preferred,
+		Replicas: replicas.Founders(placed), Preferred: placed.Preferred,
 		Transport: p.host.Transport(placed.Id, w.cfg.pace.rpcTimeout()),
 		Storage:   stores, Deliver: deliverer{p}, Policies: p.policies, Limits: p.router, Forward: p.router.Do,
 		Clock: n.clock.now, ClockAgrees: p.clocks.Agrees, Arrived: p.consumers.Arrived,

@@ -75,3 +75,16 @@ func decodeMembership(m *clusterpb.Membership) raftgroup.Membership {
 	}
 	return decoded
 }
+
+// Founders returns the voters with which a shard's group begins: the replicas that it was first placed on. A replica
+// that is opened for the first time after a change of them waits for the shard's leader.
+func Founders(s *clusterpb.Shard) []shard.Replica {
+	if s.Revision > 0 {
+		return nil
+	}
+	var all []shard.Replica
+	for _, id := range s.Replicas {
+		all = append(all, shard.Replica{NodeID: id})
+	}
+	return all
+}
