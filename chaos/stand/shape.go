@@ -102,7 +102,7 @@ func (s *Stand) Operate(ctx context.Context, ask client.OperationRequest) error 
 
 // AwaitMoves waits until no shard is on its way to other nodes, and each of the given nodes holds a replica.
 func (s *Stand) AwaitMoves(ctx context.Context, holders ...string) error {
-	return s.await(ctx, "the cluster has not its shape", func(view *client.Cluster) string { return moving(view, holders) })
+	return s.await(ctx, "the cluster has not its shape", func(v *client.Cluster) string { return moving(v, holders) })
 }
 
 // await waits until reason returns "" for a view of the cluster. The error begins with failure and ends with the last

@@ -44,8 +44,8 @@ func (g *Group) DeleteQueue(ctx context.Context, namespace, queue string) (Chang
 	})
 }
 
-// decide commits an entry and tells the other nodes at once: a caller may go on at another node, and calls on slots that
-// move wait until their node knows the new owner.
+// decide commits an entry and tells the other nodes at once: a caller may go on at another node, and calls on slots
+// that move wait until their node knows the new owner.
 func (g *Group) decide(ctx context.Context, entry *clusterpb.ControlEntry) (any, error) {
 	answer, err := g.propose(ctx, entry)
 	if err == nil {
