@@ -78,7 +78,11 @@ func (r *reconciler) run(ctx context.Context) {
 		wait := betweenLooks
 		switch {
 		case err != nil:
-			r.log.Warn("a step of the control group failed; it will be tried again", "step", s.what, "err", err)
+			level := slog.LevelWarn
+			if errors.Is(err, raftgroup.ErrUnfit) { // a change is under way, and nothing has been changed
+				level = slog.LevelInfo
+			}
+			r.log.Log(ctx, level, "a step of the control group failed; it will be tried again", "step", s.what, "err", err)
 			wait, changed = afterFailure, nil
 		case s.what != "":
 			continue
