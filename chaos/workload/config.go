@@ -29,8 +29,9 @@ type Config struct {
 	MaxDelay  time.Duration // longest delay of a task; default 3 s
 
 	// Plain makes the load even: each script schedules one task, which the receiver takes at once, and the batches of
-	// the bulk are small. Only such a load tells the lateness that a cluster adds. Others have bursts, and receivers and
-	// consumers that hold tasks back.
+	// the bulk are small, and there are so many consumers that one always waits, though some have just been refused.
+	// Only such a load tells the lateness that a cluster adds. Others have bursts, and receivers and consumers that
+	// hold tasks back.
 	Plain bool
 
 	Pulled    int           // percent of the scripts' tasks that consumers pull; default 40, negative: none
@@ -46,7 +47,7 @@ type Config struct {
 	BulkLines     int // average tasks of a batch; default 300
 	BulkPushed    int // percent pushed to the receiver, many in a request; the others are pulled. Default 50
 	BulkCancelled int // percent cancelled by later batches. Default 5
-	BulkConsumers int // consumers of pulled bulk tasks. Default 3
+	BulkConsumers int // consumers of pulled bulk tasks. Default 3, of a plain load 24
 
 	CallTimeout time.Duration // longest timeout of a request; some get less. Default 2 s
 	RetryFor    time.Duration // how long an operation is repeated. Default 10 s
@@ -62,6 +63,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Plain {
 		c.Hot, c.Pulled = -1, -1
 		setDefault(&c.BulkLines, 20)
+		setDefault(&c.BulkConsumers, 24)
 	}
 	setDefault(&c.PerSecond, 200)
 	setDefault(&c.Workers, 64)
