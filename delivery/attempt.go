@@ -57,8 +57,10 @@ func (w *Webhook) exchange(parent context.Context, timeout time.Duration,
 	}
 	resp, err := w.transport.RoundTrip(req)
 	if err != nil {
+		x.drop()
 		return x.failed(err)
 	}
+	x.replied()
 	defer func() { _ = resp.Body.Close() }() // an error here does not change the outcome
 	return judge(x, resp)
 }
@@ -74,6 +76,7 @@ type exchange struct {
 	connectTimeout time.Duration // never longer than timeout
 	deadline       time.Time     // of the whole attempt
 	timer          *time.Timer   // ends ctx
+	wire           *wire         // connection of the request; nil before there is one
 }
 
 func (w *Webhook) begin(parent context.Context, timeout time.Duration) *exchange {
@@ -115,11 +118,33 @@ func (x *exchange) phase() phase { return phase(x.reached.Load()) }
 func (x *exchange) traced(ctx context.Context) context.Context {
 	x.trace = httptrace.ClientTrace{
 		GetConn:              func(string) { x.enter(connecting) }, // called again if an idle connection proved dead
-		GotConn:              func(httptrace.GotConnInfo) { x.enter(sending) },
+		GotConn:              x.gotConn,
 		WroteRequest:         x.wrote,
 		GotFirstResponseByte: func() { x.enter(answering) },
 	}
 	return httptrace.WithClientTrace(withAttempt(ctx, x.deadline), &x.trace)
+}
+
+// gotConn notes the connection, on which the request begins now. The transport calls it before RoundTrip returns.
+func (x *exchange) gotConn(info httptrace.GotConnInfo) {
+	x.enter(sending)
+	if x.wire = wireOf(info.Conn); x.wire != nil {
+		x.wire.busy.Store(true)
+	}
+}
+
+// replied notes that the header of the reply has come.
+func (x *exchange) replied() {
+	if x.wire != nil {
+		x.wire.busy.Store(false)
+	}
+}
+
+// drop closes the connection at once. The transport closes it, too, but somewhat later.
+func (x *exchange) drop() {
+	if x.wire != nil {
+		_ = x.wire.Close() // the transport may have been first
+	}
 }
 
 // wrote notes that the whole request is sent. It may run after the reply's first byte, since a receiver may reply

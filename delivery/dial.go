@@ -79,7 +79,11 @@ func (d *dialer) bound(ctx context.Context) (context.Context, context.CancelFunc
 func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, release := d.bound(ctx)
 	defer release()
-	return d.connect(ctx, network, addr)
+	conn, err := d.connect(ctx, network, addr)
+	if err != nil {
+		return nil, err // not a wire that is nil
+	}
+	return conn, nil
 }
 
 // dialTLS opens a TLS connection. The transport does not do it, so that bound limits the handshake too.
@@ -105,13 +109,13 @@ func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 
 // connect looks addr up and tries its addresses as net.Dialer does, IPv6 and IPv4 in parallel. control checks each
 // address.
-func (d *dialer) connect(ctx context.Context, network, addr string) (net.Conn, error) {
+func (d *dialer) connect(ctx context.Context, network, addr string) (*wire, error) {
 	seen := &candidates{}
 	conn, err := d.net.DialContext(context.WithValue(ctx, candidatesKey{}, seen), network, addr)
 	if err != nil {
 		return nil, seen.explain(addr, err)
 	}
-	return conn, nil
+	return newWire(conn)
 }
 
 // control checks the address of each socket immediately before the socket connects.

@@ -105,6 +105,9 @@
 //   - HTTP/1.1 only, also over TLS. One attempt has one connection, so a connection that dies or hangs harms one
 //     attempt. With HTTP/2 it would harm all attempts towards that receiver, and HTTP/2's limits on streams would queue
 //     attempts outside the lanes.
+//   - A request ends with its attempt, and with the process: the system drops the bytes that the receiver has not
+//     acknowledged, and resets the connection (wire). By default it would send them again for a minute and more, and a
+//     receiver that was cut off would then get a request that another node has long repeated.
 //   - No second try inside an attempt, unless no byte of the request had been written. Connections are kept idle for
 //     only four seconds, since common servers close theirs after five (Node, Apache, uvicorn): a request that crosses
 //     such a close is a failed attempt.
