@@ -74,10 +74,19 @@ func (c Clocks) Earliest(shown history.Instant) history.Instant {
 	return first
 }
 
+// lone returns by how much a clock is ahead that no other node checks.
+func (o off) lone() time.Duration {
+	if o.ahead > clockBound {
+		return o.ahead
+	}
+	return 0
+}
+
 // leap is an instant at which the clocks of some nodes were set ahead.
 type leap struct {
 	at    history.Instant
 	nodes []string
+	lone  time.Duration // by how much a clock is ahead then that no other node checks; 0: others check it
 }
 
 // leaps returns the leaps by more than the given duration. A clock leaps when a fault sets it ahead, and when a clock
@@ -87,10 +96,10 @@ func (c Clocks) leaps(more time.Duration) []leap {
 	for i, o := range c.off {
 		others := Clocks{slices.Concat(c.off[:i], c.off[i+1:])}
 		if behind, _ := others.Off(o.from, o.from); behind+o.ahead > more {
-			all = append(all, leap{o.from, o.nodes})
+			all = append(all, leap{at: o.from, nodes: o.nodes, lone: o.lone()})
 		}
 		if behind, _ := c.Off(o.mending, o.mending); o.mending != 0 && behind > more {
-			all = append(all, leap{o.mending, o.nodes})
+			all = append(all, leap{at: o.mending, nodes: o.nodes})
 		}
 	}
 	return all

@@ -88,6 +88,20 @@ var clockCases = []example{
 		s.arrive("a", 8100, 8000, 1).Attempt = 2
 	}, "came again"},
 
+	{"early by the clock of a node alone, and again in time", limited(Repeats), func(s *story) {
+		s.alone(hour, 150, 300)
+		s.schedule("a", 10, hour)
+		s.arrive("a", 160, hour, 1)
+		s.arrive("a", hour+1, hour, 1)
+	}, ""},
+	{"early by the clock of a node alone, and twice in time", limited(Repeats), func(s *story) {
+		s.alone(hour, 150, 300)
+		s.schedule("a", 10, hour)
+		s.arrive("a", 160, hour, 1)
+		s.arrive("a", hour+1, hour, 1)
+		s.arrive("a", hour+2, hour, 1)
+	}, "came again"},
+
 	{"two at once, by the clock of a node alone", limited(Leases), func(s *story) {
 		s.schedule("a", 0, 100)
 		s.lease("a", 101, 1101, 1)

@@ -18,6 +18,7 @@ type window struct {
 	provoked bool            // a fault caused the change; else the cluster changed its leader by itself
 	stays    bool            // receivers' answers were lost or leases ended, and no leader changed
 	begun    history.Instant // of stays: latest arrival of an attempt that may be repeated
+	early    bool            // only attempts that arrived before their due time may be repeated
 }
 
 const (
@@ -106,6 +107,9 @@ func (x *Index) addDeaf(all map[uint32][]window) {
 // addLeaps adds the windows of clocks that leapt ahead by more than leaseMargin, which ends the leases of running
 // attempts. The attempts that repeat arrived before the leap, or up to limits.Settle after it if their grant was on its
 // way.
+//
+// A clock that no other node checks begins attempts early as long as it is ahead. A leader that takes them over, such as
+// a new voter with a right clock, begins them again when its own clock shows their due time.
 func (x *Index) addLeaps(all map[uint32][]window, limits Limits) {
 	for _, l := range x.clocks.leaps(leaseMargin) {
 		w := window{from: l.at, to: l.at, begun: l.at.Add(limits.Settle), changes: 1, provoked: true, stays: true}
@@ -113,6 +117,12 @@ func (x *Index) addLeaps(all map[uint32][]window, limits Limits) {
 			if f := &x.h.Faults[i]; f.Struck <= l.at && l.at <= healed(f) {
 				w.to = max(w.to, healed(f))
 			}
+		}
+		if l.lone > 0 {
+			early := w
+			early.early, early.begun, early.to = true, w.to, w.to.Add(l.lone+limits.Tail)
+			early.late = early.to
+			x.addToLed(all, early, l.nodes, l.at, l.at)
 		}
 		w.to = w.to.Add(limits.Tail)
 		w.late = w.to
@@ -265,7 +275,7 @@ func (o failovers) explain(t *task, p, a *arrival) []*window {
 		if w.stays {
 			until = answeredAt(p).Add(transit)
 		}
-		if until < w.from || w.stays && p.At > w.begun {
+		if until < w.from || w.stays && p.At > w.begun || w.early && p.At >= p.Due {
 			continue
 		}
 		if !w.stays {
