@@ -17,7 +17,7 @@ const stepPause = 200 * time.Millisecond
 // TestKillsAtStepsOfMoves kills nodes in the middle of moves of replicas, of splits, and of moves of slots, under load.
 // The leader of the control group, which takes the steps, dies, and so do the source, the target, and in the long form a
 // node whose replica leaves. The short form kills each of them at one step. The long form kills each of them at each
-// step several times.
+// step twice.
 func TestKillsAtStepsOfMoves(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds, runs and kills real nodes")
@@ -34,8 +34,9 @@ func TestKillsAtStepsOfMoves(t *testing.T) {
 	)
 	if os.Getenv(lengthVar) == long {
 		cfg = siege.Config{Shards: 4, PerSecond: 100, Bulk: 100, MaxDelay: 5 * time.Second, Drain: 3 * time.Minute}
-		patience = 10 * time.Minute
-		aims = faults.NewAims(3, slices.Concat(faults.ReplicaAims(), faults.SlotAims(), faults.RetreatAims())...)
+		cfg.Kept = time.Hour
+		patience = 4 * time.Minute
+		aims = faults.NewAims(2, slices.Concat(faults.ReplicaAims(), faults.SlotAims(), faults.RetreatAims())...)
 	}
 	plan := siege.Plan{
 		Name: "kills at steps of moves", Play: siege.Aimed{Aims: aims, Pause: stepPause, Patience: patience}.Play,

@@ -66,6 +66,7 @@ func TestTasksMoveAtTheirRate(t *testing.T) {
 	cfg := shortShape()
 	if os.Getenv(lengthVar) == long {
 		cfg = siege.Config{PerSecond: 100, Bulk: 200, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute, Shards: 12}
+		cfg.Kept = time.Hour
 		// A snapshot after about a third of each shard's tasks: the limit holds for snapshots, and not for entries.
 		cfg.Snapshots = fmt.Sprintf("%d,64", 4*size.tasks)
 	}

@@ -51,6 +51,7 @@ type Config struct {
 	MaxDelay  time.Duration // longest delay of a task; default 3 s
 	Plain     bool          // an even load without bursts, held answers and hot ids (workload.Config)
 	Drain     time.Duration // time for every task to come to rest at the end of a round; default 60 s
+	Kept      time.Duration // how long finished tasks can be read, longer than a round; default 10 min, of the bulk less
 	Sample    int           // tasks to read, of the plainly delivered ones and of those on single replicas; default 3000
 	Limits    check.Limits  // zero: the limits for a machine without other work
 
@@ -98,6 +99,29 @@ func (c Config) withDefaults() (Config, error) {
 		c.Progress = io.Discard
 	}
 	return c, nil
+}
+
+// usuallyKept is how long a queue without a policy keeps finished tasks.
+const usuallyKept = 10 * time.Minute
+
+// bulkKept is how long finished tasks of the bulk can be read. Without Kept it is short: a node that starts reads mostly
+// finished tasks if they are kept for longer.
+func (c Config) bulkKept() time.Duration {
+	if c.Kept > 0 {
+		return c.Kept
+	}
+	return c.Strike + 3*c.Drain
+}
+
+// kept is how long all finished tasks can be read.
+func (c Config) kept() time.Duration {
+	switch {
+	case c.Kept > 0:
+		return c.Kept
+	case c.Bulk > 0:
+		return min(usuallyKept, c.bulkKept())
+	}
+	return usuallyKept
 }
 
 // lookEvery is the interval at which the nodes' vitals are taken. It gives some hundred samples a run.

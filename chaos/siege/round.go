@@ -25,6 +25,7 @@ type Round struct {
 	rec     *history.Recorder
 	load    *workload.Load
 	began   time.Time
+	loaded  time.Time     // when the load began; zero: there is none
 	plan    *Plan         // nil: strikers strike
 	planned atomic.Uint64 // number of faults struck by the plan
 	waited  bool          // the round has waited for the healed cluster to be whole
@@ -58,7 +59,7 @@ func (s *siege) newRound(n int, plan *Plan) (*Round, error) {
 	r.load, err = workload.New(workload.Config{
 		Nodes: nodes, Spare: s.stand.Spare, Target: s.receiver.URL, Recorder: r.rec, Seed: r.seed, Prefix: prefix,
 		PerSecond: s.cfg.PerSecond, BulkPerSecond: s.cfg.Bulk, MaxDelay: s.cfg.MaxDelay, Plain: s.cfg.Plain,
-		BulkKept: s.cfg.Strike + 3*s.cfg.Drain,
+		Kept: s.cfg.Kept, BulkKept: s.cfg.bulkKept(),
 	})
 	return r, err
 }
@@ -109,6 +110,18 @@ func (r *Round) run(ctx context.Context) error {
 		return err
 	}
 	r.inspect(whole)
+	return r.inTime()
+}
+
+// inTime returns an error if the load took so long that its first tasks could not be read at its end. They would look
+// lost.
+func (r *Round) inTime() error {
+	if r.loaded.IsZero() {
+		return nil
+	}
+	if took, kept := time.Since(r.loaded), r.siege.cfg.kept(); took > kept {
+		return fmt.Errorf("the round took %v, and finished tasks can be read for %v only: Config.Kept sets it", took, kept)
+	}
 	return nil
 }
 
@@ -152,9 +165,13 @@ func (r *Round) startLoad(ctx context.Context) (stop func()) {
 	ended := make(chan struct{})
 	var load sync.WaitGroup
 	load.Go(func() { r.load.Run(ctx, ended) })
+	r.loaded = time.Now()
 	var failed error
+	if r.siege.cfg.Kept > 0 {
+		failed = r.load.Keep(ctx)
+	}
 	if r.siege.cfg.Bulk > 0 {
-		load.Go(func() { failed = r.load.Bulk(ctx, ended) })
+		load.Go(func() { failed = errors.Join(failed, r.load.Bulk(ctx, ended)) })
 	}
 	return func() {
 		close(ended)

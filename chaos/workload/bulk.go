@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -61,6 +62,17 @@ func (l *Load) Bulk(ctx context.Context, stop <-chan struct{}) error {
 
 func (c Config) pushQueue() string { return c.Prefix + "bulk-push" }
 func (c Config) pullQueue() string { return c.Prefix + "bulk-pull" }
+
+// Keep makes the queues of the scripts keep finished tasks for Config.Kept.
+func (l *Load) Keep(ctx context.Context) error {
+	return errors.Join(
+		l.putQueue(ctx, client.Queue{Name: defaultQueue, KeepDone: l.cfg.Kept}),
+		l.putQueue(ctx, client.Queue{Name: l.cfg.Queue, KeepDone: l.cfg.Kept}),
+	)
+}
+
+// defaultQueue is the queue of tasks that name none.
+const defaultQueue = "default"
 
 // putBulkQueues creates the two queues of the bulk. One pushes tasks to the receiver, many in a request. Consumers
 // pull the tasks of the other.

@@ -49,6 +49,8 @@ type Config struct {
 	BulkCancelled int // percent cancelled by later batches. Default 5
 	BulkConsumers int // consumers of pulled bulk tasks. Default 3, of a plain load 24
 
+	Kept time.Duration // how long finished tasks of scripts can be read, for Keep
+
 	CallTimeout time.Duration // longest timeout of a request; some get less. Default 2 s
 	RetryFor    time.Duration // how long an operation is repeated. Default 10 s
 }
