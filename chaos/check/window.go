@@ -108,8 +108,8 @@ func (x *Index) addDeaf(all map[uint32][]window) {
 // attempts. The attempts that repeat arrived before the leap, or up to limits.Settle after it if their grant was on its
 // way.
 //
-// A clock that no other node checks begins attempts early as long as it is ahead. A leader that takes them over, such as
-// a new voter with a right clock, begins them again when its own clock shows their due time.
+// A clock that no other node checks begins attempts early as long as it is ahead. A leader that takes them over, such
+// as a new voter with a right clock, begins them again when its own clock shows their due time.
 func (x *Index) addLeaps(all map[uint32][]window, limits Limits) {
 	for _, l := range x.clocks.leaps(leaseMargin) {
 		w := window{from: l.at, to: l.at, begun: l.at.Add(limits.Settle), changes: 1, provoked: true, stays: true}
