@@ -79,11 +79,7 @@ func (d *dialer) bound(ctx context.Context) (context.Context, context.CancelFunc
 func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, release := d.bound(ctx)
 	defer release()
-	conn, err := d.connect(ctx, network, addr)
-	if err != nil {
-		return nil, err // not a wire that is nil
-	}
-	return conn, nil
+	return d.connect(ctx, network, addr)
 }
 
 // dialTLS opens a TLS connection. The transport does not do it, so that bound limits the handshake too.
@@ -109,7 +105,7 @@ func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 
 // connect looks addr up and tries its addresses as net.Dialer does, IPv6 and IPv4 in parallel. control checks each
 // address.
-func (d *dialer) connect(ctx context.Context, network, addr string) (*wire, error) {
+func (d *dialer) connect(ctx context.Context, network, addr string) (net.Conn, error) {
 	seen := &candidates{}
 	conn, err := d.net.DialContext(context.WithValue(ctx, candidatesKey{}, seen), network, addr)
 	if err != nil {

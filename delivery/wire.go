@@ -17,8 +17,8 @@ type wire struct {
 	busy atomic.Bool // a request is without a reply
 }
 
-// newWire sets a connection up. On an error it closes the connection.
-func newWire(conn net.Conn) (*wire, error) {
+// newWire returns the wire of a TCP connection. On an error it closes the connection.
+func newWire(conn net.Conn) (net.Conn, error) {
 	w := &wire{}
 	var ok bool
 	if w.TCPConn, ok = conn.(*net.TCPConn); !ok {
