@@ -88,17 +88,9 @@ var clockCases = []example{
 		s.arrive("a", 8100, 8000, 1).Attempt = 2
 	}, "came again"},
 
-	{"early by the clock of a node alone, and again in time", limited(Repeats), func(s *story) {
-		s.alone(hour, 150, 300)
-		s.schedule("a", 10, hour)
-		s.arrive("a", 160, hour, 1)
-		s.arrive("a", hour+1, hour, 1)
-	}, ""},
+	{"early by the clock of a node alone, and again in time", limited(Repeats), earlyAndInTime, ""},
 	{"early by the clock of a node alone, and twice in time", limited(Repeats), func(s *story) {
-		s.alone(hour, 150, 300)
-		s.schedule("a", 10, hour)
-		s.arrive("a", 160, hour, 1)
-		s.arrive("a", hour+1, hour, 1)
+		earlyAndInTime(s)
 		s.arrive("a", hour+2, hour, 1)
 	}, "came again"},
 
@@ -128,6 +120,14 @@ var clockCases = []example{
 		s.settle(release, "a", 101, 200, 200)
 		s.lease("a", 201, hour+1201, 1)
 	}, ""},
+}
+
+// earlyAndInTime tells of an attempt that begins early by the clock of a lone node, and again at its due time.
+func earlyAndInTime(s *story) {
+	s.alone(hour, 150, 300)
+	s.schedule("a", 10, hour)
+	s.arrive("a", 160, hour, 1)
+	s.arrive("a", hour+1, hour, 1)
 }
 
 // leaps returns a story of an attempt that arrives again while its receiver still holds back the answer.
