@@ -164,12 +164,12 @@ func (r *Round) startLoad(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	var load sync.WaitGroup
-	load.Go(func() { r.load.Run(ctx, ended) })
 	r.loaded = time.Now()
 	var failed error
 	if r.siege.cfg.Kept > 0 {
 		failed = r.load.Keep(ctx)
 	}
+	load.Go(func() { r.load.Run(ctx, ended) })
 	if r.siege.cfg.Bulk > 0 {
 		load.Go(func() { failed = errors.Join(failed, r.load.Bulk(ctx, ended)) })
 	}
