@@ -29,9 +29,8 @@ type Config struct {
 	MaxDelay  time.Duration // longest delay of a task; default 3 s
 
 	// Plain makes the load even: each script schedules one task, which the receiver takes at once, and the batches of
-	// the bulk are small, and there are so many consumers that one always waits, though some have just been refused.
-	// Only such a load tells the lateness that a cluster adds. Others have bursts, and receivers and consumers that
-	// hold tasks back.
+	// the bulk are small. Many consumers share its tasks, so a refused call of one of them delays no task. Only such a
+	// load tells the lateness that a cluster adds. Others have bursts, and receivers and consumers that hold tasks back.
 	Plain bool
 
 	Pulled    int           // percent of the scripts' tasks that consumers pull; default 40, negative: none
