@@ -17,6 +17,8 @@ const (
 
 var roleNames = [...]string{"open", "read", "schedule", "consume", "operate", "admin"}
 
+const roleList = "read, schedule, consume, operate or admin"
+
 // String returns the name of the role in the contract.
 func (r Role) String() string {
 	if int(r) < len(roleNames) {
@@ -32,7 +34,7 @@ func ParseRole(name string) (Role, error) {
 			return r, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no role: read, schedule, consume, operate or admin", name)
+	return 0, fmt.Errorf("%q is no role: %s", name, roleList)
 }
 
 // Includes reports whether a caller with role r may do what needs the other role.
