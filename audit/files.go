@@ -1,0 +1,230 @@
+package audit
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// files is the files of one log. The newest is at path; each older one has the number of its first record behind it.
+// One goroutine uses it at a time.
+type files struct {
+	path    string
+	bytes   int64 // of a file, from which on the next record begins another one
+	most    int   // number of files, the newest included
+	newest  *os.File
+	size    int64    // of the newest: whole lines only
+	first   uint64   // number of the first record in the newest; 0: it is empty
+	last    position // of the newest record of the log
+	unclean bool     // the newest may have a part of a line behind size
+}
+
+// openFiles opens the files for writing, and cuts a torn line off.
+func openFiles(path string, size int64, most int) (*files, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	f := &files{path: path, bytes: size, most: most}
+	if err := f.open(); err != nil {
+		return nil, err
+	}
+	err := f.recover()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.newest.Close())
+	}
+	return f, nil
+}
+
+// open opens the newest file, and makes its name durable.
+func (f *files) open() error {
+	newest, err := os.OpenFile(f.path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := newest.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no regular file", f.path)
+	}
+	if err == nil {
+		err = syncFolder(filepath.Dir(f.path))
+	}
+	if err != nil {
+		return errors.Join(err, newest.Close())
+	}
+	f.newest, f.size = newest, info.Size()
+	return nil
+}
+
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// recover finds the place after the last whole line, and the position of that line.
+func (f *files) recover() error {
+	end, last, err := lastLine(f.newest, f.size)
+	if err != nil {
+		return err
+	}
+	if err := f.newest.Truncate(end); err != nil {
+		return err
+	}
+	f.size = end
+	if len(last) > 0 {
+		if f.last, _, err = parseHead(last); err != nil {
+			return fmt.Errorf("its last line is no record: %w", err)
+		}
+		f.first, err = firstNumber(f.newest)
+		return err
+	}
+	older, err := f.older()
+	if err == nil && len(older) > 0 {
+		err = f.follow(older[len(older)-1].path)
+	}
+	if f.last.log == "" {
+		f.last.log = strings.ToLower(rand.Text()[:8])
+	}
+	return err
+}
+
+// follow makes the log go on after the last record of an older file.
+func (f *files) follow(path string) error {
+	old, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = old.Close() }() // opened for reading
+	info, err := old.Stat()
+	if err != nil {
+		return err
+	}
+	_, last, err := lastLine(old, info.Size())
+	if err == nil {
+		f.last, _, err = parseHead(last)
+	}
+	return err
+}
+
+// lastLine returns the offset after the last whole line of a file, and that line; a torn line behind it is left out.
+func lastLine(f io.ReaderAt, size int64) (end int64, line []byte, err error) {
+	from := max(size-2*maxLine, 0)
+	tail := make([]byte, size-from)
+	if _, err := f.ReadAt(tail, from); err != nil && !errors.Is(err, io.EOF) {
+		return 0, nil, err
+	}
+	n := bytes.LastIndexByte(tail, '\n')
+	if n < 0 && from > 0 {
+		return 0, nil, errors.New("it has no lines of records")
+	}
+	tail = tail[:n+1]
+	return from + int64(len(tail)), tail[bytes.LastIndexByte(tail[:max(n, 0)], '\n')+1:], nil
+}
+
+// firstNumber returns the number of the first record of a file, or 0 if there is none.
+func firstNumber(f io.ReaderAt) (uint64, error) {
+	begin := make([]byte, maxLine)
+	n, err := f.ReadAt(begin, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return 0, err
+	}
+	line, _, whole := bytes.Cut(begin[:n], []byte("\n"))
+	if !whole {
+		return 0, nil
+	}
+	at, _, err := parseHead(line)
+	return at.number, err
+}
+
+// append writes the line of a record. After an error the line is not in the file.
+func (f *files) append(line []byte, at position) error {
+	if f.unclean {
+		if err := f.newest.Truncate(f.size); err != nil {
+			return err
+		}
+		f.unclean = false
+	}
+	if f.size > 0 && f.size+int64(len(line)) > f.bytes {
+		if err := f.rotate(); err != nil {
+			return err
+		}
+	}
+	if _, err := f.newest.Write(line); err != nil {
+		f.unclean = f.newest.Truncate(f.size) != nil
+		return err
+	}
+	if f.size == 0 {
+		f.first = at.number
+	}
+	f.size += int64(len(line))
+	f.last = at
+	return nil
+}
+
+// rotate removes the oldest files beyond the bound, and begins a new one. A crash at any step leaves a log that opens.
+func (f *files) rotate() error {
+	if err := f.trim(); err != nil {
+		return err
+	}
+	if err := f.newest.Sync(); err != nil {
+		return err
+	}
+	name := f.nameOf(f.first)
+	if err := os.Rename(f.path, name); err != nil {
+		return err
+	}
+	full := f.newest
+	if err := f.open(); err != nil {
+		f.newest = full // records go on into the full file, under its old name
+		return errors.Join(err, os.Rename(name, f.path))
+	}
+	f.first = 0
+	return full.Close()
+}
+
+func (f *files) nameOf(first uint64) string { return fmt.Sprintf("%s.%016d", f.path, first) }
+
+// trim leaves as many older files as may stay beside a full one and a new one.
+func (f *files) trim() error {
+	older, err := f.older()
+	for ; err == nil && len(older) > f.most-2; older = older[1:] {
+		if err = os.Remove(older[0].path); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	return err
+}
+
+// olderFile is a file that is full.
+type olderFile struct {
+	path  string
+	first uint64 // number of its first record
+}
+
+// older returns the full files, the oldest first.
+func (f *files) older() ([]olderFile, error) {
+	entries, err := os.ReadDir(filepath.Dir(f.path))
+	if err != nil {
+		return nil, err
+	}
+	var found []olderFile
+	for _, e := range entries {
+		digits, ok := strings.CutPrefix(e.Name(), filepath.Base(f.path)+".")
+		if first, err := strconv.ParseUint(digits, 10, 64); ok && err == nil && len(digits) == 16 {
+			found = append(found, olderFile{filepath.Join(filepath.Dir(f.path), e.Name()), first})
+		}
+	}
+	slices.SortFunc(found, func(a, b olderFile) int { return cmp.Compare(a.first, b.first) })
+	return found, nil
+}

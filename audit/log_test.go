@@ -1,0 +1,320 @@
+package audit
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// open opens a log in a folder.
+func open(t *testing.T, dir string, change func(*Config)) *Log {
+	t.Helper()
+	cfg := Config{Path: filepath.Join(dir, "audit.jsonl"), Node: "n1"}
+	if change != nil {
+		change(&cfg)
+	}
+	l, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func mustClose(t *testing.T, l *Log) {
+	t.Helper()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// page reads a page and its records.
+func page(t *testing.T, l *Log, q Query) (Page, []Record) {
+	t.Helper()
+	if q.Limit == 0 {
+		q.Limit = MaxLimit
+	}
+	p, err := l.Read(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records []Record
+	for _, line := range p.Lines {
+		var r Record
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatal(err)
+		}
+		records = append(records, r)
+	}
+	return p, records
+}
+
+func routes(records []Record) string {
+	var all []string
+	for _, r := range records {
+		all = append(all, r.Route)
+	}
+	return strings.Join(all, " ")
+}
+
+// A change is in the file when Change returns, with all that it names.
+func TestChangeIsWritten(t *testing.T) {
+	dir := t.TempDir()
+	var also bytes.Buffer
+	l := open(t, dir, func(c *Config) {
+		c.Also = &also
+		c.Now = func() time.Time { return time.UnixMilli(1_700_000_000_123) }
+	})
+	defer mustClose(t, l)
+	l.Change(Record{
+		Caller: Caller{"key", "k1", "deployer"}, From: "10.0.0.7", Method: "PUT", Route: "/v1/queues/{queue}",
+		Object: map[string]string{"queue": "orders"}, Fields: []string{"signing", "target"}, Status: 200, Request: "r-1",
+	})
+	data, err := os.ReadFile(filepath.Join(dir, "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Record
+	if err := json.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"id":"` + r.ID + `","time":"2023-11-14T22:13:20.123Z","node":"n1","kind":"change",` +
+		`"caller":{"kind":"key","id":"k1","name":"deployer"},"from":"10.0.0.7","method":"PUT","route":"/v1/queues/{queue}",` +
+		`"object":{"queue":"orders"},"fields":["signing","target"],"status":200,"request":"r-1"}` + "\n"
+	if string(data) != want || also.String() != want || !strings.HasSuffix(r.ID, "-1") {
+		t.Errorf("%s%s, want %s", data, also.String(), want)
+	}
+}
+
+// No text that a caller chooses brings a key or a secret into a record, or makes it long.
+func TestTextsAreCleaned(t *testing.T) {
+	l := open(t, t.TempDir(), nil)
+	defer mustClose(t, l)
+	long := strings.Repeat("é", 10_000)
+	l.Change(Record{
+		Request: "x bfy_abc_def", Caller: Caller{Name: "Bearer abc"}, Route: long,
+		Object: map[string]string{"id": "whsec_abc"}, Fields: []string{"WHSEC_abc"},
+	})
+	p, records := page(t, l, Query{})
+	r := records[0]
+	for _, text := range []string{r.Request, r.Caller.Name, r.Object["id"], r.Fields[0]} {
+		if text != redacted {
+			t.Errorf("%q", text)
+		}
+	}
+	if len(p.Lines[0]) > 1000 || !strings.HasSuffix(r.Route, "é…") {
+		t.Errorf("%s", p.Lines[0])
+	}
+}
+
+// The files are bounded in number and size. A reader who follows the cursor gets all records that are left, and learns
+// how many were removed before it came.
+func TestRotation(t *testing.T) {
+	dir := t.TempDir()
+	small := func(c *Config) { c.FileBytes, c.Files = 1000, 3 }
+	l := open(t, dir, small)
+	l.Change(Record{Route: "r0"})
+	begin, _ := page(t, l, Query{})
+	for i := 1; i < 60; i++ {
+		l.Change(Record{Route: fmt.Sprint("r", i)})
+		if i == 30 { // a restart goes on
+			mustClose(t, l)
+			l = open(t, dir, small)
+		}
+	}
+	defer func() { mustClose(t, l) }()
+	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(names) != 3 {
+		t.Errorf("%v, %v", names, err)
+	}
+	for _, name := range names {
+		if info, err := os.Stat(name); err != nil || info.Size() > 1000 || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	var all []Record
+	var lost uint64
+	q := Query{After: begin.Next, Limit: 4}
+	for more := true; more; {
+		p, records := page(t, l, q)
+		if len(records) > q.Limit {
+			t.Fatalf("%d records", len(records))
+		}
+		all, lost, q.After, more = append(all, records...), lost+p.Lost, p.Next, p.More
+	}
+	kept := len(all)
+	if kept < 10 || kept > 30 || lost != uint64(59-kept) || all[0].Route != fmt.Sprint("r", 60-kept) {
+		t.Errorf("kept %d, lost %d: %s", kept, lost, routes(all))
+	}
+	if p, records := page(t, l, q); len(records) != 0 || p.Next != q.After {
+		t.Errorf("%+v", p)
+	}
+	l.Change(Record{Route: "later"})
+	if p, records := page(t, l, q); routes(records) != "later" || p.Lost != 0 {
+		t.Errorf("%s, lost %d", routes(records), p.Lost)
+	}
+	if _, records := page(t, l, Query{After: "other-100"}); len(records) != kept+1 {
+		t.Errorf("after a position of another log: %d", len(records))
+	}
+	if _, err := l.Read(t.Context(), Query{After: "nonsense", Limit: 1}); err == nil {
+		t.Error("a position that is none")
+	}
+}
+
+// Since selects by time, and cuts nothing else.
+func TestSince(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	l := open(t, t.TempDir(), func(c *Config) { c.Now = func() time.Time { return now } })
+	defer mustClose(t, l)
+	for _, route := range []string{"a", "b", "c"} {
+		l.Change(Record{Route: route})
+		now = now.Add(time.Hour)
+	}
+	if _, records := page(t, l, Query{Since: time.Unix(1_700_003_600, 0)}); routes(records) != "b c" {
+		t.Error(routes(records))
+	}
+}
+
+// A line that was torn by a crash is cut off. A file that is none of a log is refused, and stays as it is.
+func TestTornLine(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.jsonl")
+	for _, torn := range []string{`{"id":"`, "\x00\x00\x00"} {
+		l := open(t, dir, nil)
+		l.Change(Record{Route: "a"})
+		mustClose(t, l)
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, append(whole, torn...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := open(t, dir, nil)
+	l.Change(Record{Route: "b"})
+	if p, records := page(t, l, Query{}); routes(records) != "a a b" || p.Lost != 0 {
+		t.Errorf("%s, lost %d", routes(records), p.Lost)
+	}
+	mustClose(t, l)
+
+	foreign := []byte("a file of another program\n")
+	if err := os.WriteFile(path, foreign, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := Open(Config{Path: path}); err == nil {
+		mustClose(t, l)
+		t.Error("a foreign file was opened")
+	}
+	if data, err := os.ReadFile(path); err != nil || !bytes.Equal(data, foreign) {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+// A disk that takes nothing stops no call. The loss is counted, logged once and seen, and the gap stays visible.
+func TestFullDisk(t *testing.T) {
+	var logged bytes.Buffer
+	l := open(t, t.TempDir(), func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
+	l.Change(Record{Route: "a"})
+	full, err := os.OpenFile("/dev/full", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	l.mu.Lock()
+	good := l.files.newest
+	l.files.newest = full
+	l.mu.Unlock()
+	for range 3 {
+		l.Change(Record{Route: "lost"})
+	}
+	if l.Failing() == nil || testutil.ToFloat64(l.metrics.lost) != 3 || testutil.ToFloat64(l.metrics.failing) != 1 {
+		t.Errorf("%v, lost %v", l.Failing(), testutil.ToFloat64(l.metrics.lost))
+	}
+	l.mu.Lock()
+	l.files.newest, l.files.unclean = good, true
+	l.mu.Unlock()
+	l.Change(Record{Route: "b"})
+	if l.Failing() != nil || testutil.ToFloat64(l.metrics.failing) != 0 {
+		t.Error(l.Failing())
+	}
+	if p, records := page(t, l, Query{}); routes(records) != "a b" || p.Lost != 3 {
+		t.Errorf("%s, lost %d", routes(records), p.Lost)
+	}
+	mustClose(t, l)
+	if text := logged.String(); strings.Count(text, "level=ERROR") != 1 || !strings.Contains(text, "lost=3") {
+		t.Error(text)
+	}
+}
+
+// brokenWriter refuses every line.
+type brokenWriter struct{}
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("closed") }
+
+// A standard output that is gone counts as a loss, and the file has the record all the same.
+func TestBrokenCopy(t *testing.T) {
+	l := open(t, t.TempDir(), func(c *Config) { c.Also = brokenWriter{} })
+	defer mustClose(t, l)
+	l.Change(Record{Route: "a"})
+	if _, records := page(t, l, Query{}); routes(records) != "a" || l.Failing() == nil {
+		t.Errorf("%s, %v", routes(records), l.Failing())
+	}
+}
+
+// Equal refusals are recorded at once and then counted for a minute, so that a storm writes little.
+func TestRefusalsAreCounted(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		l := open(t, dir, nil)
+		refuse := func(from string) { l.Refuse(Record{From: from, Route: from, Status: 401, Request: "r"}) }
+		for range 1000 {
+			refuse("a")
+		}
+		refuse("b")
+		synctest.Wait()
+		if _, records := page(t, l, Query{}); routes(records) != "a b" || records[0].Count != 0 || records[0].Request != "r" {
+			t.Errorf("%+v", records)
+		}
+		time.Sleep(groupPeriod + 2*syncPeriod)
+		synctest.Wait()
+		_, records := page(t, l, Query{})
+		if routes(records) != "a b a" || records[2].Count != 999 || records[2].First == nil || records[2].Request != "" {
+			t.Fatalf("%+v", records)
+		}
+		refuse("a")
+		refuse("a")
+		mustClose(t, l) // the count is written, without the end of its minute
+		l = open(t, dir, nil)
+		defer mustClose(t, l)
+		if _, records := page(t, l, Query{}); routes(records) != "a b a a a" || records[4].Count != 1 {
+			t.Errorf("%+v", records)
+		}
+	})
+}
+
+// Refusals from any number of addresses take a bounded memory and a bounded part of the files.
+func TestRefusalsFromEverywhere(t *testing.T) {
+	g := newGroups()
+	recorded := 0
+	for i := range 10 * MaxGroups {
+		r := Record{From: fmt.Sprint(i), Status: 401, Time: Instant{time.Unix(0, 0)}}
+		if g.first(&r) {
+			recorded++
+		}
+	}
+	if recorded != MaxGroups+1 || len(g.now) != recorded {
+		t.Errorf("%d recorded, %d groups", recorded, len(g.now))
+	}
+	if ended := g.end(time.Time{}); len(ended) != 1 || ended[0].Count != 9*MaxGroups-1 {
+		t.Errorf("%+v", ended)
+	}
+}

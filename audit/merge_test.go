@@ -1,0 +1,91 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// A reader who follows the cursor of merged pages gets each record of each node once, also while a node is away, and
+// those of one node in their order.
+func TestMerge(t *testing.T) {
+	logs := map[string]*Log{}
+	want := map[string]int{}
+	for n := range 3 {
+		name := fmt.Sprint("n", n)
+		at := time.Unix(1_700_000_000, int64(n)*1_000_000)
+		l, err := Open(Config{Path: filepath.Join(t.TempDir(), "log"), Node: name, Now: func() time.Time { return at }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer mustClose(t, l)
+		logs[name] = l
+		for i := range 20 {
+			route := fmt.Sprintf("%s/%02d", name, i)
+			l.Change(Record{Route: route})
+			want[route] = 1
+			at = at.Add(time.Second)
+			if n == 2 && i == 10 {
+				at = at.Add(-5 * time.Second) // a clock that is set back
+			}
+		}
+	}
+	got, lastOf, cursor := map[string]int{}, map[string]string{}, Cursor{}
+	var latest time.Time
+	for round := 0; ; round++ {
+		pages := map[string]Page{}
+		for name, l := range logs {
+			if name == "n1" && round < 3 {
+				continue // away
+			}
+			pages[name], _ = page(t, l, Query{After: cursor[name], Limit: 7})
+		}
+		lines, next, more := Merge(cursor, pages, 7)
+		for _, line := range lines {
+			r := recordOf(t, line)
+			got[r.Route]++
+			if r.Route <= lastOf[r.Node] {
+				t.Errorf("%s after %s", r.Route, lastOf[r.Node])
+			}
+			lastOf[r.Node] = r.Route
+			if r.Node == "n0" && r.Time.Before(latest) {
+				t.Errorf("%v after %v", r.Time, latest)
+			}
+			if r.Node == "n0" {
+				latest = r.Time.Time
+			}
+		}
+		if !more && round > 3 {
+			break
+		}
+		var err error
+		if cursor, err = ParseCursor(next.String()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%v", got)
+	}
+}
+
+func recordOf(t *testing.T, line []byte) Record {
+	t.Helper()
+	var r Record
+	if err := json.Unmarshal(line, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestParseCursor(t *testing.T) {
+	for _, text := range []string{"%", "bjE", "bjE9YS0", "LA"} {
+		if c, err := ParseCursor(text); err == nil {
+			t.Errorf("%q: %v", text, c)
+		}
+	}
+	if c, err := ParseCursor(""); err != nil || len(c) != 0 {
+		t.Errorf("%v, %v", c, err)
+	}
+}

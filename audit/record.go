@@ -1,0 +1,155 @@
+package audit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The kinds of records.
+const (
+	KindChange  = "change"  // a call that changes something for operators, whatever its outcome
+	KindRefusal = "refusal" // a call that was refused because of its caller
+)
+
+// Record is one line of the log. Log sets ID, Time, Node, Kind and, of a counted refusal, Count and First.
+type Record struct {
+	ID      string            `json:"id"`
+	Time    Instant           `json:"time"`
+	Node    string            `json:"node"` // node id
+	Kind    string            `json:"kind"`
+	Caller  Caller            `json:"caller"`
+	From    string            `json:"from,omitempty"` // IP address of the caller
+	Method  string            `json:"method"`
+	Route   string            `json:"route"` // pattern, such as /v1/queues/{queue}
+	Object  map[string]string `json:"object,omitempty"`
+	Fields  []string          `json:"fields,omitempty"`
+	Status  int               `json:"status"`
+	Problem string            `json:"problem,omitempty"` // last part of the problem's type
+	Request string            `json:"request,omitempty"` // the caller's id of the call
+	Count   int               `json:"count,omitempty"`   // refusals that the record stands for, if more than one
+	First   *Instant          `json:"first,omitempty"`   // time of the first of them
+}
+
+// Caller is the identity behind a call. All fields are empty for a call without accepted credentials.
+type Caller struct {
+	Kind string `json:"kind,omitempty"` // as in package access
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name,omitempty"`
+}
+
+// Instant is a time that is written in UTC with milliseconds.
+type Instant struct{ time.Time }
+
+const layout = "2006-01-02T15:04:05.000Z"
+
+// MarshalJSON writes the instant as a string.
+func (t Instant) MarshalJSON() ([]byte, error) { return t.UTC().AppendFormat(nil, `"`+layout+`"`), nil }
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Instant) UnmarshalJSON(data []byte) (err error) {
+	t.Time, err = time.Parse(`"`+layout+`"`, string(data))
+	return err
+}
+
+// Bounds of a record, which keep a line below maxLine.
+const (
+	maxText  = 256
+	maxNames = 64
+	maxLine  = 64 << 10
+)
+
+// line returns the record as a line, with its texts cleaned.
+func (r Record) line() ([]byte, error) {
+	for _, text := range []*string{
+		&r.Caller.ID, &r.Caller.Name, &r.From, &r.Method, &r.Route, &r.Problem, &r.Request,
+	} {
+		*text = clean(*text)
+	}
+	r.Object = cleanObject(r.Object)
+	r.Fields = cleanFields(r.Fields)
+	data, err := json.Marshal(r)
+	return append(data, '\n'), err
+}
+
+func cleanObject(object map[string]string) map[string]string {
+	if len(object) == 0 {
+		return nil
+	}
+	cleaned := make(map[string]string, len(object))
+	for name, value := range object {
+		if len(cleaned) < maxNames {
+			cleaned[clean(name)] = clean(value)
+		}
+	}
+	return cleaned
+}
+
+func cleanFields(fields []string) []string {
+	var cleaned []string
+	for _, field := range fields[:min(len(fields), maxNames)] {
+		cleaned = append(cleaned, clean(field))
+	}
+	return cleaned
+}
+
+// secretMarks begin the texts of API keys, signing secrets and one-time tokens.
+var secretMarks = []string{"bfy_", "whsec_", "bearer "}
+
+const redacted = "[redacted]"
+
+// clean cuts a text to maxText bytes, and replaces one that may contain a secret.
+func clean(text string) string {
+	lower := strings.ToLower(text)
+	for _, mark := range secretMarks {
+		if strings.Contains(lower, mark) {
+			return redacted
+		}
+	}
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
+}
+
+// position is the place of a record: the name of its log, and its number there, from 1.
+type position struct {
+	log    string
+	number uint64
+}
+
+func (p position) String() string { return p.log + "-" + strconv.FormatUint(p.number, 10) }
+
+// parsePosition reads the id of a record. The empty text is the place before every log.
+func parsePosition(text string) (position, error) {
+	if text == "" {
+		return position{}, nil
+	}
+	log, digits, ok := strings.Cut(text, "-")
+	number, err := strconv.ParseUint(digits, 10, 64)
+	if !ok || err != nil || log == "" {
+		return position{}, fmt.Errorf("%q is no id of a record", clean(text))
+	}
+	return position{log, number}, nil
+}
+
+// head is the part of a record that readers need.
+type head struct {
+	ID   string  `json:"id"`
+	Time Instant `json:"time"`
+}
+
+func parseHead(line []byte) (position, time.Time, error) {
+	var h head
+	if err := json.Unmarshal(line, &h); err != nil {
+		return position{}, time.Time{}, err
+	}
+	at, err := parsePosition(h.ID)
+	if err == nil && at.log == "" {
+		err = errors.New("it has no id")
+	}
+	return at, h.Time.Time, err
+}
