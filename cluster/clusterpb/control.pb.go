@@ -269,11 +269,13 @@ type ControlState struct {
 	Replication    uint32               `protobuf:"varint,10,opt,name=replication,proto3" json:"replication,omitempty"`                                                                                                 // replicas that each shard should have; 0: 3
 	Operations     []*Operation         `protobuf:"bytes,11,rep,name=operations,proto3" json:"operations,omitempty"`                                                                                                    // in the order of their beginning; the last that have ended stay for a while
 	// Newest command version among the applied entries; 0 means 1. Older builds refuse snapshots of the state.
-	Version       uint32       `protobuf:"varint,15,opt,name=version,proto3" json:"version,omitempty"`
-	SlotMoves     []*SlotMove  `protobuf:"bytes,16,rep,name=slot_moves,json=slotMoves,proto3" json:"slot_moves,omitempty"`             // under way, sorted by number
-	LastSlotMove  uint64       `protobuf:"varint,17,opt,name=last_slot_move,json=lastSlotMove,proto3" json:"last_slot_move,omitempty"` // number of the last move of slots that began
-	Backups       *Backups     `protobuf:"bytes,20,opt,name=backups,proto3" json:"backups,omitempty"`                                  // made on a schedule; absent: no node has begun one
-	JoinTokens    []*JoinToken `protobuf:"bytes,24,rep,name=join_tokens,json=joinTokens,proto3" json:"join_tokens,omitempty"`          // sorted by id
+	Version      uint32       `protobuf:"varint,15,opt,name=version,proto3" json:"version,omitempty"`
+	SlotMoves    []*SlotMove  `protobuf:"bytes,16,rep,name=slot_moves,json=slotMoves,proto3" json:"slot_moves,omitempty"`             // under way, sorted by number
+	LastSlotMove uint64       `protobuf:"varint,17,opt,name=last_slot_move,json=lastSlotMove,proto3" json:"last_slot_move,omitempty"` // number of the last move of slots that began
+	Backups      *Backups     `protobuf:"bytes,20,opt,name=backups,proto3" json:"backups,omitempty"`                                  // made on a schedule; absent: no node has begun one
+	JoinTokens   []*JoinToken `protobuf:"bytes,24,rep,name=join_tokens,json=joinTokens,proto3" json:"join_tokens,omitempty"`          // sorted by id
+	// Id of the key under which the secrets of policies are sealed. Once it is set, no secret is stored in the clear.
+	ClusterKey    string `protobuf:"bytes,28,opt,name=cluster_key,json=clusterKey,proto3" json:"cluster_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -418,6 +420,13 @@ func (x *ControlState) GetJoinTokens() []*JoinToken {
 		return x.JoinTokens
 	}
 	return nil
+}
+
+func (x *ControlState) GetClusterKey() string {
+	if x != nil {
+		return x.ClusterKey
+	}
+	return ""
 }
 
 // SlotMove is a move of slots from one shard to another.
@@ -1220,6 +1229,7 @@ type ControlEntry struct {
 	//	*ControlEntry_Raise
 	//	*ControlEntry_AddJoinToken
 	//	*ControlEntry_RemoveJoinToken
+	//	*ControlEntry_UseClusterKey
 	Op            isControlEntry_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1440,6 +1450,15 @@ func (x *ControlEntry) GetRemoveJoinToken() *RemoveJoinToken {
 	return nil
 }
 
+func (x *ControlEntry) GetUseClusterKey() *UseClusterKey {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_UseClusterKey); ok {
+			return x.UseClusterKey
+		}
+	}
+	return nil
+}
+
 type isControlEntry_Op interface {
 	isControlEntry_Op()
 }
@@ -1520,6 +1539,10 @@ type ControlEntry_RemoveJoinToken struct {
 	RemoveJoinToken *RemoveJoinToken `protobuf:"bytes,33,opt,name=remove_join_token,json=removeJoinToken,proto3,oneof"`
 }
 
+type ControlEntry_UseClusterKey struct {
+	UseClusterKey *UseClusterKey `protobuf:"bytes,36,opt,name=use_cluster_key,json=useClusterKey,proto3,oneof"`
+}
+
 func (*ControlEntry_Init) isControlEntry_Op() {}
 
 func (*ControlEntry_Register) isControlEntry_Op() {}
@@ -1558,6 +1581,53 @@ func (*ControlEntry_AddJoinToken) isControlEntry_Op() {}
 
 func (*ControlEntry_RemoveJoinToken) isControlEntry_Op() {}
 
+func (*ControlEntry_UseClusterKey) isControlEntry_Op() {}
+
+// UseClusterKey names the key that seals from now on. The leader that writes the entry has it.
+type UseClusterKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UseClusterKey) Reset() {
+	*x = UseClusterKey{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UseClusterKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UseClusterKey) ProtoMessage() {}
+
+func (x *UseClusterKey) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UseClusterKey.ProtoReflect.Descriptor instead.
+func (*UseClusterKey) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *UseClusterKey) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
 // Split makes a new shard on the nodes of another one, and begins to move slots of that one to it.
 type Split struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1570,7 +1640,7 @@ type Split struct {
 
 func (x *Split) Reset() {
 	*x = Split{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1582,7 +1652,7 @@ func (x *Split) String() string {
 func (*Split) ProtoMessage() {}
 
 func (x *Split) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1595,7 +1665,7 @@ func (x *Split) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Split.ProtoReflect.Descriptor instead.
 func (*Split) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Split) GetShard() uint32 {
@@ -1632,7 +1702,7 @@ type MoveSlots struct {
 
 func (x *MoveSlots) Reset() {
 	*x = MoveSlots{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1714,7 @@ func (x *MoveSlots) String() string {
 func (*MoveSlots) ProtoMessage() {}
 
 func (x *MoveSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1727,7 @@ func (x *MoveSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveSlots.ProtoReflect.Descriptor instead.
 func (*MoveSlots) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *MoveSlots) GetRanges() []*fsmpb.SlotRange {
@@ -1699,7 +1769,7 @@ type TurnMove struct {
 
 func (x *TurnMove) Reset() {
 	*x = TurnMove{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +1781,7 @@ func (x *TurnMove) String() string {
 func (*TurnMove) ProtoMessage() {}
 
 func (x *TurnMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +1794,7 @@ func (x *TurnMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnMove.ProtoReflect.Descriptor instead.
 func (*TurnMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TurnMove) GetNumber() uint64 {
@@ -1753,7 +1823,7 @@ type EndMove struct {
 
 func (x *EndMove) Reset() {
 	*x = EndMove{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1765,7 +1835,7 @@ func (x *EndMove) String() string {
 func (*EndMove) ProtoMessage() {}
 
 func (x *EndMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1778,7 +1848,7 @@ func (x *EndMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndMove.ProtoReflect.Descriptor instead.
 func (*EndMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *EndMove) GetNumber() uint64 {
@@ -1807,7 +1877,7 @@ type Init struct {
 
 func (x *Init) Reset() {
 	*x = Init{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1819,7 +1889,7 @@ func (x *Init) String() string {
 func (*Init) ProtoMessage() {}
 
 func (x *Init) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1832,7 +1902,7 @@ func (x *Init) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Init.ProtoReflect.Descriptor instead.
 func (*Init) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Init) GetClusterId() string {
@@ -1861,7 +1931,7 @@ type Register struct {
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1873,7 +1943,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1886,7 +1956,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Register) GetNode() *Node {
@@ -1916,7 +1986,7 @@ type Admission struct {
 
 func (x *Admission) Reset() {
 	*x = Admission{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1928,7 +1998,7 @@ func (x *Admission) String() string {
 func (*Admission) ProtoMessage() {}
 
 func (x *Admission) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1941,7 +2011,7 @@ func (x *Admission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Admission.ProtoReflect.Descriptor instead.
 func (*Admission) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Admission) GetTokenHash() []byte {
@@ -1976,7 +2046,7 @@ type AddJoinToken struct {
 
 func (x *AddJoinToken) Reset() {
 	*x = AddJoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1988,7 +2058,7 @@ func (x *AddJoinToken) String() string {
 func (*AddJoinToken) ProtoMessage() {}
 
 func (x *AddJoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2001,7 +2071,7 @@ func (x *AddJoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddJoinToken.ProtoReflect.Descriptor instead.
 func (*AddJoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AddJoinToken) GetToken() *JoinToken {
@@ -2021,7 +2091,7 @@ type RemoveJoinToken struct {
 
 func (x *RemoveJoinToken) Reset() {
 	*x = RemoveJoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +2103,7 @@ func (x *RemoveJoinToken) String() string {
 func (*RemoveJoinToken) ProtoMessage() {}
 
 func (x *RemoveJoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +2116,7 @@ func (x *RemoveJoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveJoinToken.ProtoReflect.Descriptor instead.
 func (*RemoveJoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RemoveJoinToken) GetId() string {
@@ -2066,7 +2136,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2078,7 +2148,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2091,7 +2161,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Place) GetShards() []*Shard {
@@ -2111,7 +2181,7 @@ type Retarget struct {
 
 func (x *Retarget) Reset() {
 	*x = Retarget{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2123,7 +2193,7 @@ func (x *Retarget) String() string {
 func (*Retarget) ProtoMessage() {}
 
 func (x *Retarget) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2136,7 +2206,7 @@ func (x *Retarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retarget.ProtoReflect.Descriptor instead.
 func (*Retarget) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Retarget) GetShards() []*Shard {
@@ -2158,7 +2228,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2170,7 +2240,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2183,7 +2253,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Assign) GetShard() uint32 {
@@ -2220,7 +2290,7 @@ type Mend struct {
 
 func (x *Mend) Reset() {
 	*x = Mend{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2232,7 +2302,7 @@ func (x *Mend) String() string {
 func (*Mend) ProtoMessage() {}
 
 func (x *Mend) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2245,7 +2315,7 @@ func (x *Mend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mend.ProtoReflect.Descriptor instead.
 func (*Mend) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Mend) GetShard() uint32 {
@@ -2280,7 +2350,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2292,7 +2362,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2305,7 +2375,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Begin) GetOperation() *Operation {
@@ -2326,7 +2396,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2338,7 +2408,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2351,7 +2421,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *End) GetId() string {
@@ -2378,7 +2448,7 @@ type SetReplication struct {
 
 func (x *SetReplication) Reset() {
 	*x = SetReplication{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2390,7 +2460,7 @@ func (x *SetReplication) String() string {
 func (*SetReplication) ProtoMessage() {}
 
 func (x *SetReplication) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2403,7 +2473,7 @@ func (x *SetReplication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReplication.ProtoReflect.Descriptor instead.
 func (*SetReplication) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetReplication) GetReplication() uint32 {
@@ -2426,7 +2496,7 @@ type SetQueue struct {
 
 func (x *SetQueue) Reset() {
 	*x = SetQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2438,7 +2508,7 @@ func (x *SetQueue) String() string {
 func (*SetQueue) ProtoMessage() {}
 
 func (x *SetQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2451,7 +2521,7 @@ func (x *SetQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQueue.ProtoReflect.Descriptor instead.
 func (*SetQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetQueue) GetPolicy() *fsmpb.QueuePolicy {
@@ -2479,7 +2549,7 @@ type SetBackups struct {
 
 func (x *SetBackups) Reset() {
 	*x = SetBackups{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2491,7 +2561,7 @@ func (x *SetBackups) String() string {
 func (*SetBackups) ProtoMessage() {}
 
 func (x *SetBackups) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2504,7 +2574,7 @@ func (x *SetBackups) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackups.ProtoReflect.Descriptor instead.
 func (*SetBackups) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetBackups) GetBackups() *Backups {
@@ -2525,7 +2595,7 @@ type DeleteQueue struct {
 
 func (x *DeleteQueue) Reset() {
 	*x = DeleteQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2537,7 +2607,7 @@ func (x *DeleteQueue) String() string {
 func (*DeleteQueue) ProtoMessage() {}
 
 func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2550,7 +2620,7 @@ func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueue.ProtoReflect.Descriptor instead.
 func (*DeleteQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DeleteQueue) GetNamespace() string {
@@ -2578,7 +2648,7 @@ type Raise struct {
 
 func (x *Raise) Reset() {
 	*x = Raise{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2590,7 +2660,7 @@ func (x *Raise) String() string {
 func (*Raise) ProtoMessage() {}
 
 func (x *Raise) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2603,7 +2673,7 @@ func (x *Raise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Raise.ProtoReflect.Descriptor instead.
 func (*Raise) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Raise) GetVersion() uint32 {
@@ -2631,7 +2701,7 @@ type GossipMeta struct {
 
 func (x *GossipMeta) Reset() {
 	*x = GossipMeta{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2643,7 +2713,7 @@ func (x *GossipMeta) String() string {
 func (*GossipMeta) ProtoMessage() {}
 
 func (x *GossipMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2656,7 +2726,7 @@ func (x *GossipMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipMeta.ProtoReflect.Descriptor instead.
 func (*GossipMeta) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{30}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GossipMeta) GetId() string {
@@ -2733,7 +2803,7 @@ type LeaderHints struct {
 
 func (x *LeaderHints) Reset() {
 	*x = LeaderHints{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2745,7 +2815,7 @@ func (x *LeaderHints) String() string {
 func (*LeaderHints) ProtoMessage() {}
 
 func (x *LeaderHints) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2758,7 +2828,7 @@ func (x *LeaderHints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHints.ProtoReflect.Descriptor instead.
 func (*LeaderHints) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *LeaderHints) GetClusterId() string {
@@ -2787,7 +2857,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2799,7 +2869,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2812,7 +2882,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *LeaderHint) GetShard() uint32 {
@@ -2840,7 +2910,7 @@ var File_cluster_clusterpb_control_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xcf\x06\n" +
+	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xf0\x06\n" +
 	"\fControlState\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12'\n" +
@@ -2863,7 +2933,9 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x0elast_slot_move\x18\x11 \x01(\x04R\flastSlotMove\x124\n" +
 	"\abackups\x18\x14 \x01(\v2\x1a.belfry.cluster.v1.BackupsR\abackups\x12=\n" +
 	"\vjoin_tokens\x18\x18 \x03(\v2\x1c.belfry.cluster.v1.JoinTokenR\n" +
-	"joinTokens\x1aW\n" +
+	"joinTokens\x12\x1f\n" +
+	"\vcluster_key\x18\x1c \x01(\tR\n" +
+	"clusterKey\x1aW\n" +
 	"\vOrdersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xdc\x01\n" +
@@ -2941,7 +3013,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"expires_ms\x18\x04 \x01(\x03R\texpiresMs\x12\x17\n" +
 	"\aused_by\x18\x05 \x01(\tR\x06usedBy\x12\x1b\n" +
 	"\tused_name\x18\x06 \x01(\tR\busedName\x12\x17\n" +
-	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\x8b\t\n" +
+	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\xd7\t\n" +
 	"\fControlEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
 	"\x04init\x18\b \x01(\v2\x17.belfry.cluster.v1.InitH\x00R\x04init\x129\n" +
@@ -2965,8 +3037,11 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\bend_move\x18+ \x01(\v2\x1a.belfry.cluster.v1.EndMoveH\x00R\aendMove\x120\n" +
 	"\x05raise\x18\x1e \x01(\v2\x18.belfry.cluster.v1.RaiseH\x00R\x05raise\x12G\n" +
 	"\x0eadd_join_token\x18  \x01(\v2\x1f.belfry.cluster.v1.AddJoinTokenH\x00R\faddJoinToken\x12P\n" +
-	"\x11remove_join_token\x18! \x01(\v2\".belfry.cluster.v1.RemoveJoinTokenH\x00R\x0fremoveJoinTokenB\x04\n" +
-	"\x02op\"g\n" +
+	"\x11remove_join_token\x18! \x01(\v2\".belfry.cluster.v1.RemoveJoinTokenH\x00R\x0fremoveJoinToken\x12J\n" +
+	"\x0fuse_cluster_key\x18$ \x01(\v2 .belfry.cluster.v1.UseClusterKeyH\x00R\ruseClusterKeyB\x04\n" +
+	"\x02op\"!\n" +
+	"\rUseClusterKey\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\"g\n" +
 	"\x05Split\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06shards\x18\x02 \x01(\rR\x06shards\x120\n" +
@@ -3092,7 +3167,7 @@ func file_cluster_clusterpb_control_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(SlotMoveState)(0),        // 0: belfry.cluster.v1.SlotMoveState
 	(NodeOrder)(0),            // 1: belfry.cluster.v1.NodeOrder
@@ -3108,92 +3183,94 @@ var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(*Shard)(nil),             // 11: belfry.cluster.v1.Shard
 	(*JoinToken)(nil),         // 12: belfry.cluster.v1.JoinToken
 	(*ControlEntry)(nil),      // 13: belfry.cluster.v1.ControlEntry
-	(*Split)(nil),             // 14: belfry.cluster.v1.Split
-	(*MoveSlots)(nil),         // 15: belfry.cluster.v1.MoveSlots
-	(*TurnMove)(nil),          // 16: belfry.cluster.v1.TurnMove
-	(*EndMove)(nil),           // 17: belfry.cluster.v1.EndMove
-	(*Init)(nil),              // 18: belfry.cluster.v1.Init
-	(*Register)(nil),          // 19: belfry.cluster.v1.Register
-	(*Admission)(nil),         // 20: belfry.cluster.v1.Admission
-	(*AddJoinToken)(nil),      // 21: belfry.cluster.v1.AddJoinToken
-	(*RemoveJoinToken)(nil),   // 22: belfry.cluster.v1.RemoveJoinToken
-	(*Place)(nil),             // 23: belfry.cluster.v1.Place
-	(*Retarget)(nil),          // 24: belfry.cluster.v1.Retarget
-	(*Assign)(nil),            // 25: belfry.cluster.v1.Assign
-	(*Mend)(nil),              // 26: belfry.cluster.v1.Mend
-	(*Begin)(nil),             // 27: belfry.cluster.v1.Begin
-	(*End)(nil),               // 28: belfry.cluster.v1.End
-	(*SetReplication)(nil),    // 29: belfry.cluster.v1.SetReplication
-	(*SetQueue)(nil),          // 30: belfry.cluster.v1.SetQueue
-	(*SetBackups)(nil),        // 31: belfry.cluster.v1.SetBackups
-	(*DeleteQueue)(nil),       // 32: belfry.cluster.v1.DeleteQueue
-	(*Raise)(nil),             // 33: belfry.cluster.v1.Raise
-	(*GossipMeta)(nil),        // 34: belfry.cluster.v1.GossipMeta
-	(*LeaderHints)(nil),       // 35: belfry.cluster.v1.LeaderHints
-	(*LeaderHint)(nil),        // 36: belfry.cluster.v1.LeaderHint
-	nil,                       // 37: belfry.cluster.v1.ControlState.OrdersEntry
-	nil,                       // 38: belfry.cluster.v1.Shard.JoinedEntry
-	(*fsmpb.QueuePolicy)(nil), // 39: belfry.fsm.v1.QueuePolicy
-	(*fsmpb.SlotRange)(nil),   // 40: belfry.fsm.v1.SlotRange
+	(*UseClusterKey)(nil),     // 14: belfry.cluster.v1.UseClusterKey
+	(*Split)(nil),             // 15: belfry.cluster.v1.Split
+	(*MoveSlots)(nil),         // 16: belfry.cluster.v1.MoveSlots
+	(*TurnMove)(nil),          // 17: belfry.cluster.v1.TurnMove
+	(*EndMove)(nil),           // 18: belfry.cluster.v1.EndMove
+	(*Init)(nil),              // 19: belfry.cluster.v1.Init
+	(*Register)(nil),          // 20: belfry.cluster.v1.Register
+	(*Admission)(nil),         // 21: belfry.cluster.v1.Admission
+	(*AddJoinToken)(nil),      // 22: belfry.cluster.v1.AddJoinToken
+	(*RemoveJoinToken)(nil),   // 23: belfry.cluster.v1.RemoveJoinToken
+	(*Place)(nil),             // 24: belfry.cluster.v1.Place
+	(*Retarget)(nil),          // 25: belfry.cluster.v1.Retarget
+	(*Assign)(nil),            // 26: belfry.cluster.v1.Assign
+	(*Mend)(nil),              // 27: belfry.cluster.v1.Mend
+	(*Begin)(nil),             // 28: belfry.cluster.v1.Begin
+	(*End)(nil),               // 29: belfry.cluster.v1.End
+	(*SetReplication)(nil),    // 30: belfry.cluster.v1.SetReplication
+	(*SetQueue)(nil),          // 31: belfry.cluster.v1.SetQueue
+	(*SetBackups)(nil),        // 32: belfry.cluster.v1.SetBackups
+	(*DeleteQueue)(nil),       // 33: belfry.cluster.v1.DeleteQueue
+	(*Raise)(nil),             // 34: belfry.cluster.v1.Raise
+	(*GossipMeta)(nil),        // 35: belfry.cluster.v1.GossipMeta
+	(*LeaderHints)(nil),       // 36: belfry.cluster.v1.LeaderHints
+	(*LeaderHint)(nil),        // 37: belfry.cluster.v1.LeaderHint
+	nil,                       // 38: belfry.cluster.v1.ControlState.OrdersEntry
+	nil,                       // 39: belfry.cluster.v1.Shard.JoinedEntry
+	(*fsmpb.QueuePolicy)(nil), // 40: belfry.fsm.v1.QueuePolicy
+	(*fsmpb.SlotRange)(nil),   // 41: belfry.fsm.v1.SlotRange
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	9,  // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
 	10, // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
 	11, // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
-	39, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
-	37, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
+	40, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
+	38, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
 	8,  // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
 	5,  // 6: belfry.cluster.v1.ControlState.slot_moves:type_name -> belfry.cluster.v1.SlotMove
 	6,  // 7: belfry.cluster.v1.ControlState.backups:type_name -> belfry.cluster.v1.Backups
 	12, // 8: belfry.cluster.v1.ControlState.join_tokens:type_name -> belfry.cluster.v1.JoinToken
-	40, // 9: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
+	41, // 9: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
 	0,  // 10: belfry.cluster.v1.SlotMove.state:type_name -> belfry.cluster.v1.SlotMoveState
 	7,  // 11: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
 	7,  // 12: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
 	7,  // 13: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
 	2,  // 14: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
 	3,  // 15: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
-	40, // 16: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
+	41, // 16: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
 	10, // 17: belfry.cluster.v1.Operation.aims:type_name -> belfry.cluster.v1.SlotRange
-	38, // 18: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
-	18, // 19: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
-	19, // 20: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
-	23, // 21: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	30, // 22: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
-	32, // 23: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
-	24, // 24: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
-	25, // 25: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
-	27, // 26: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
-	28, // 27: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
-	29, // 28: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
-	31, // 29: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
-	26, // 30: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
-	14, // 31: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
-	15, // 32: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
-	16, // 33: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
-	17, // 34: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
-	33, // 35: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
-	21, // 36: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
-	22, // 37: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
-	40, // 38: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
-	40, // 39: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	0,  // 40: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
-	10, // 41: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	9,  // 42: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	20, // 43: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
-	12, // 44: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
-	11, // 45: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	11, // 46: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
-	8,  // 47: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
-	39, // 48: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	6,  // 49: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
-	36, // 50: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	1,  // 51: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
-	52, // [52:52] is the sub-list for method output_type
-	52, // [52:52] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	39, // 18: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	19, // 19: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
+	20, // 20: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
+	24, // 21: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
+	31, // 22: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	33, // 23: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	25, // 24: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
+	26, // 25: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
+	28, // 26: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
+	29, // 27: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
+	30, // 28: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
+	32, // 29: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
+	27, // 30: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
+	15, // 31: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
+	16, // 32: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
+	17, // 33: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
+	18, // 34: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
+	34, // 35: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
+	22, // 36: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
+	23, // 37: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
+	14, // 38: belfry.cluster.v1.ControlEntry.use_cluster_key:type_name -> belfry.cluster.v1.UseClusterKey
+	41, // 39: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
+	41, // 40: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	0,  // 41: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	10, // 42: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	9,  // 43: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	21, // 44: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
+	12, // 45: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
+	11, // 46: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	11, // 47: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	8,  // 48: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
+	40, // 49: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	6,  // 50: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
+	37, // 51: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	1,  // 52: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
+	53, // [53:53] is the sub-list for method output_type
+	53, // [53:53] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }
@@ -3221,15 +3298,16 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_Raise)(nil),
 		(*ControlEntry_AddJoinToken)(nil),
 		(*ControlEntry_RemoveJoinToken)(nil),
+		(*ControlEntry_UseClusterKey)(nil),
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[26].OneofWrappers = []any{}
+	file_cluster_clusterpb_control_proto_msgTypes[27].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_control_proto_rawDesc), len(file_cluster_clusterpb_control_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   35,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

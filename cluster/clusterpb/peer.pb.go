@@ -1994,6 +1994,8 @@ type Vitals struct {
 	KeysEndMs      int64                  `protobuf:"varint,10,opt,name=keys_end_ms,json=keysEndMs,proto3" json:"keys_end_ms,omitempty"`    // Unix time of the end of the node's certificate or its authority's; 0: it has none
 	Backup         *BackupOutcome         `protobuf:"bytes,11,opt,name=backup,proto3" json:"backup,omitempty"`                              // absent: no backup was made through the node since its start
 	NotReady       string                 `protobuf:"bytes,12,opt,name=not_ready,json=notReady,proto3" json:"not_ready,omitempty"`          // reason why the node would not serve all calls; empty: it would
+	AuditFault     string                 `protobuf:"bytes,20,opt,name=audit_fault,json=auditFault,proto3" json:"audit_fault,omitempty"`    // reason why the audit log loses records; empty: it does not
+	ClusterKeys    []string               `protobuf:"bytes,21,rep,name=cluster_keys,json=clusterKeys,proto3" json:"cluster_keys,omitempty"` // ids of the node's cluster keys, the sealing one first
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2112,6 +2114,149 @@ func (x *Vitals) GetNotReady() string {
 	return ""
 }
 
+func (x *Vitals) GetAuditFault() string {
+	if x != nil {
+		return x.AuditFault
+	}
+	return ""
+}
+
+func (x *Vitals) GetClusterKeys() []string {
+	if x != nil {
+		return x.ClusterKeys
+	}
+	return nil
+}
+
+// AuditRequest selects records of one node's audit log.
+type AuditRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	After         string                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`                     // id of a record: only later ones; empty: from the oldest
+	SinceMs       int64                  `protobuf:"varint,2,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"` // only records of this instant or later; 0: all
+	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditRequest) Reset() {
+	*x = AuditRequest{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditRequest) ProtoMessage() {}
+
+func (x *AuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditRequest.ProtoReflect.Descriptor instead.
+func (*AuditRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *AuditRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *AuditRequest) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *AuditRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type AuditReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lines         [][]byte               `protobuf:"bytes,1,rep,name=lines,proto3" json:"lines,omitempty"` // the records as JSON, oldest first
+	Next          string                 `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`   // id of the last record that was read
+	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
+	Lost          uint64                 `protobuf:"varint,4,opt,name=lost,proto3" json:"lost,omitempty"` // records that are missing between them
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditReply) Reset() {
+	*x = AuditReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditReply) ProtoMessage() {}
+
+func (x *AuditReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditReply.ProtoReflect.Descriptor instead.
+func (*AuditReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *AuditReply) GetLines() [][]byte {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+func (x *AuditReply) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+func (x *AuditReply) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *AuditReply) GetLost() uint64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
 // BackupOutcome describes the newest backups that were made through a node since its start, in Unix milliseconds.
 type BackupOutcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2124,7 +2269,7 @@ type BackupOutcome struct {
 
 func (x *BackupOutcome) Reset() {
 	*x = BackupOutcome{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2136,7 +2281,7 @@ func (x *BackupOutcome) String() string {
 func (*BackupOutcome) ProtoMessage() {}
 
 func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2149,7 +2294,7 @@ func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupOutcome.ProtoReflect.Descriptor instead.
 func (*BackupOutcome) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *BackupOutcome) GetWholeMs() int64 {
@@ -2192,7 +2337,7 @@ type Shape struct {
 
 func (x *Shape) Reset() {
 	*x = Shape{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2349,7 @@ func (x *Shape) String() string {
 func (*Shape) ProtoMessage() {}
 
 func (x *Shape) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2362,7 @@ func (x *Shape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shape.ProtoReflect.Descriptor instead.
 func (*Shape) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Shape) GetWaits() string {
@@ -2303,7 +2448,7 @@ type AutoSplit struct {
 
 func (x *AutoSplit) Reset() {
 	*x = AutoSplit{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2315,7 +2460,7 @@ func (x *AutoSplit) String() string {
 func (*AutoSplit) ProtoMessage() {}
 
 func (x *AutoSplit) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2328,7 +2473,7 @@ func (x *AutoSplit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AutoSplit.ProtoReflect.Descriptor instead.
 func (*AutoSplit) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *AutoSplit) GetBytes() uint64 {
@@ -2372,7 +2517,7 @@ type SlotsWait struct {
 
 func (x *SlotsWait) Reset() {
 	*x = SlotsWait{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2384,7 +2529,7 @@ func (x *SlotsWait) String() string {
 func (*SlotsWait) ProtoMessage() {}
 
 func (x *SlotsWait) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2397,7 +2542,7 @@ func (x *SlotsWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsWait.ProtoReflect.Descriptor instead.
 func (*SlotsWait) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SlotsWait) GetStillMs() int64 {
@@ -2440,7 +2585,7 @@ type NodeHealth struct {
 
 func (x *NodeHealth) Reset() {
 	*x = NodeHealth{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2452,7 +2597,7 @@ func (x *NodeHealth) String() string {
 func (*NodeHealth) ProtoMessage() {}
 
 func (x *NodeHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2465,7 +2610,7 @@ func (x *NodeHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeHealth.ProtoReflect.Descriptor instead.
 func (*NodeHealth) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *NodeHealth) GetDiskLow() bool {
@@ -2512,7 +2657,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2524,7 +2669,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2537,7 +2682,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -2649,7 +2794,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2661,7 +2806,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2674,7 +2819,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -2700,7 +2845,7 @@ type CompareRequest struct {
 
 func (x *CompareRequest) Reset() {
 	*x = CompareRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2712,7 +2857,7 @@ func (x *CompareRequest) String() string {
 func (*CompareRequest) ProtoMessage() {}
 
 func (x *CompareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2725,7 +2870,7 @@ func (x *CompareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
 func (*CompareRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CompareRequest) GetReplicas() []*ReplicaAsked {
@@ -2746,7 +2891,7 @@ type ReplicaAsked struct {
 
 func (x *ReplicaAsked) Reset() {
 	*x = ReplicaAsked{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2758,7 +2903,7 @@ func (x *ReplicaAsked) String() string {
 func (*ReplicaAsked) ProtoMessage() {}
 
 func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2771,7 +2916,7 @@ func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAsked.ProtoReflect.Descriptor instead.
 func (*ReplicaAsked) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ReplicaAsked) GetShard() uint32 {
@@ -2798,7 +2943,7 @@ type CompareReply struct {
 
 func (x *CompareReply) Reset() {
 	*x = CompareReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2810,7 +2955,7 @@ func (x *CompareReply) String() string {
 func (*CompareReply) ProtoMessage() {}
 
 func (x *CompareReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2823,7 +2968,7 @@ func (x *CompareReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareReply.ProtoReflect.Descriptor instead.
 func (*CompareReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CompareReply) GetReplicas() []*ReplicaReport {
@@ -2853,7 +2998,7 @@ type ReplicaReport struct {
 
 func (x *ReplicaReport) Reset() {
 	*x = ReplicaReport{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2865,7 +3010,7 @@ func (x *ReplicaReport) String() string {
 func (*ReplicaReport) ProtoMessage() {}
 
 func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2878,7 +3023,7 @@ func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaReport.ProtoReflect.Descriptor instead.
 func (*ReplicaReport) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ReplicaReport) GetShard() uint32 {
@@ -2919,7 +3064,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2931,7 +3076,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2944,7 +3089,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -2979,7 +3124,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2991,7 +3136,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3004,7 +3149,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -3198,7 +3343,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3210,7 +3355,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3223,7 +3368,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -3244,7 +3389,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3256,7 +3401,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3269,7 +3414,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -3303,7 +3448,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3315,7 +3460,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3328,7 +3473,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -3359,7 +3504,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3371,7 +3516,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3384,7 +3529,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -3440,7 +3585,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3452,7 +3597,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3465,7 +3610,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{50}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -3507,7 +3652,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3519,7 +3664,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3532,7 +3677,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -3609,7 +3754,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3621,7 +3766,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3634,7 +3779,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -3726,7 +3871,7 @@ type BeginCall struct {
 
 func (x *BeginCall) Reset() {
 	*x = BeginCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3738,7 +3883,7 @@ func (x *BeginCall) String() string {
 func (*BeginCall) ProtoMessage() {}
 
 func (x *BeginCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3751,7 +3896,7 @@ func (x *BeginCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
 func (*BeginCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *BeginCall) GetOperation() *Operation {
@@ -3780,7 +3925,7 @@ type Began struct {
 
 func (x *Began) Reset() {
 	*x = Began{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3792,7 +3937,7 @@ func (x *Began) String() string {
 func (*Began) ProtoMessage() {}
 
 func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3805,7 +3950,7 @@ func (x *Began) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Began.ProtoReflect.Descriptor instead.
 func (*Began) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Began) GetImpossible() string {
@@ -3843,7 +3988,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3855,7 +4000,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3868,7 +4013,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *PlannedMove) GetShard() uint32 {
@@ -3920,7 +4065,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3932,7 +4077,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3945,7 +4090,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -3995,7 +4140,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4007,7 +4152,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4020,7 +4165,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Member) GetNode() string {
@@ -4060,7 +4205,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4072,7 +4217,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4085,7 +4230,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -4116,7 +4261,7 @@ type CallReply struct {
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4128,7 +4273,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4141,7 +4286,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -4239,7 +4384,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4251,7 +4396,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4264,7 +4409,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -4299,7 +4444,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4456,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4469,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -4358,7 +4503,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4370,7 +4515,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4383,7 +4528,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -4417,7 +4562,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4429,7 +4574,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4442,7 +4587,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -4521,7 +4666,7 @@ type ReadSlotsCall struct {
 
 func (x *ReadSlotsCall) Reset() {
 	*x = ReadSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4533,7 +4678,7 @@ func (x *ReadSlotsCall) String() string {
 func (*ReadSlotsCall) ProtoMessage() {}
 
 func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4546,7 +4691,7 @@ func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSlotsCall.ProtoReflect.Descriptor instead.
 func (*ReadSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ReadSlotsCall) GetMove() uint64 {
@@ -4592,7 +4737,7 @@ type SlotsBatch struct {
 
 func (x *SlotsBatch) Reset() {
 	*x = SlotsBatch{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4604,7 +4749,7 @@ func (x *SlotsBatch) String() string {
 func (*SlotsBatch) ProtoMessage() {}
 
 func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4617,7 +4762,7 @@ func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsBatch.ProtoReflect.Descriptor instead.
 func (*SlotsBatch) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *SlotsBatch) GetSession() uint64 {
@@ -4676,7 +4821,7 @@ type PullSlotsCall struct {
 
 func (x *PullSlotsCall) Reset() {
 	*x = PullSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4688,7 +4833,7 @@ func (x *PullSlotsCall) String() string {
 func (*PullSlotsCall) ProtoMessage() {}
 
 func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4701,7 +4846,7 @@ func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullSlotsCall.ProtoReflect.Descriptor instead.
 func (*PullSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *PullSlotsCall) GetMove() uint64 {
@@ -4755,7 +4900,7 @@ type SlotsProgress struct {
 
 func (x *SlotsProgress) Reset() {
 	*x = SlotsProgress{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4767,7 +4912,7 @@ func (x *SlotsProgress) String() string {
 func (*SlotsProgress) ProtoMessage() {}
 
 func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4780,7 +4925,7 @@ func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsProgress.ProtoReflect.Descriptor instead.
 func (*SlotsProgress) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *SlotsProgress) GetTasks() uint64 {
@@ -4841,7 +4986,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4853,7 +4998,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4866,7 +5011,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -4887,7 +5032,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4899,7 +5044,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4912,7 +5057,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -4945,7 +5090,7 @@ type SetBackupsRequest struct {
 
 func (x *SetBackupsRequest) Reset() {
 	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4957,7 +5102,7 @@ func (x *SetBackupsRequest) String() string {
 func (*SetBackupsRequest) ProtoMessage() {}
 
 func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4970,7 +5115,7 @@ func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
 func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *SetBackupsRequest) GetBackups() *Backups {
@@ -4990,7 +5135,7 @@ type SetBackupsReply struct {
 
 func (x *SetBackupsReply) Reset() {
 	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5002,7 +5147,7 @@ func (x *SetBackupsReply) String() string {
 func (*SetBackupsReply) ProtoMessage() {}
 
 func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5015,7 +5160,7 @@ func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
 func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *SetBackupsReply) GetError() *CallError {
@@ -5154,7 +5299,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x0eReplicaApplied\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x1a\n" +
-	"\bcommands\x18\x03 \x01(\x04R\bcommands\"\x8d\x03\n" +
+	"\bcommands\x18\x03 \x01(\x04R\bcommands\"\xd1\x03\n" +
 	"\x06Vitals\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x12'\n" +
 	"\x0fcommand_version\x18\x02 \x01(\rR\x0ecommandVersion\x12\x14\n" +
@@ -5170,7 +5315,20 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\vkeys_end_ms\x18\n" +
 	" \x01(\x03R\tkeysEndMs\x128\n" +
 	"\x06backup\x18\v \x01(\v2 .belfry.cluster.v1.BackupOutcomeR\x06backup\x12\x1b\n" +
-	"\tnot_ready\x18\f \x01(\tR\bnotReady\"]\n" +
+	"\tnot_ready\x18\f \x01(\tR\bnotReady\x12\x1f\n" +
+	"\vaudit_fault\x18\x14 \x01(\tR\n" +
+	"auditFault\x12!\n" +
+	"\fcluster_keys\x18\x15 \x03(\tR\vclusterKeys\"U\n" +
+	"\fAuditRequest\x12\x14\n" +
+	"\x05after\x18\x01 \x01(\tR\x05after\x12\x19\n" +
+	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\"^\n" +
+	"\n" +
+	"AuditReply\x12\x14\n" +
+	"\x05lines\x18\x01 \x03(\fR\x05lines\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more\x12\x12\n" +
+	"\x04lost\x18\x04 \x01(\x04R\x04lost\"]\n" +
 	"\rBackupOutcome\x12\x19\n" +
 	"\bwhole_ms\x18\x01 \x01(\x03R\awholeMs\x12\x1b\n" +
 	"\tfailed_ms\x18\x02 \x01(\x03R\bfailedMs\x12\x14\n" +
@@ -5442,7 +5600,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x10ERROR_KIND_UNFIT\x10\t\x12\x14\n" +
 	"\x10ERROR_KIND_MOVED\x10\x10\x12\x18\n" +
 	"\x14ERROR_KIND_MOVE_LOST\x10\x11\x12\x1b\n" +
-	"\x17ERROR_KIND_MOVE_REFUSED\x10\x122\xb0\t\n" +
+	"\x17ERROR_KIND_MOVE_REFUSED\x10\x122\xf9\t\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +
@@ -5459,7 +5617,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\fChangeTokens\x12\x1e.belfry.cluster.v1.TokenChange\x1a\x1f.belfry.cluster.v1.TokenChanged\x12L\n" +
 	"\x06Backup\x12 .belfry.cluster.v1.BackupRequest\x1a\x1e.belfry.cluster.v1.BackupReply0\x01\x12V\n" +
 	"\n" +
-	"SetBackups\x12$.belfry.cluster.v1.SetBackupsRequest\x1a\".belfry.cluster.v1.SetBackupsReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
+	"SetBackups\x12$.belfry.cluster.v1.SetBackupsRequest\x1a\".belfry.cluster.v1.SetBackupsReply\x12G\n" +
+	"\x05Audit\x12\x1f.belfry.cluster.v1.AuditRequest\x1a\x1d.belfry.cluster.v1.AuditReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
 
 var (
 	file_cluster_clusterpb_peer_proto_rawDescOnce sync.Once
@@ -5474,7 +5633,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 79)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(MoveWait)(0),              // 0: belfry.cluster.v1.MoveWait
 	(ErrorKind)(0),             // 1: belfry.cluster.v1.ErrorKind
@@ -5511,69 +5670,71 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*AppliedReply)(nil),       // 32: belfry.cluster.v1.AppliedReply
 	(*ReplicaApplied)(nil),     // 33: belfry.cluster.v1.ReplicaApplied
 	(*Vitals)(nil),             // 34: belfry.cluster.v1.Vitals
-	(*BackupOutcome)(nil),      // 35: belfry.cluster.v1.BackupOutcome
-	(*Shape)(nil),              // 36: belfry.cluster.v1.Shape
-	(*AutoSplit)(nil),          // 37: belfry.cluster.v1.AutoSplit
-	(*SlotsWait)(nil),          // 38: belfry.cluster.v1.SlotsWait
-	(*NodeHealth)(nil),         // 39: belfry.cluster.v1.NodeHealth
-	(*ReplicaStatus)(nil),      // 40: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),         // 41: belfry.cluster.v1.Checkpoint
-	(*CompareRequest)(nil),     // 42: belfry.cluster.v1.CompareRequest
-	(*ReplicaAsked)(nil),       // 43: belfry.cluster.v1.ReplicaAsked
-	(*CompareReply)(nil),       // 44: belfry.cluster.v1.CompareReply
-	(*ReplicaReport)(nil),      // 45: belfry.cluster.v1.ReplicaReport
-	(*ForwardRequest)(nil),     // 46: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),               // 47: belfry.cluster.v1.Call
-	(*Commands)(nil),           // 48: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 49: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 50: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 51: belfry.cluster.v1.QueueChange
-	(*QueuesCall)(nil),         // 52: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 53: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 54: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),          // 55: belfry.cluster.v1.BeginCall
-	(*Began)(nil),              // 56: belfry.cluster.v1.Began
-	(*PlannedMove)(nil),        // 57: belfry.cluster.v1.PlannedMove
-	(*Membership)(nil),         // 58: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 59: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 60: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 61: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 62: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 63: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 64: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 65: belfry.cluster.v1.CallError
-	(*ReadSlotsCall)(nil),      // 66: belfry.cluster.v1.ReadSlotsCall
-	(*SlotsBatch)(nil),         // 67: belfry.cluster.v1.SlotsBatch
-	(*PullSlotsCall)(nil),      // 68: belfry.cluster.v1.PullSlotsCall
-	(*SlotsProgress)(nil),      // 69: belfry.cluster.v1.SlotsProgress
-	(*BackupRequest)(nil),      // 70: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 71: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 72: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 73: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 74: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 75: belfry.cluster.v1.Shape.AwayMsEntry
-	nil,                        // 76: belfry.cluster.v1.Shape.StuckMsEntry
-	nil,                        // 77: belfry.cluster.v1.Shape.SlotsEntry
-	nil,                        // 78: belfry.cluster.v1.Shape.StepsEntry
-	nil,                        // 79: belfry.cluster.v1.Shape.WaitsForEntry
-	nil,                        // 80: belfry.cluster.v1.Shape.SlotsWaitEntry
-	(*Shard)(nil),              // 81: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 82: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 83: belfry.cluster.v1.JoinToken
-	(*fsmpb.Task)(nil),         // 84: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 85: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 86: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 87: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 88: belfry.cluster.v1.DeleteQueue
-	(*Operation)(nil),          // 89: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 90: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 91: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 92: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 93: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 94: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 95: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 96: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 97: belfry.cluster.v1.Backups
+	(*AuditRequest)(nil),       // 35: belfry.cluster.v1.AuditRequest
+	(*AuditReply)(nil),         // 36: belfry.cluster.v1.AuditReply
+	(*BackupOutcome)(nil),      // 37: belfry.cluster.v1.BackupOutcome
+	(*Shape)(nil),              // 38: belfry.cluster.v1.Shape
+	(*AutoSplit)(nil),          // 39: belfry.cluster.v1.AutoSplit
+	(*SlotsWait)(nil),          // 40: belfry.cluster.v1.SlotsWait
+	(*NodeHealth)(nil),         // 41: belfry.cluster.v1.NodeHealth
+	(*ReplicaStatus)(nil),      // 42: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),         // 43: belfry.cluster.v1.Checkpoint
+	(*CompareRequest)(nil),     // 44: belfry.cluster.v1.CompareRequest
+	(*ReplicaAsked)(nil),       // 45: belfry.cluster.v1.ReplicaAsked
+	(*CompareReply)(nil),       // 46: belfry.cluster.v1.CompareReply
+	(*ReplicaReport)(nil),      // 47: belfry.cluster.v1.ReplicaReport
+	(*ForwardRequest)(nil),     // 48: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),               // 49: belfry.cluster.v1.Call
+	(*Commands)(nil),           // 50: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 51: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 52: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 53: belfry.cluster.v1.QueueChange
+	(*QueuesCall)(nil),         // 54: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 55: belfry.cluster.v1.LendCall
+	(*MembersCall)(nil),        // 56: belfry.cluster.v1.MembersCall
+	(*BeginCall)(nil),          // 57: belfry.cluster.v1.BeginCall
+	(*Began)(nil),              // 58: belfry.cluster.v1.Began
+	(*PlannedMove)(nil),        // 59: belfry.cluster.v1.PlannedMove
+	(*Membership)(nil),         // 60: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 61: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 62: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 63: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 64: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 65: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 66: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 67: belfry.cluster.v1.CallError
+	(*ReadSlotsCall)(nil),      // 68: belfry.cluster.v1.ReadSlotsCall
+	(*SlotsBatch)(nil),         // 69: belfry.cluster.v1.SlotsBatch
+	(*PullSlotsCall)(nil),      // 70: belfry.cluster.v1.PullSlotsCall
+	(*SlotsProgress)(nil),      // 71: belfry.cluster.v1.SlotsProgress
+	(*BackupRequest)(nil),      // 72: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 73: belfry.cluster.v1.BackupReply
+	(*SetBackupsRequest)(nil),  // 74: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 75: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 76: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 77: belfry.cluster.v1.Shape.AwayMsEntry
+	nil,                        // 78: belfry.cluster.v1.Shape.StuckMsEntry
+	nil,                        // 79: belfry.cluster.v1.Shape.SlotsEntry
+	nil,                        // 80: belfry.cluster.v1.Shape.StepsEntry
+	nil,                        // 81: belfry.cluster.v1.Shape.WaitsForEntry
+	nil,                        // 82: belfry.cluster.v1.Shape.SlotsWaitEntry
+	(*Shard)(nil),              // 83: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 84: belfry.cluster.v1.Node
+	(*JoinToken)(nil),          // 85: belfry.cluster.v1.JoinToken
+	(*fsmpb.Task)(nil),         // 86: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 87: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 88: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 89: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 90: belfry.cluster.v1.DeleteQueue
+	(*Operation)(nil),          // 91: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 92: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 93: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 94: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 95: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 96: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 97: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 98: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 99: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -5583,111 +5744,113 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	4,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	8,  // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	81, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	82, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	83, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	84, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	14, // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	83, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	85, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
 	21, // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	23, // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	84, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	65, // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
-	40, // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	39, // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	86, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	67, // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	42, // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	41, // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	34, // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
-	36, // 18: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
+	38, // 18: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
 	30, // 19: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
 	33, // 20: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
-	35, // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	74, // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	75, // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	76, // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	77, // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
-	78, // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
-	79, // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
-	80, // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
-	37, // 29: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
-	43, // 30: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	45, // 31: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	39, // 32: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	41, // 33: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	47, // 34: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	48, // 35: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	49, // 36: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	50, // 37: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	51, // 38: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	52, // 39: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	53, // 40: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	54, // 41: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	55, // 42: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	66, // 43: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	68, // 44: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	85, // 45: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	86, // 46: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	87, // 47: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	88, // 48: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	58, // 49: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	89, // 50: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	89, // 51: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	57, // 52: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	59, // 53: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	61, // 54: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	65, // 55: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	64, // 56: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	84, // 57: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	90, // 58: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	62, // 59: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	91, // 60: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	63, // 61: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	58, // 62: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	56, // 63: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	67, // 64: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	69, // 65: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	92, // 66: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	65, // 67: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	37, // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
+	76, // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	77, // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	78, // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	79, // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
+	80, // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
+	81, // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
+	82, // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
+	39, // 29: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
+	45, // 30: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	47, // 31: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	41, // 32: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	43, // 33: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	49, // 34: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	50, // 35: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	51, // 36: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	52, // 37: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	53, // 38: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	54, // 39: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	55, // 40: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	56, // 41: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	57, // 42: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	68, // 43: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	70, // 44: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	87, // 45: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	88, // 46: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	89, // 47: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	90, // 48: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	60, // 49: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	91, // 50: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	91, // 51: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	59, // 52: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	61, // 53: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	63, // 54: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	67, // 55: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	66, // 56: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	86, // 57: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	92, // 58: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	64, // 59: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	93, // 60: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	65, // 61: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	60, // 62: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	58, // 63: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	69, // 64: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	71, // 65: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	94, // 66: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	67, // 67: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
 	1,  // 68: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	93, // 69: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	94, // 70: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	95, // 71: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	93, // 72: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	96, // 73: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	65, // 74: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	97, // 75: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	65, // 76: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	69, // 77: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	95, // 69: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	96, // 70: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	97, // 71: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	95, // 72: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	98, // 73: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	67, // 74: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	99, // 75: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	67, // 76: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	71, // 77: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
 	0,  // 78: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
-	38, // 79: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
+	40, // 79: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
 	9,  // 80: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
 	11, // 81: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	46, // 82: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	48, // 82: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
 	16, // 83: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
 	26, // 84: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
 	28, // 85: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
 	31, // 86: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	42, // 87: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	44, // 87: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
 	18, // 88: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
 	20, // 89: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
 	24, // 90: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
 	6,  // 91: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
 	13, // 92: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	70, // 93: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	72, // 94: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	10, // 95: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	12, // 96: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	60, // 97: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	17, // 98: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	27, // 99: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	29, // 100: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	32, // 101: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	44, // 102: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	19, // 103: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	22, // 104: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	25, // 105: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	7,  // 106: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	15, // 107: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	71, // 108: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	73, // 109: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	95, // [95:110] is the sub-list for method output_type
-	80, // [80:95] is the sub-list for method input_type
+	72, // 93: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	74, // 94: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	35, // 95: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
+	10, // 96: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	12, // 97: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	62, // 98: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	17, // 99: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	27, // 100: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	29, // 101: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	32, // 102: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	46, // 103: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	19, // 104: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	22, // 105: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	25, // 106: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	7,  // 107: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	15, // 108: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	73, // 109: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	75, // 110: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	36, // 111: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
+	96, // [96:112] is the sub-list for method output_type
+	80, // [80:96] is the sub-list for method input_type
 	80, // [80:80] is the sub-list for extension type_name
 	80, // [80:80] is the sub-list for extension extendee
 	0,  // [0:80] is the sub-list for field type_name
@@ -5704,7 +5867,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*TokenChange_Add)(nil),
 		(*TokenChange_Remove)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[45].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[47].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
@@ -5716,11 +5879,11 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_ReadSlots)(nil),
 		(*Call_PullSlots)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[49].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[51].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[52].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[54].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -5732,7 +5895,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   79,
+			NumMessages:   81,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

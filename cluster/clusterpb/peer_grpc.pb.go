@@ -37,6 +37,7 @@ const (
 	Peer_ChangeTokens_FullMethodName = "/belfry.cluster.v1.Peer/ChangeTokens"
 	Peer_Backup_FullMethodName       = "/belfry.cluster.v1.Peer/Backup"
 	Peer_SetBackups_FullMethodName   = "/belfry.cluster.v1.Peer/SetBackups"
+	Peer_Audit_FullMethodName        = "/belfry.cluster.v1.Peer/Audit"
 )
 
 // PeerClient is the client API for Peer service.
@@ -78,6 +79,8 @@ type PeerClient interface {
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupReply], error)
 	// SetBackups changes the record of the scheduled backups, if the receiving node leads the control group.
 	SetBackups(ctx context.Context, in *SetBackupsRequest, opts ...grpc.CallOption) (*SetBackupsReply, error)
+	// Audit returns records of the receiving node's audit log.
+	Audit(ctx context.Context, in *AuditRequest, opts ...grpc.CallOption) (*AuditReply, error)
 }
 
 type peerClient struct {
@@ -253,6 +256,16 @@ func (c *peerClient) SetBackups(ctx context.Context, in *SetBackupsRequest, opts
 	return out, nil
 }
 
+func (c *peerClient) Audit(ctx context.Context, in *AuditRequest, opts ...grpc.CallOption) (*AuditReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AuditReply)
+	err := c.cc.Invoke(ctx, Peer_Audit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PeerServer is the server API for Peer service.
 // All implementations must embed UnimplementedPeerServer
 // for forward compatibility.
@@ -292,6 +305,8 @@ type PeerServer interface {
 	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupReply]) error
 	// SetBackups changes the record of the scheduled backups, if the receiving node leads the control group.
 	SetBackups(context.Context, *SetBackupsRequest) (*SetBackupsReply, error)
+	// Audit returns records of the receiving node's audit log.
+	Audit(context.Context, *AuditRequest) (*AuditReply, error)
 	mustEmbedUnimplementedPeerServer()
 }
 
@@ -346,6 +361,9 @@ func (UnimplementedPeerServer) Backup(*BackupRequest, grpc.ServerStreamingServer
 }
 func (UnimplementedPeerServer) SetBackups(context.Context, *SetBackupsRequest) (*SetBackupsReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method SetBackups not implemented")
+}
+func (UnimplementedPeerServer) Audit(context.Context, *AuditRequest) (*AuditReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Audit not implemented")
 }
 func (UnimplementedPeerServer) mustEmbedUnimplementedPeerServer() {}
 func (UnimplementedPeerServer) testEmbeddedByValue()              {}
@@ -609,6 +627,24 @@ func _Peer_SetBackups_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Peer_Audit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AuditRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).Audit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_Audit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).Audit(ctx, req.(*AuditRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Peer_ServiceDesc is the grpc.ServiceDesc for Peer service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -663,6 +699,10 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "SetBackups",
 			Handler:    _Peer_SetBackups_Handler,
+		},
+		{
+			MethodName: "Audit",
+			Handler:    _Peer_Audit_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

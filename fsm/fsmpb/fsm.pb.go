@@ -3567,19 +3567,22 @@ func (x *DropSlots) GetMax() uint32 {
 
 // QueuePolicy is a queue's configuration. A task's own values take precedence.
 type QueuePolicy struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
-	Target        *Target                `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"` // absent: consumers pull
-	Retry         *Retry                 `protobuf:"bytes,4,opt,name=retry,proto3" json:"retry,omitempty"`
-	MaxInFlight   uint32                 `protobuf:"varint,5,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`     // attempts and leases under way in the whole cluster; 0: no limit
-	MaxPerSecond  float64                `protobuf:"fixed64,6,opt,name=max_per_second,json=maxPerSecond,proto3" json:"max_per_second,omitempty"` // attempts and leases that begin in the whole cluster; 0: no limit
-	Paused        bool                   `protobuf:"varint,7,opt,name=paused,proto3" json:"paused,omitempty"`
-	KeepDoneMs    int64                  `protobuf:"varint,8,opt,name=keep_done_ms,json=keepDoneMs,proto3" json:"keep_done_ms,omitempty"` // 0: the default
-	KeepDeadMs    int64                  `protobuf:"varint,9,opt,name=keep_dead_ms,json=keepDeadMs,proto3" json:"keep_dead_ms,omitempty"` // 0: until a replay or a drop
-	Secrets       [][]byte               `protobuf:"bytes,10,rep,name=secrets,proto3" json:"secrets,omitempty"`                           // signing keys, the newest first; at most two
-	BatchMax      uint32                 `protobuf:"varint,11,opt,name=batch_max,json=batchMax,proto3" json:"batch_max,omitempty"`        // tasks in one request; 0 or 1: one request a task
-	Version       uint64                 `protobuf:"varint,12,opt,name=version,proto3" json:"version,omitempty"`                          // ControlState.queues_version after the policy's last change; the control group sets it
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Namespace    string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Queue        string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	Target       *Target                `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"` // absent: consumers pull
+	Retry        *Retry                 `protobuf:"bytes,4,opt,name=retry,proto3" json:"retry,omitempty"`
+	MaxInFlight  uint32                 `protobuf:"varint,5,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`     // attempts and leases under way in the whole cluster; 0: no limit
+	MaxPerSecond float64                `protobuf:"fixed64,6,opt,name=max_per_second,json=maxPerSecond,proto3" json:"max_per_second,omitempty"` // attempts and leases that begin in the whole cluster; 0: no limit
+	Paused       bool                   `protobuf:"varint,7,opt,name=paused,proto3" json:"paused,omitempty"`
+	KeepDoneMs   int64                  `protobuf:"varint,8,opt,name=keep_done_ms,json=keepDoneMs,proto3" json:"keep_done_ms,omitempty"` // 0: the default
+	KeepDeadMs   int64                  `protobuf:"varint,9,opt,name=keep_dead_ms,json=keepDeadMs,proto3" json:"keep_dead_ms,omitempty"` // 0: until a replay or a drop
+	Secrets      [][]byte               `protobuf:"bytes,10,rep,name=secrets,proto3" json:"secrets,omitempty"`                           // signing keys, the newest first; at most two
+	BatchMax     uint32                 `protobuf:"varint,11,opt,name=batch_max,json=batchMax,proto3" json:"batch_max,omitempty"`        // tasks in one request; 0 or 1: one request a task
+	Version      uint64                 `protobuf:"varint,12,opt,name=version,proto3" json:"version,omitempty"`                          // ControlState.queues_version after the policy's last change; the control group sets it
+	// The policy's secrets under a cluster key. The field secrets is empty then, and the values of the target's credential
+	// headers are masked. Absent: the cluster has no key, or the policy no secret.
+	Sealed        *Sealed `protobuf:"bytes,13,opt,name=sealed,proto3" json:"sealed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3698,6 +3701,119 @@ func (x *QueuePolicy) GetVersion() uint64 {
 	return 0
 }
 
+func (x *QueuePolicy) GetSealed() *Sealed {
+	if x != nil {
+		return x.Sealed
+	}
+	return nil
+}
+
+// Sealed is the PolicySecrets of one queue, encrypted and bound to the names of the namespace and the queue.
+type Sealed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`   // id of the cluster key
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"` // the nonce, then the ciphertext
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Sealed) Reset() {
+	*x = Sealed{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Sealed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Sealed) ProtoMessage() {}
+
+func (x *Sealed) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Sealed.ProtoReflect.Descriptor instead.
+func (*Sealed) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *Sealed) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Sealed) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+// PolicySecrets is the part of a policy that is encrypted where a cluster has keys. It is stored nowhere in the clear.
+type PolicySecrets struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Secrets       [][]byte               `protobuf:"bytes,1,rep,name=secrets,proto3" json:"secrets,omitempty"` // as in QueuePolicy
+	Headers       []*Header              `protobuf:"bytes,2,rep,name=headers,proto3" json:"headers,omitempty"` // the target's credential headers
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicySecrets) Reset() {
+	*x = PolicySecrets{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicySecrets) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicySecrets) ProtoMessage() {}
+
+func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicySecrets.ProtoReflect.Descriptor instead.
+func (*PolicySecrets) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *PolicySecrets) GetSecrets() [][]byte {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+func (x *PolicySecrets) GetHeaders() []*Header {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
 // QueueCounts has the number of a queue's tasks in each state, in one shard or in all of them.
 type QueueCounts struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -3721,7 +3837,7 @@ type QueueCounts struct {
 
 func (x *QueueCounts) Reset() {
 	*x = QueueCounts{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3733,7 +3849,7 @@ func (x *QueueCounts) String() string {
 func (*QueueCounts) ProtoMessage() {}
 
 func (x *QueueCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3746,7 +3862,7 @@ func (x *QueueCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueCounts.ProtoReflect.Descriptor instead.
 func (*QueueCounts) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *QueueCounts) GetNamespace() string {
@@ -3862,7 +3978,7 @@ type Past struct {
 
 func (x *Past) Reset() {
 	*x = Past{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3874,7 +3990,7 @@ func (x *Past) String() string {
 func (*Past) ProtoMessage() {}
 
 func (x *Past) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3887,7 +4003,7 @@ func (x *Past) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Past.ProtoReflect.Descriptor instead.
 func (*Past) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Past) GetAttempt() uint32 {
@@ -3944,7 +4060,7 @@ type Takeover struct {
 
 func (x *Takeover) Reset() {
 	*x = Takeover{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3956,7 +4072,7 @@ func (x *Takeover) String() string {
 func (*Takeover) ProtoMessage() {}
 
 func (x *Takeover) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3969,7 +4085,7 @@ func (x *Takeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Takeover.ProtoReflect.Descriptor instead.
 func (*Takeover) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Takeover) GetOrigin() uint64 {
@@ -4005,7 +4121,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4017,7 +4133,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4030,7 +4146,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Result) GetCode() Code {
@@ -4130,7 +4246,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4142,7 +4258,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4155,7 +4271,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Task) GetNamespace() string {
@@ -4304,7 +4420,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4316,7 +4432,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4329,7 +4445,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -4422,7 +4538,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4434,7 +4550,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4447,7 +4563,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -4745,7 +4861,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05epoch\x18\x06 \x01(\x04R\x05epoch\"1\n" +
 	"\tDropSlots\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
-	"\x03max\x18\x02 \x01(\rR\x03max\"\x93\x03\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"\xc2\x03\n" +
 	"\vQueuePolicy\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12-\n" +
@@ -4761,7 +4877,14 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\asecrets\x18\n" +
 	" \x03(\fR\asecrets\x12\x1b\n" +
 	"\tbatch_max\x18\v \x01(\rR\bbatchMax\x12\x18\n" +
-	"\aversion\x18\f \x01(\x04R\aversion\"\x82\x03\n" +
+	"\aversion\x18\f \x01(\x04R\aversion\x12-\n" +
+	"\x06sealed\x18\r \x01(\v2\x15.belfry.fsm.v1.SealedR\x06sealed\".\n" +
+	"\x06Sealed\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"Z\n" +
+	"\rPolicySecrets\x12\x18\n" +
+	"\asecrets\x18\x01 \x03(\fR\asecrets\x12/\n" +
+	"\aheaders\x18\x02 \x03(\v2\x15.belfry.fsm.v1.HeaderR\aheaders\"\x82\x03\n" +
 	"\vQueueCounts\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -4907,64 +5030,66 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 }
 
 var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
-	(Answer)(0),          // 0: belfry.fsm.v1.Answer
-	(Verdict)(0),         // 1: belfry.fsm.v1.Verdict
-	(SlotPhase)(0),       // 2: belfry.fsm.v1.SlotPhase
-	(State)(0),           // 3: belfry.fsm.v1.State
-	(CancelOutcome)(0),   // 4: belfry.fsm.v1.CancelOutcome
-	(Code)(0),            // 5: belfry.fsm.v1.Code
-	(*Entry)(nil),        // 6: belfry.fsm.v1.Entry
-	(*Command)(nil),      // 7: belfry.fsm.v1.Command
-	(*Key)(nil),          // 8: belfry.fsm.v1.Key
-	(*Condition)(nil),    // 9: belfry.fsm.v1.Condition
-	(*Spec)(nil),         // 10: belfry.fsm.v1.Spec
-	(*Target)(nil),       // 11: belfry.fsm.v1.Target
-	(*Header)(nil),       // 12: belfry.fsm.v1.Header
-	(*Retry)(nil),        // 13: belfry.fsm.v1.Retry
-	(*Label)(nil),        // 14: belfry.fsm.v1.Label
-	(*Schedule)(nil),     // 15: belfry.fsm.v1.Schedule
-	(*Cancel)(nil),       // 16: belfry.fsm.v1.Cancel
-	(*Patch)(nil),        // 17: belfry.fsm.v1.Patch
-	(*Payload)(nil),      // 18: belfry.fsm.v1.Payload
-	(*TargetPatch)(nil),  // 19: belfry.fsm.v1.TargetPatch
-	(*HeaderPatch)(nil),  // 20: belfry.fsm.v1.HeaderPatch
-	(*RetryPatch)(nil),   // 21: belfry.fsm.v1.RetryPatch
-	(*RetryDelays)(nil),  // 22: belfry.fsm.v1.RetryDelays
-	(*LabelPatch)(nil),   // 23: belfry.fsm.v1.LabelPatch
-	(*Touch)(nil),        // 24: belfry.fsm.v1.Touch
-	(*FireNow)(nil),      // 25: belfry.fsm.v1.FireNow
-	(*Policy)(nil),       // 26: belfry.fsm.v1.Policy
-	(*Lane)(nil),         // 27: belfry.fsm.v1.Lane
-	(*LaneCredit)(nil),   // 28: belfry.fsm.v1.LaneCredit
-	(*Advance)(nil),      // 29: belfry.fsm.v1.Advance
-	(*Grant)(nil),        // 30: belfry.fsm.v1.Grant
-	(*Settle)(nil),       // 31: belfry.fsm.v1.Settle
-	(*Extend)(nil),       // 32: belfry.fsm.v1.Extend
-	(*QueueRule)(nil),    // 33: belfry.fsm.v1.QueueRule
-	(*SetRules)(nil),     // 34: belfry.fsm.v1.SetRules
-	(*Replay)(nil),       // 35: belfry.fsm.v1.Replay
-	(*Drop)(nil),         // 36: belfry.fsm.v1.Drop
-	(*SlotRange)(nil),    // 37: belfry.fsm.v1.SlotRange
-	(*TaskName)(nil),     // 38: belfry.fsm.v1.TaskName
-	(*Inherited)(nil),    // 39: belfry.fsm.v1.Inherited
-	(*ExpectSlots)(nil),  // 40: belfry.fsm.v1.ExpectSlots
-	(*ImportTasks)(nil),  // 41: belfry.fsm.v1.ImportTasks
-	(*ReadySlots)(nil),   // 42: belfry.fsm.v1.ReadySlots
-	(*OpenSlots)(nil),    // 43: belfry.fsm.v1.OpenSlots
-	(*AbandonSlots)(nil), // 44: belfry.fsm.v1.AbandonSlots
-	(*SealSlots)(nil),    // 45: belfry.fsm.v1.SealSlots
-	(*UnsealSlots)(nil),  // 46: belfry.fsm.v1.UnsealSlots
-	(*DropSlots)(nil),    // 47: belfry.fsm.v1.DropSlots
-	(*QueuePolicy)(nil),  // 48: belfry.fsm.v1.QueuePolicy
-	(*QueueCounts)(nil),  // 49: belfry.fsm.v1.QueueCounts
-	(*Past)(nil),         // 50: belfry.fsm.v1.Past
-	(*Takeover)(nil),     // 51: belfry.fsm.v1.Takeover
-	(*Result)(nil),       // 52: belfry.fsm.v1.Result
-	(*Task)(nil),         // 53: belfry.fsm.v1.Task
-	(*ListQuery)(nil),    // 54: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),     // 55: belfry.fsm.v1.ListPage
+	(Answer)(0),           // 0: belfry.fsm.v1.Answer
+	(Verdict)(0),          // 1: belfry.fsm.v1.Verdict
+	(SlotPhase)(0),        // 2: belfry.fsm.v1.SlotPhase
+	(State)(0),            // 3: belfry.fsm.v1.State
+	(CancelOutcome)(0),    // 4: belfry.fsm.v1.CancelOutcome
+	(Code)(0),             // 5: belfry.fsm.v1.Code
+	(*Entry)(nil),         // 6: belfry.fsm.v1.Entry
+	(*Command)(nil),       // 7: belfry.fsm.v1.Command
+	(*Key)(nil),           // 8: belfry.fsm.v1.Key
+	(*Condition)(nil),     // 9: belfry.fsm.v1.Condition
+	(*Spec)(nil),          // 10: belfry.fsm.v1.Spec
+	(*Target)(nil),        // 11: belfry.fsm.v1.Target
+	(*Header)(nil),        // 12: belfry.fsm.v1.Header
+	(*Retry)(nil),         // 13: belfry.fsm.v1.Retry
+	(*Label)(nil),         // 14: belfry.fsm.v1.Label
+	(*Schedule)(nil),      // 15: belfry.fsm.v1.Schedule
+	(*Cancel)(nil),        // 16: belfry.fsm.v1.Cancel
+	(*Patch)(nil),         // 17: belfry.fsm.v1.Patch
+	(*Payload)(nil),       // 18: belfry.fsm.v1.Payload
+	(*TargetPatch)(nil),   // 19: belfry.fsm.v1.TargetPatch
+	(*HeaderPatch)(nil),   // 20: belfry.fsm.v1.HeaderPatch
+	(*RetryPatch)(nil),    // 21: belfry.fsm.v1.RetryPatch
+	(*RetryDelays)(nil),   // 22: belfry.fsm.v1.RetryDelays
+	(*LabelPatch)(nil),    // 23: belfry.fsm.v1.LabelPatch
+	(*Touch)(nil),         // 24: belfry.fsm.v1.Touch
+	(*FireNow)(nil),       // 25: belfry.fsm.v1.FireNow
+	(*Policy)(nil),        // 26: belfry.fsm.v1.Policy
+	(*Lane)(nil),          // 27: belfry.fsm.v1.Lane
+	(*LaneCredit)(nil),    // 28: belfry.fsm.v1.LaneCredit
+	(*Advance)(nil),       // 29: belfry.fsm.v1.Advance
+	(*Grant)(nil),         // 30: belfry.fsm.v1.Grant
+	(*Settle)(nil),        // 31: belfry.fsm.v1.Settle
+	(*Extend)(nil),        // 32: belfry.fsm.v1.Extend
+	(*QueueRule)(nil),     // 33: belfry.fsm.v1.QueueRule
+	(*SetRules)(nil),      // 34: belfry.fsm.v1.SetRules
+	(*Replay)(nil),        // 35: belfry.fsm.v1.Replay
+	(*Drop)(nil),          // 36: belfry.fsm.v1.Drop
+	(*SlotRange)(nil),     // 37: belfry.fsm.v1.SlotRange
+	(*TaskName)(nil),      // 38: belfry.fsm.v1.TaskName
+	(*Inherited)(nil),     // 39: belfry.fsm.v1.Inherited
+	(*ExpectSlots)(nil),   // 40: belfry.fsm.v1.ExpectSlots
+	(*ImportTasks)(nil),   // 41: belfry.fsm.v1.ImportTasks
+	(*ReadySlots)(nil),    // 42: belfry.fsm.v1.ReadySlots
+	(*OpenSlots)(nil),     // 43: belfry.fsm.v1.OpenSlots
+	(*AbandonSlots)(nil),  // 44: belfry.fsm.v1.AbandonSlots
+	(*SealSlots)(nil),     // 45: belfry.fsm.v1.SealSlots
+	(*UnsealSlots)(nil),   // 46: belfry.fsm.v1.UnsealSlots
+	(*DropSlots)(nil),     // 47: belfry.fsm.v1.DropSlots
+	(*QueuePolicy)(nil),   // 48: belfry.fsm.v1.QueuePolicy
+	(*Sealed)(nil),        // 49: belfry.fsm.v1.Sealed
+	(*PolicySecrets)(nil), // 50: belfry.fsm.v1.PolicySecrets
+	(*QueueCounts)(nil),   // 51: belfry.fsm.v1.QueueCounts
+	(*Past)(nil),          // 52: belfry.fsm.v1.Past
+	(*Takeover)(nil),      // 53: belfry.fsm.v1.Takeover
+	(*Result)(nil),        // 54: belfry.fsm.v1.Result
+	(*Task)(nil),          // 55: belfry.fsm.v1.Task
+	(*ListQuery)(nil),     // 56: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),      // 57: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	7,  // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
@@ -4979,7 +5104,7 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	29, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
 	30, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
 	31, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	51, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	53, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
 	32, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
 	34, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
 	35, // 15: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
@@ -5019,23 +5144,25 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	37, // 49: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
 	11, // 50: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
 	13, // 51: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
-	26, // 52: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	5,  // 53: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,  // 54: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	4,  // 55: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	53, // 56: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	10, // 57: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,  // 58: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	4,  // 59: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	50, // 60: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	3,  // 61: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	14, // 62: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	53, // 63: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	64, // [64:64] is the sub-list for method output_type
-	64, // [64:64] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	49, // 52: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
+	12, // 53: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
+	26, // 54: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	5,  // 55: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,  // 56: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	4,  // 57: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	55, // 58: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	10, // 59: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,  // 60: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	4,  // 61: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	52, // 62: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	3,  // 63: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	14, // 64: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	55, // 65: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	66, // [66:66] is the sub-list for method output_type
+	66, // [66:66] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -5080,7 +5207,7 @@ func file_fsm_fsmpb_fsm_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   50,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
