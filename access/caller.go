@@ -27,6 +27,8 @@ type Need struct {
 	ID        string
 	// AnyQueue and AnyID leave the check of the queue or of the id to a later one, when the call's handler knows it.
 	AnyQueue, AnyID bool
+	// QueuePrefix and IDPrefix make Queue and ID prefixes: the call is about every name that begins with them.
+	QueuePrefix, IDPrefix bool
 }
 
 // The kinds of callers.
@@ -68,6 +70,11 @@ func (c *Caller) Sees(namespace string) bool {
 	return slices.ContainsFunc(c.Grants, func(g Grant) bool { return g.reaches(namespace) })
 }
 
+// Has reports whether one of the caller's grants has a role, in any namespace.
+func (c *Caller) Has(role Role) bool {
+	return slices.ContainsFunc(c.Grants, func(g Grant) bool { return g.Role.Includes(role) })
+}
+
 // Allows reports whether one of the caller's grants meets the need.
 func (c *Caller) Allows(n Need) bool {
 	return n.Role == Open || slices.ContainsFunc(c.Grants, func(g Grant) bool { return g.meets(n) })
@@ -79,13 +86,14 @@ func (g *Grant) reaches(namespace string) bool {
 
 func (g *Grant) meets(n Need) bool {
 	return g.Role.Includes(n.Role) && g.reaches(n.Namespace) &&
-		(n.AnyQueue || matches(g.Queues, n.Queue)) && (n.AnyID || matches(g.IDs, n.ID))
+		(n.AnyQueue || matches(g.Queues, n.Queue, n.QueuePrefix)) && (n.AnyID || matches(g.IDs, n.ID, n.IDPrefix))
 }
 
-// matches reports whether a name is among patterns. No patterns match everything, and others match no empty name.
-func matches(patterns []string, name string) bool {
+// matches reports whether a name is among patterns, or every name with a prefix. No patterns match everything, and
+// others match no empty name.
+func matches(patterns []string, name string, isPrefix bool) bool {
 	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
 		prefix, open := strings.CutSuffix(p, "*")
-		return name != "" && (p == name || open && strings.HasPrefix(name, prefix))
+		return name != "" && (p == name && !isPrefix || open && strings.HasPrefix(name, prefix))
 	})
 }
