@@ -72,6 +72,10 @@ type Backend interface {
 	// *NoNodeError.
 	Begin(ctx context.Context, r OperationRequest) (*OperationView, *PlanView, error)
 
+	// NamespaceActive reports whether a namespace exists and is not being deleted, as far as this node knows. It is fast:
+	// each call in a namespace calls it, but for the default one.
+	NamespaceActive(name string) bool
+
 	// Doctor returns the troubles of the cluster, the gravest first. It also works without a quorum.
 	Doctor(ctx context.Context) []Finding
 
@@ -250,6 +254,7 @@ type OperationRequest struct {
 type OperationView struct {
 	ID             string   `json:"id"`
 	Kind           string   `json:"kind"`
+	Namespace      string   `json:"namespace,omitempty"`   // that is deleted
 	Node           string   `json:"node,omitempty"`        // id
 	NodeName       string   `json:"node_name,omitempty"`   // at the beginning
 	Replication    uint32   `json:"replication,omitempty"` // factor that was asked for

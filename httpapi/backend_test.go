@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -22,8 +24,8 @@ type fakeBackend struct {
 	do func(ctx context.Context, cmds []*fsmpb.Command) []task.Reply
 
 	mu       sync.Mutex
-	tasks    map[string]*fsmpb.Task
-	keys     map[string]map[uint64]remembered // by id
+	tasks    map[string]*fsmpb.Task           // by placeOf
+	keys     map[string]map[uint64]remembered // by placeOf
 	seen     []*fsmpb.Command
 	revision uint64
 	readErr  error
@@ -104,27 +106,27 @@ func (f *fakeBackend) keyed(c *fsmpb.Command) *fsmpb.Result {
 	if c.Key == nil {
 		return f.apply(c)
 	}
-	if old, ok := f.keys[c.Id][c.Key.Hash]; ok {
+	if old, ok := f.keys[placeOf(c.Namespace, c.Id)][c.Key.Hash]; ok {
 		if old.call != c.Key.Call {
 			return &fsmpb.Result{Code: fsmpb.Code_CODE_KEY_REUSED}
 		}
 		r := proto.CloneOf(old.result)
 		r.Repeated = true
 		if c.Answer != fsmpb.Answer_ANSWER_BRIEF && r.Task == nil { // the first call was a batch line
-			r.Task = proto.CloneOf(f.tasks[c.Id])
+			r.Task = proto.CloneOf(f.tasks[placeOf(c.Namespace, c.Id)])
 		}
 		return r
 	}
 	r := f.apply(c)
-	if f.keys[c.Id] == nil {
-		f.keys[c.Id] = map[uint64]remembered{}
+	if f.keys[placeOf(c.Namespace, c.Id)] == nil {
+		f.keys[placeOf(c.Namespace, c.Id)] = map[uint64]remembered{}
 	}
-	f.keys[c.Id][c.Key.Hash] = remembered{c.Key.Call, r}
+	f.keys[placeOf(c.Namespace, c.Id)][c.Key.Hash] = remembered{c.Key.Call, r}
 	return r
 }
 
 func (f *fakeBackend) apply(c *fsmpb.Command) *fsmpb.Result {
-	t := f.tasks[c.Id]
+	t := f.tasks[placeOf(c.Namespace, c.Id)]
 	if !holds(c.Condition, t) {
 		r := &fsmpb.Result{Code: fsmpb.Code_CODE_PRECONDITION_FAILED, Revision: t.GetRevision()}
 		if c.Condition.Absent {
@@ -193,9 +195,9 @@ func (f *fakeBackend) schedule(c *fsmpb.Command, old *fsmpb.Task, s *fsmpb.Sched
 	if err := task.CheckMasked(spec.Target); err != nil {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID, Field: err.Field, Detail: err.Detail}
 	}
-	t := &fsmpb.Task{Id: c.Id, Spec: spec, FireAtMs: s.FireAtMs, CreatedAtMs: s.ReceivedAtMs,
+	t := &fsmpb.Task{Namespace: c.Namespace, Id: c.Id, Spec: spec, FireAtMs: s.FireAtMs, CreatedAtMs: s.ReceivedAtMs,
 		State: fsmpb.State_STATE_SCHEDULED, Shard: task.Slot("", c.Id) % 12}
-	f.tasks[c.Id] = t
+	f.tasks[placeOf(c.Namespace, c.Id)] = t
 	code := fsmpb.Code_CODE_CREATED
 	if old != nil && !tombstone(old) {
 		code = fsmpb.Code_CODE_OK
@@ -228,14 +230,15 @@ func holds(c *fsmpb.Condition, t *fsmpb.Task) bool {
 
 func tombstone(t *fsmpb.Task) bool { return t.State >= fsmpb.State_STATE_DELIVERED }
 
-func (f *fakeBackend) Get(_ context.Context, _, id string, stale bool) (*fsmpb.Task, error) {
+func (f *fakeBackend) Get(_ context.Context, namespace, id string, stale bool) (*fsmpb.Task, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stale = stale
-	if f.readErr != nil || f.tasks[id] == nil {
+	t := f.tasks[placeOf(namespace, id)]
+	if f.readErr != nil || t == nil {
 		return nil, f.readErr
 	}
-	return proto.CloneOf(f.tasks[id]), nil
+	return proto.CloneOf(t), nil
 }
 
 func (f *fakeBackend) List(_ context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error) {
@@ -246,7 +249,8 @@ func (f *fakeBackend) List(_ context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPa
 		return nil, f.readErr
 	}
 	var found []*fsmpb.Task
-	for id, t := range f.tasks {
+	for t := range f.within(q.Namespace) {
+		id := t.Id
 		slot := task.Slot("", id)
 		after := slot > q.Slot || slot == q.Slot && id > q.AfterId
 		asked := (q.Queue == "" || q.Queue == orElse(t.Spec.GetQueue(), task.DefaultQueue)) &&
@@ -327,6 +331,28 @@ func (f *fakeBackend) RemoveJoinToken(_ context.Context, id string) (bool, error
 	before := len(f.tokens)
 	f.tokens = slices.DeleteFunc(f.tokens, func(t JoinToken) bool { return t.ID == id })
 	return len(f.tokens) < before, f.readErr
+}
+
+// NamespaceActive knows the namespaces a and b.
+func (f *fakeBackend) NamespaceActive(name string) bool { return name == "a" || name == "b" }
+
+// placeOf returns the key of an id, or of a queue, in the fake's maps.
+func placeOf(namespace, name string) string {
+	if namespace == "" || namespace == task.DefaultNamespace {
+		return name
+	}
+	return namespace + "/" + name
+}
+
+// within returns the tasks of a namespace, in the order of their ids.
+func (f *fakeBackend) within(namespace string) iter.Seq[*fsmpb.Task] {
+	return func(yield func(*fsmpb.Task) bool) {
+		for _, place := range slices.Sorted(maps.Keys(f.tasks)) {
+			if t := f.tasks[place]; task.CanonicalNamespace(t.Namespace) == namespace && !yield(t) {
+				return
+			}
+		}
+	}
 }
 
 func (f *fakeBackend) Self() (clusterID, nodeID string) { return "c1", "n1" }

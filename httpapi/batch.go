@@ -20,15 +20,16 @@ import (
 type batch struct {
 	*stream.Conn
 	s      *Server
+	call   *call
 	parser parser
 	intake *stream.Intake[line]
 	outbox *stream.Outbox
 }
 
 func (s *Server) batch(c echo.Context) error {
-	r := c.Request()
+	r, cl := c.Request(), callOf(c)
 	t := &batch{
-		s: s, parser: *s.parser(r),
+		s: s, call: cl, parser: *s.parser(cl),
 		intake: stream.NewIntake[line](s.cfg.BatchChunkLines, s.cfg.BatchChunkBytes),
 		outbox: stream.NewOutbox(s.cfg.BatchAnswerBytes, 4*s.cfg.BatchChunkBytes, &s.memory),
 	}
@@ -91,7 +92,13 @@ func (t *batch) readLines(context.Context) error {
 }
 
 func (t *batch) parseLine(data []byte) bool {
-	return t.intake.Put(t.parser.batchLine(data), len(data))
+	l := t.parser.batchLine(data)
+	if l.cmd != nil {
+		if err := t.call.checkCommand(l.cmd); err != nil {
+			l = line{id: l.id, refused: problemOf(err)}
+		}
+	}
+	return t.intake.Put(l, len(data))
 }
 
 func (t *batch) sendHeadFirst(context.Context) error {
@@ -142,7 +149,7 @@ func (t *batch) commit(ctx context.Context) error {
 		}
 		cmds := commandsOf(lines)
 		t.s.metrics.committed(len(cmds))
-		replies, err := t.s.doPatiently(ctx, cmds)
+		replies, err := t.s.doFor(ctx, t.call, cmds, (*Server).doPatiently)
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/places"
 )
 
 type batchAnswer struct {
@@ -353,7 +354,7 @@ func TestBatchPanicCutsTheConnection(t *testing.T) {
 		if what := recover(); what != http.ErrAbortHandler {
 			t.Errorf("panic %v", what)
 		}
-		if n := h.server.batches.taken; n != 0 {
+		if n := h.server.batches.Taken(); n != 0 {
 			t.Errorf("%d batches are under way", n)
 		}
 	}()
@@ -362,7 +363,7 @@ func TestBatchPanicCutsTheConnection(t *testing.T) {
 
 func TestTooManyBatches(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.MaxBatches = 1 })
-	if _, err := h.server.batches.take("192.0.2.1:1"); err != nil {
+	if _, err := h.server.batches.Take(places.Caller{Addr: "192.0.2.1:1"}); err != nil {
 		t.Fatal(err)
 	}
 	h.call("POST", "/v1/batch", "", "Content-Type", ndjsonType).mustProblem(t, 429, "")

@@ -26,6 +26,7 @@ func (p *parser) batchLine(data []byte) line {
 		err = p.lineCommand(d)
 	}
 	if err == nil {
+		d.order.cmd.Namespace = scopeOf(p.namespace)
 		return line{id: d.order.cmd.Id, cmd: d.order.finish()}
 	}
 	return line{id: textIn(data, contract.ID), refused: problemOf(err)}

@@ -15,6 +15,8 @@ import (
 // Config holds the settings of a Server. A zero limit takes the default that is written beside it.
 type Config struct {
 	Backend Backend
+	// Access finds the callers. Nil: every call is made by a local caller, who may do everything.
+	Access Access
 	// CheckURL refuses receivers that deliveries must not reach. Nil: none.
 	CheckURL func(rawURL string) *task.FieldError
 	// Origins is the policy on the host names and web pages that may call. Nil: localhost, IP literals, and the node's own
@@ -35,10 +37,10 @@ type Config struct {
 	BodyBytes      int           // 512 KiB: the body of a single call, or a batch line
 	MemoryBytes    int           // 256 MiB: bodies, leased payloads and batch answers of all calls together
 	MaxInFlight    int           // 4096: single calls in progress
-	MaxBatches     int           // 256: open batch streams; three quarters from one address
+	MaxBatches     int           // 256: open batch streams; see package places
 	SettleBytes    int           // 2 MiB: the body of a settle
-	MaxPolls       int           // 16384: consumers waiting for a lease; three quarters from one address
-	MaxStreams     int           // 1024: open consumers' streams; three quarters from one address
+	MaxPolls       int           // 16384: consumers waiting for a lease; see package places
+	MaxStreams     int           // 1024: open consumers' streams; see package places
 	MaxBackups     int           // 2: backups under way
 
 	BatchIdle        time.Duration // 1m: for a batch without a line from its client

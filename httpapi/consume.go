@@ -25,7 +25,7 @@ import (
 type consumer struct {
 	*stream.Conn
 	s         *Server
-	queue     string
+	from      lane
 	lease     time.Duration
 	credit    *credit
 	intake    *stream.Intake[consumerLine]
@@ -57,7 +57,7 @@ func (s *Server) stream(c echo.Context) error {
 }
 
 func (s *Server) newConsumer(c echo.Context) (*consumer, error) {
-	t := &consumer{s: s, queue: c.Param("queue"), lease: task.DefaultLease}
+	t := &consumer{s: s, from: laneOf(c), lease: task.DefaultLease}
 	if err := t.takeQuery(c.QueryParams()); err != nil {
 		return nil, err
 	}
@@ -145,14 +145,14 @@ func (t *consumer) leaseTasks(context.Context) error {
 // leaseSome makes one lease call and delivers its tasks. some is false if there were none.
 func (t *consumer) leaseSome(n int) (some bool, err error) {
 	tasks, err := t.s.cfg.Backend.Lease(t.leasing, task.LeaseRequest{
-		Namespace: task.DefaultNamespace, Queue: t.queue, Max: min(n, task.MaxLeaseTasks), Lease: t.lease,
+		Namespace: t.from.namespace, Queue: t.from.queue, Max: min(n, task.MaxLeaseTasks), Lease: t.lease,
 	})
 	if t.leasing.Err() != nil {
 		t.s.giveBack(tasks)
 		return false, nil
 	}
 	if err != nil {
-		t.s.cfg.Logger.Debug("stream's lease failed", "queue", t.queue, "err", err)
+		t.s.cfg.Logger.Debug("stream's lease failed", "namespace", t.from.namespace, "queue", t.from.queue, "err", err)
 	}
 	held, ok := t.s.hold(tasks)
 	if !ok || len(tasks) == 0 {
@@ -223,7 +223,7 @@ func (t *consumer) readLines(context.Context) error {
 }
 
 func (t *consumer) parseLine(data []byte) bool {
-	v, err := parseConsumerLine(data, t.queue)
+	v, err := parseConsumerLine(data, t.from)
 	if err == nil && v.credit > 0 {
 		err = t.credit.add(v.credit)
 	}
@@ -236,8 +236,8 @@ func (t *consumer) parseLine(data []byte) bool {
 	return t.intake.Put(consumerLine{asked: v.all()}, len(data))
 }
 
-func parseConsumerLine(data []byte, queue string) (*verdicts, error) {
-	v := &verdicts{queue: queue}
+func parseConsumerLine(data []byte, of lane) (*verdicts, error) {
+	v := &verdicts{lane: of}
 	return v, v.read(contract.NewReader(data), &contract.StreamObject)
 }
 

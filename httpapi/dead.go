@@ -34,7 +34,7 @@ type deadWalk struct {
 }
 
 func (s *Server) eachDead(c echo.Context, set func(*fsmpb.Command)) error {
-	f, err := s.parseDead(c.QueryParams(), c.Param("queue"))
+	f, err := s.parseDead(c.QueryParams(), callOf(c).namespace, c.Param("queue"))
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,8 @@ func (s *Server) eachDead(c echo.Context, set func(*fsmpb.Command)) error {
 
 // deadFilter selects dead letters: by ids, or else by query.
 type deadFilter struct {
-	queue string
+	namespace, queue string
+
 	ids   []string
 	query *fsmpb.ListQuery
 	limit uint64
@@ -62,8 +63,8 @@ type deadFilter struct {
 
 const maxDeadIDs = 100
 
-func (s *Server) parseDead(query url.Values, queue string) (*deadFilter, error) {
-	f := &deadFilter{queue: queue, ids: query["id"], limit: 1<<64 - 1}
+func (s *Server) parseDead(query url.Values, namespace, queue string) (*deadFilter, error) {
+	f := &deadFilter{namespace: namespace, queue: queue, ids: query["id"], limit: 1<<64 - 1}
 	if limit := query["limit"]; len(limit) == 1 {
 		n, err := strconv.ParseUint(limit[0], 10, 63)
 		if err != nil || n < 1 {
@@ -76,7 +77,7 @@ func (s *Server) parseDead(query url.Values, queue string) (*deadFilter, error) 
 		return f, f.checkIDs(query)
 	}
 	var err error
-	f.query, err = parseList(listsTasks, query, s.arrived().at)
+	f.query, err = parseList(listsTasks, namespace, query, s.arrived().at)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +146,7 @@ func (e *deadWalk) named(ctx context.Context, f *deadFilter) ([]*fsmpb.Task, err
 	defer cancel()
 	var tasks []*fsmpb.Task
 	for _, id := range f.ids {
-		t, err := e.s.cfg.Backend.Get(ctx, task.DefaultNamespace, id, false)
+		t, err := e.s.cfg.Backend.Get(ctx, f.namespace, id, false)
 		if err != nil {
 			return nil, readProblem(err)
 		}

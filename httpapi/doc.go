@@ -2,14 +2,16 @@
 //
 //	internal/contract                                 the JSON of requests and answers
 //	httpapi/internal/stream                           lines both ways on one connection
+//	httpapi/internal/places                           bounds of calls that last
 //	httpapi/origin                                    the web pages and hosts that may call
 //
-//	server.go                                         the HTTP server, the calls and their middleware
-//	middleware.go, admission.go, body.go              the shared part of calls
+//	server.go, routes.go                              the HTTP server, and the table of calls
+//	call, guard                                       who may make a call
+//	middleware.go, body.go                            the shared part of calls
 //	tasks, queues, list, dead, lease, settle, node    handlers of single calls
 //	operations                                        handlers of operators' calls
 //	batch, consume                                    handlers of lines
-//	parse*, order, key, condition, secret             requests → commands
+//	parse*, order, key                                requests → commands
 //	answer, problem, refuse                           results → answers
 //
 // The package owns the public contract: routes, JSON in and out, limits, problem+json, conditions and idempotency keys,
@@ -63,10 +65,23 @@
 //
 // # Callers
 //
-//   - Calls carry no credentials yet, so a middleware (refuseForeign) refuses calls that a browser sends for a foreign
-//     web page; see package origin. No GET has an effect.
+//   - routes.go has the table of endpoints: each route with its need, a role and a reach. A route without a need does
+//     not start. A test compares the table with the security requirements in openapi.yaml.
+//   - Each handler but those of open routes gets a *call in the place of echo's context (callOf): the caller, the
+//     namespace and the limits. It costs one allocation. A value in echo's context would cost a map, and one in the
+//     request's context a copy of the request.
+//   - The routes below /v1/namespaces/:ns are the short ones a second time, with the same handlers. Rewriting the path
+//     before the router would copy the request and its URL for each call.
+//   - A namespace that is not there and one that the caller's grants do not reach are refused alike, before any other
+//     check, with the answer for a task that does not exist. Receipts and cursors of another namespace are invalid.
+//   - The queue of a task that exists is known only to its shard. A caller whose grants reach only some queues changes
+//     a task in two steps (guard.go): the node reads it, and makes the revision that it has read a condition of the
+//     change. Other callers pay nothing for this.
+//   - A middleware (refuseForeign) refuses calls that a browser sends for a foreign web page; see package origin. No
+//     GET has an effect.
 //   - Answers show the credentials of targets masked (shownValue). A mask that the client sends back keeps the stored
 //     value.
+//   - Long calls hold places; see package places.
 //
 // # Consumers
 //

@@ -14,8 +14,8 @@ import (
 
 // fakeQueues holds the fake's policies, and the signal for waiting leases.
 type fakeQueues struct {
-	policies map[string]*fsmpb.QueuePolicy
-	ready    chan struct{} // closed and replaced when a task may have become ready
+	policies map[string]*fsmpb.QueuePolicy // by placeOf
+	ready    chan struct{}                 // closed and replaced when a task may have become ready
 	asked    []task.LeaseRequest
 	waiting  int // Lease calls in progress
 }
@@ -68,8 +68,7 @@ func (f *fakeBackend) Lease(ctx context.Context, request task.LeaseRequest) ([]*
 // lease grants ready tasks, in the order of ids.
 func (f *fakeBackend) lease(request task.LeaseRequest) []*fsmpb.Task {
 	var tasks []*fsmpb.Task
-	for _, id := range slices.Sorted(maps.Keys(f.tasks)) {
-		t := f.tasks[id]
+	for t := range f.within(request.Namespace) {
 		if t.State != fsmpb.State_STATE_READY || orElse(t.Spec.Queue, task.DefaultQueue) != request.Queue ||
 			len(tasks) == request.Max || f.leaseMost > 0 && len(tasks) == f.leaseMost {
 			continue
@@ -138,7 +137,7 @@ func (f *fakeBackend) undead(c *fsmpb.Command, t *fsmpb.Task) *fsmpb.Result {
 	case t.State != fsmpb.State_STATE_DEAD:
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_CONFLICT, Task: &fsmpb.Task{State: t.State}}
 	case c.GetDrop() != nil:
-		delete(f.tasks, c.Id)
+		delete(f.tasks, placeOf(c.Namespace, c.Id))
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_OK}
 	}
 	t.State, t.Attempts = fsmpb.State_STATE_READY, 0
@@ -152,18 +151,18 @@ func (f *fakeBackend) PutQueue(_ context.Context, p *fsmpb.QueuePolicy) (bool, e
 	if f.readErr != nil {
 		return false, f.readErr
 	}
-	_, existed := f.queues.policies[p.Queue]
+	_, existed := f.queues.policies[placeOf(p.Namespace, p.Queue)]
 	if f.queues.policies == nil {
 		f.queues.policies = map[string]*fsmpb.QueuePolicy{}
 	}
-	f.queues.policies[p.Queue] = proto.CloneOf(p)
+	f.queues.policies[placeOf(p.Namespace, p.Queue)] = proto.CloneOf(p)
 	return !existed, nil
 }
 
-func (f *fakeBackend) UpdateQueue(_ context.Context, _, queue string,
+func (f *fakeBackend) UpdateQueue(_ context.Context, namespace, queue string,
 	change func(*fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error)) (*fsmpb.QueuePolicy, error) {
 	f.mu.Lock()
-	current := f.queues.policies[queue]
+	current := f.queues.policies[placeOf(namespace, queue)]
 	f.mu.Unlock()
 	policy, err := change(current)
 	if err != nil {
@@ -173,23 +172,23 @@ func (f *fakeBackend) UpdateQueue(_ context.Context, _, queue string,
 	return policy, err
 }
 
-func (f *fakeBackend) DeleteQueue(_ context.Context, _, queue string) (bool, error) {
+func (f *fakeBackend) DeleteQueue(_ context.Context, namespace, queue string) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, existed := f.queues.policies[queue]
-	delete(f.queues.policies, queue)
+	_, existed := f.queues.policies[placeOf(namespace, queue)]
+	delete(f.queues.policies, placeOf(namespace, queue))
 	return existed, f.readErr
 }
 
-func (f *fakeBackend) Queue(_ context.Context, _, queue string) (*fsmpb.QueuePolicy, *fsmpb.QueueCounts, error) {
+func (f *fakeBackend) Queue(_ context.Context, namespace, queue string) (*fsmpb.QueuePolicy, *fsmpb.QueueCounts, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.queues.policies[queue], f.counts(queue), f.readErr
+	return f.queues.policies[placeOf(namespace, queue)], f.counts(namespace, queue), f.readErr
 }
 
-func (f *fakeBackend) counts(queue string) *fsmpb.QueueCounts {
+func (f *fakeBackend) counts(namespace, queue string) *fsmpb.QueueCounts {
 	c := &fsmpb.QueueCounts{Queue: queue}
-	for _, t := range f.tasks {
+	for t := range f.within(namespace) {
 		if orElse(t.Spec.Queue, task.DefaultQueue) != queue {
 			continue
 		}
@@ -219,19 +218,23 @@ func (f *fakeBackend) counts(queue string) *fsmpb.QueueCounts {
 	return c
 }
 
-func (f *fakeBackend) Queues(context.Context, string) ([]task.Queue, error) {
+func (f *fakeBackend) Queues(_ context.Context, namespace string) ([]task.Queue, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	names := map[string]bool{}
-	for name := range f.queues.policies {
-		names[name] = true
+	for _, p := range f.queues.policies {
+		if task.CanonicalNamespace(p.Namespace) == namespace {
+			names[p.Queue] = true
+		}
 	}
-	for _, t := range f.tasks {
+	for t := range f.within(namespace) {
 		names[orElse(t.Spec.Queue, task.DefaultQueue)] = true
 	}
 	var out []task.Queue
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		out = append(out, task.Queue{Policy: f.queues.policies[name], Counts: f.counts(name)})
+		out = append(out, task.Queue{
+			Policy: f.queues.policies[placeOf(namespace, name)], Counts: f.counts(namespace, name),
+		})
 	}
 	return out, f.readErr
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
-// refuseForeign refuses calls that a web page of another origin makes a browser send. Without credentials the node
-// trusts every call that reaches it, and a browser sends a page's calls there. The middleware also answers CORS
-// preflights.
+// refuseForeign refuses calls that a web page of another origin makes a browser send. While no credentials are in force
+// the node trusts every call that reaches it, and a browser sends a page's calls there. The middleware also answers
+// CORS preflights.
 func (s *Server) refuseForeign(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r, h := c.Request(), c.Response().Header()
@@ -44,24 +45,25 @@ type WaitingConfig struct {
 	Reason  func() string
 	Doctor  func(ctx context.Context) []Finding
 	Origins *origin.Policy // nil: the zero Policy
+	Access  Access         // nil: every call is made by a local caller
 	Metrics prometheus.Gatherer
 	Logger  *slog.Logger
 }
 
 // Waiting returns a handler for a node that waits before it serves. It answers every call, /healthz included, with 503
-// and the reason. Only GET /v1/doctor works, and /metrics with the metrics that exist so far. The policy's refusals
-// apply here too.
+// and the reason. Only GET /v1/doctor works, and /metrics with the metrics that exist so far, for the callers who may
+// make these calls of a serving node. The policy's refusals apply here too.
 func Waiting(cfg WaitingConfig) http.Handler {
 	if cfg.Origins == nil {
 		cfg.Origins = new(origin.Policy)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /v1/doctor", func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle("/metrics", cfg.forReaders(promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{})))
+	mux.Handle("GET /v1/doctor", cfg.forReaders(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := writeFindings(w, cfg.Doctor(r.Context())); err != nil {
 			refuse(w, r, &problem{kind: internalError, detail: err.Error()}, cfg.Logger)
 		}
-	})
+	})))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, &problem{kind: notReady, detail: cfg.Reason(), committed: "no", retryAfter: 1}, cfg.Logger)
 	})
@@ -71,5 +73,20 @@ func Waiting(cfg WaitingConfig) http.Handler {
 			return
 		}
 		mux.ServeHTTP(w, r)
+	})
+}
+
+// forReaders lets only callers through who may read about the whole cluster.
+func (cfg *WaitingConfig) forReaders(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caller, err := callerOf(cfg.Access, r)
+		if err == nil {
+			err = (&call{caller: caller, need: inCluster(access.Read)}).checkCluster()
+		}
+		if err != nil {
+			refuse(w, r, problemOf(err), cfg.Logger)
+			return
+		}
+		next.ServeHTTP(w, r)
 	})
 }

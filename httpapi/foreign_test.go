@@ -15,7 +15,7 @@ func TestForeignCalls(t *testing.T) {
 	h.ready("q", "a")
 	before := h.state("a")
 	seen := len(h.fake.seen)
-	paths := strings.NewReplacer(":id", "a", ":queue", "q")
+	paths := strings.NewReplacer(":id", "a", ":queue", "q", ":ns", "a")
 	routes := append(routesOf(h.server), route{method: "GET", path: "/nothing"}, route{method: "OPTIONS", path: "/v1/tasks"})
 	for _, r := range routes {
 		path := paths.Replace(r.path)

@@ -160,7 +160,7 @@ func TestByteSoup(t *testing.T) {
 			soup = string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "bytes"))
 		}
 		id := url.PathEscape(rapid.OneOf(rapid.Just("a"), rapid.String()).Draw(t, "id"))
-		path := strings.NewReplacer(":id", id, ":queue", id).Replace(route.path)
+		path := strings.NewReplacer(":id", id, ":queue", id, ":ns", rapid.SampledFrom([]string{"a", "none", id}).Draw(t, "namespace")).Replace(route.path)
 		if q := rapid.OneOf(rapid.Just(""), rapid.StringMatching(`[a-z_]{1,10}=[!-~]{0,10}`)).Draw(t, "query"); q != "" {
 			path += "?" + strings.NewReplacer("#", "", " ", "").Replace(q)
 		}

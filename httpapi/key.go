@@ -25,11 +25,15 @@ func checkKey(name, key string) error {
 
 func keyHash(key string) uint64 { return xxhash.Sum64String(key) }
 
-// generatedID returns the id of a task that POST creates: derived from the key, so that a repeat finds the same task,
-// or else random. Both have 128 bits, so that two never collide.
-func generatedID(key string, keyed bool) string {
+// generatedID returns the id of a task that POST creates in a namespace, empty for the default one: derived from the
+// key, so that a repeat finds the same task, or else random. Both have 128 bits, so that two never collide. A key makes
+// another id in each namespace.
+func generatedID(namespace, key string, keyed bool) string {
 	var raw [16]byte
 	if keyed {
+		if namespace != "" {
+			key = namespace + "\x00" + key
+		}
 		sum := sha256.Sum256([]byte(key))
 		copy(raw[:], sum[:])
 	} else {

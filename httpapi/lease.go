@@ -31,7 +31,6 @@ type demand struct {
 // lease answers as soon as there is one task, or when the wait, the connection or the server ends. Waiting consumers
 // are not among the calls that single bounds: they hold almost no memory, and there may be many.
 func (s *Server) lease(c echo.Context) error {
-	queue := c.Param("queue")
 	d, err := s.readDemand(c)
 	if err != nil {
 		return err
@@ -40,7 +39,7 @@ func (s *Server) lease(c echo.Context) error {
 	s.metrics.waiting.Inc()
 	request := c.Request().Context()
 	s.writeWithin(c, d.wait+s.cfg.RequestTimeout+writeReserve)
-	tasks, err := s.demand(request, queue, d)
+	tasks, err := s.demand(callOf(c), d)
 	if err != nil {
 		return err
 	}
@@ -106,12 +105,12 @@ func parseDemand(data []byte) (demand, error) {
 }
 
 // demand leases tasks until the wait is over, the request ends, or the server closes.
-func (s *Server) demand(request context.Context, queue string, d demand) ([]*fsmpb.Task, error) {
-	ctx, cancel := context.WithTimeout(request, max(d.wait, leaseLook))
+func (s *Server) demand(c *call, d demand) ([]*fsmpb.Task, error) {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), max(d.wait, leaseLook))
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
 	tasks, err := s.cfg.Backend.Lease(ctx, task.LeaseRequest{
-		Namespace: task.DefaultNamespace, Queue: queue, Max: d.max, Lease: d.lease, Look: d.wait == 0,
+		Namespace: c.namespace, Queue: c.Param("queue"), Max: d.max, Lease: d.lease, Look: d.wait == 0,
 	})
 	if err != nil && ctx.Err() != nil {
 		return nil, nil // the end of the wait is no failure

@@ -21,7 +21,11 @@ import (
 )
 
 func (s *Server) list(c echo.Context) error {
-	q, err := parseList(listsTasks, c.QueryParams(), s.arrived().at)
+	cl := callOf(c)
+	q, err := parseList(listsTasks, cl.namespace, c.QueryParams(), s.arrived().at)
+	if err == nil {
+		err = cl.checkList(q.Queue, q.Prefix)
+	}
 	if err != nil {
 		return err
 	}
@@ -71,9 +75,10 @@ func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb
 	*buffer = b
 }
 
-// parseList reads the parameters of a listing of the given kind. The middleware params has refused repeated parameters.
-func parseList(what string, query url.Values, now time.Time) (*fsmpb.ListQuery, error) {
-	q := &fsmpb.ListQuery{Namespace: task.DefaultNamespace, Limit: task.DefaultListLimit}
+// parseList reads the parameters of a listing of the given kind in a namespace. The middleware params has refused
+// repeated parameters.
+func parseList(what, namespace string, query url.Values, now time.Time) (*fsmpb.ListQuery, error) {
+	q := &fsmpb.ListQuery{Namespace: namespace, Limit: task.DefaultListLimit}
 	for _, p := range []struct {
 		name string
 		read func(q *fsmpb.ListQuery, value string) error

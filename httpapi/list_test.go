@@ -152,7 +152,7 @@ func mustParseList(t *testing.T, query string) *fsmpb.ListQuery {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := parseList(listsTasks, values, testNow)
+	q, err := parseList(listsTasks, "default", values, testNow)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil {
 			c.Error(err) // here, so that the status is known
 		}
-		route := c.Path()
+		route := shortRoute(c.Path())
 		if route == "" {
 			route = "none"
 		}

@@ -1,17 +1,21 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/places"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -98,8 +102,8 @@ func hasEqual(values []string) bool {
 	return len(slices.Compact(slices.Sorted(slices.Values(values)))) < len(values)
 }
 
-// named decodes and checks the name of a task or a queue in the path. The router leaves a name encoded if it has bytes
-// with another spelling.
+// named decodes and checks the name of a task or a queue in the path, and refuses a queue that the caller's grants do
+// not reach. The router leaves a name encoded if it has bytes with another spelling.
 func named(param string) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -108,10 +112,16 @@ func named(param string) echo.MiddlewareFunc {
 				if err != nil {
 					return fieldProblem(param, "is not percent-encoded as it should be", nameRule)
 				}
-				c.SetParamValues(name)
+				c.ParamValues()[slices.Index(c.ParamNames(), param)] = name
 			}
-			if err := task.CheckName(param, c.Param(param)); err != nil {
+			name := c.Param(param)
+			if err := task.CheckName(param, name); err != nil {
 				return err
+			}
+			if param == "queue" {
+				if err := callOf(c).checkQueue(name); err != nil {
+					return err
+				}
 			}
 			return next(c)
 		}
@@ -179,3 +189,62 @@ func checkLines(r *http.Request) error {
 	}
 	return checkType(r.Header, ndjsonType)
 }
+
+// single admits a short call. It bounds the number of such calls in progress.
+func (s *Server) single(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		defer s.inFlight.Add(-1)
+		if s.inFlight.Add(1) > int64(s.cfg.MaxInFlight) {
+			return &problem{kind: overloaded, detail: "too many calls are under way on this node",
+				limit: fmt.Sprint(s.cfg.MaxInFlight), retryAfter: 1}
+		}
+		return next(c)
+	}
+}
+
+// lasting admits long calls to places.
+func lasting(p *places.Places) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			leave, err := p.Take(callOf(c).holder())
+			if err != nil {
+				return fullProblem(err)
+			}
+			defer leave()
+			return next(c)
+		}
+	}
+}
+
+// holder returns the caller as the holder of a place. Local callers have only an address.
+func (c *call) holder() places.Caller {
+	h := places.Caller{Addr: c.Request().RemoteAddr}
+	if c.caller.Kind != access.KindLocal {
+		h.Kind, h.ID, h.Namespace = c.caller.Kind, c.caller.ID, c.namespace
+	}
+	return h
+}
+
+func fullProblem(err error) error {
+	var full *places.FullError
+	if !errors.As(err, &full) {
+		return err
+	}
+	return &problem{kind: overloaded, detail: full.Detail, limit: fmt.Sprint(full.Limit), retryAfter: 1}
+}
+
+// budget is an amount that many calls share. A call that takes a part gives it back later.
+type budget struct {
+	limit int64
+	taken atomic.Int64 // 0 <= taken <= limit, except during a refused take
+}
+
+func (b *budget) Take(n int) bool {
+	if b.taken.Add(int64(n)) > b.limit {
+		b.taken.Add(-int64(n))
+		return false
+	}
+	return true
+}
+
+func (b *budget) Give(n int) { b.taken.Add(-int64(n)) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -18,6 +19,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
+	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
@@ -38,7 +40,9 @@ func loadDocument(t testing.TB) *openapi3.T {
 func TestRoutesAndDocumentAgree(t *testing.T) {
 	var routed, written []string
 	for _, r := range routesOf(newHarness(t).server) {
-		routed = append(routed, r.method+" "+braced(r.path))
+		if shortRoute(r.path) == r.path { // the long paths are described in words
+			routed = append(routed, r.method+" "+braced(r.path))
+		}
 	}
 	for path, item := range loadDocument(t).Paths.Map() {
 		for method := range item.Operations() {
@@ -64,13 +68,64 @@ func TestForeignCallsAreDocumented(t *testing.T) {
 	}
 }
 
+// TestNeedsAreDocumented checks that the table of endpoints and the document ask the same of callers.
+func TestNeedsAreDocumented(t *testing.T) {
+	scopes := map[reach][]string{anywhere: {"some-namespace"}, wholeCluster: {"all-namespaces"}}
+	needed, written := map[string]string{}, map[string]string{}
+	for _, e := range newHarness(t).server.endpoints() {
+		name := e.method + " " + braced(e.path)
+		if e.need == toAll {
+			needed[name] = "[]"
+			continue
+		}
+		needed[name] = fmt.Sprint(openapi3.SecurityRequirements{{
+			"key": append([]string{e.need.role.String()}, scopes[e.need.reach]...)}})
+	}
+	for path, item := range loadDocument(t).Paths.Map() {
+		for method, operation := range item.Operations() {
+			name := method + " " + path
+			if operation.Security == nil {
+				t.Errorf("%s declares no security", name)
+				continue
+			}
+			written[name] = fmt.Sprint(*operation.Security)
+			if asks := len(*operation.Security) > 0; asks != (operation.Responses.Status(http.StatusUnauthorized) != nil) ||
+				asks && operation.Responses.Status(http.StatusTooManyRequests) == nil {
+				t.Errorf("%s does not document its 401 or 429, or needs none", name)
+			}
+		}
+	}
+	if !maps.Equal(needed, written) {
+		t.Errorf("the table needs %v\nwritten %v", needed, written)
+	}
+	if len(needed) < 40 || written["PUT /v1/tasks/{id}"] != "[map[key:[schedule]]]" {
+		t.Errorf("%d needs: %v", len(needed), written)
+	}
+}
+
+// TestEndpointsWithoutNeedsAreRefused checks that the server does not start with a route that any caller could use by
+// an omission.
+func TestEndpointsWithoutNeedsAreRefused(t *testing.T) {
+	for name, table := range map[string][]endpoint{
+		"no need":     {{method: "GET", path: "/v1/new"}},
+		"no reach":    {{method: "GET", path: "/v1/new", need: need{role: access.Read}}},
+		"no role":     {{method: "GET", path: "/v1/new", need: need{reach: wholeCluster}}},
+		"open role":   {{method: "GET", path: "/v1/new", need: need{access.Read, open}}},
+		"twice there": {{method: "GET", path: "/v1/new", need: toAll}, {method: "GET", path: "/v1/new", need: toAll}},
+	} {
+		if err := newHarness(t).server.register(table); err == nil || !strings.Contains(err.Error(), "GET /v1/new") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func braced(path string) string {
 	return regexp.MustCompile(":([a-z]+)").ReplaceAllString(path, "{$1}")
 }
 
 func TestProblemTypesAreDocumented(t *testing.T) {
 	types := loadDocument(t).Components.Schemas["Problem"].Value.Properties["type"].Value.Enum
-	known := []kind{malformedJSON, invalidField, noDelay, foreignOrigin, unknownRoute, taskNotFound, methodNotAllowed, bodyTimeout,
+	known := []kind{malformedJSON, invalidField, noDelay, unauthenticated, foreignOrigin, forbidden, tooManyAttempts, unknownRoute, taskNotFound, methodNotAllowed, bodyTimeout,
 		wrongState, queueNotFound, tokenNotFound, queueNotEmpty, queuesFull, leaseNotFound, leaseEnded, nodeNotFound, operationNotFound,
 		impossible,
 		keyForgotten, conditionFailed, tooLarge, unsupportedMedia, keyReused, overloaded, memoryFull, internalError,
@@ -171,7 +226,8 @@ func (d *documented) call(status int, method, path, body string, header ...strin
 		d.t.Fatalf("%s %s: %v", method, path, err)
 	}
 	input := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route,
-		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeRequestBody: header != nil}}
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeRequestBody: header != nil,
+			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}}
 	if err := openapi3filter.ValidateRequest(context.Background(), input); err != nil && status < 300 {
 		d.t.Errorf("request %s %s %s: %v", method, path, body, err)
 	}

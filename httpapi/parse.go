@@ -15,6 +15,7 @@ import (
 // parser reads the bodies and lines of one request.
 type parser struct {
 	now         arrival
+	namespace   string // of the request
 	traceparent string // of the request; empty: none
 	checkURL    func(rawURL string) *task.FieldError
 }

@@ -19,7 +19,7 @@ const (
 
 // verdicts are the lists of a settle, in the order in which they are carried out and answered.
 type verdicts struct {
-	queue                      string
+	lane                       lane
 	ack, nack, extend, release []settlement
 	receipts                   int
 	credit                     int // of a stream's line
@@ -35,8 +35,8 @@ func (v *verdicts) all() []settlement {
 
 // parseSettle reads the body of a settle. A body of the wrong shape is refused as a whole. A faulty receipt or value
 // only makes its own result a problem.
-func parseSettle(data []byte, queue string) ([]settlement, error) {
-	v := &verdicts{queue: queue}
+func parseSettle(data []byte, of lane) ([]settlement, error) {
+	v := &verdicts{lane: of}
 	err := v.read(contract.NewReader(data), &contract.SettleObject)
 	return v.all(), err
 }
@@ -106,14 +106,9 @@ func readReceipt(r *contract.Reader, at string) (string, error) {
 
 // settlement turns a receipt into a command, or a refusal.
 func (v *verdicts) settlement(text string, command func(receipt) (*fsmpb.Command, error)) settlement {
-	a := settlement{receipt: text}
-	r, err := parseReceipt(text)
-	if err != nil {
-		a.refused = noSuchLease(err.Error())
-		return a
-	}
-	a.id = r.id
-	if err = r.of(v.queue); err == nil {
+	r, err := v.lane.read(text)
+	a := settlement{receipt: text, id: r.id}
+	if err == nil {
 		a.cmd, err = command(r)
 	}
 	if err != nil {

@@ -27,7 +27,9 @@ var (
 	malformedJSON     = kind{"malformed-json", "The body is not the JSON that this call takes.", 400}
 	invalidField      = kind{"invalid-field", "A field, parameter or header is wrong.", 400}
 	noDelay           = kind{"no-delay", "There is no delay to start again.", 400}
+	unauthenticated   = kind{"unauthenticated", "The call shows no credentials that are in force.", 401}
 	foreignOrigin     = kind{"foreign-origin", "The call's web page or host name is not allowed.", 403}
+	forbidden         = kind{"forbidden", "The caller's grants do not reach so far.", 403}
 	unknownRoute      = kind{"unknown-route", "There is no such route.", 404}
 	taskNotFound      = kind{contract.TaskNotFound, "There is no such task.", 404}
 	queueNotFound     = kind{contract.QueueNotFound, "There is no such queue.", 404}
@@ -47,6 +49,7 @@ var (
 	tooLarge          = kind{contract.TooLarge, "The body or its payload is over the limit.", 413}
 	unsupportedMedia  = kind{"unsupported-media-type", "The body is not of the type that this call takes.", 415}
 	keyReused         = kind{contract.KeyReused, "The idempotency key was used with another call.", 422}
+	tooManyAttempts   = kind{"too-many-attempts", "Too many wrong credentials came from this address.", 429}
 	overloaded        = kind{contract.Overloaded, "Too many calls are waiting.", 429}
 	memoryFull        = kind{contract.MemoryFull, "The memory for tasks is used up.", 429}
 	internalError     = kind{"internal", "Something went wrong inside.", 500}
@@ -164,7 +167,7 @@ func resultProblem(r *fsmpb.Result) *problem {
 	case fsmpb.Code_CODE_OK, fsmpb.Code_CODE_CREATED:
 		return nil
 	case fsmpb.Code_CODE_NOT_FOUND:
-		return &problem{kind: taskNotFound, detail: noSuchTask}
+		return notFound()
 	case fsmpb.Code_CODE_PRECONDITION_FAILED:
 		return conditionProblem(r)
 	case fsmpb.Code_CODE_CONFLICT:
@@ -237,6 +240,9 @@ func (p *problem) write(w http.ResponseWriter) {
 	}
 	if p.allow != "" {
 		h.Set("Allow", p.allow)
+	}
+	if p.kind == unauthenticated {
+		h.Set("WWW-Authenticate", "Bearer")
 	}
 	body := append(appendProblem(nil, p), '\n')
 	h.Set("Content-Length", strconv.Itoa(len(body)))

@@ -24,7 +24,7 @@ func (s *Server) putQueue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := s.parser(c.Request()).queuePolicy(body.data, queue)
+	d, err := s.parser(callOf(c)).queuePolicy(body.data, queue)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func (s *Server) getQueue(c echo.Context) error {
 	queue := c.Param("queue")
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
-	policy, counts, err := s.cfg.Backend.Queue(ctx, task.DefaultNamespace, queue)
+	policy, counts, err := s.cfg.Backend.Queue(ctx, callOf(c).namespace, queue)
 	switch {
 	case err != nil:
 		return s.readFailed(err)
@@ -95,14 +95,15 @@ func (s *Server) deleteQueue(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
-	policy, counts, err := s.cfg.Backend.Queue(ctx, task.DefaultNamespace, queue)
+	namespace := callOf(c).namespace
+	policy, counts, err := s.cfg.Backend.Queue(ctx, namespace, queue)
 	if err != nil {
 		return s.readFailed(err)
 	}
 	if pending(counts) > 0 {
 		return &problem{kind: queueNotEmpty, detail: fmt.Sprintf("tasks in it: %d", pending(counts)), counts: counts}
 	}
-	existed, err := s.cfg.Backend.DeleteQueue(ctx, task.DefaultNamespace, queue)
+	existed, err := s.cfg.Backend.DeleteQueue(ctx, namespace, queue)
 	switch {
 	case err != nil:
 		return err
@@ -122,13 +123,17 @@ func (s *Server) writeQueue(c echo.Context, status int, name string, p *fsmpb.Qu
 
 // listQueues answers a page of the queues, sorted by name.
 func (s *Server) listQueues(c echo.Context) error {
-	q, err := parseList(listsQueues, c.QueryParams(), s.arrived().at)
+	cl := callOf(c)
+	q, err := parseList(listsQueues, cl.namespace, c.QueryParams(), s.arrived().at)
+	if err == nil {
+		err = cl.checkQueues(q.Prefix)
+	}
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
-	queues, err := s.cfg.Backend.Queues(ctx, task.DefaultNamespace)
+	queues, err := s.cfg.Backend.Queues(ctx, cl.namespace)
 	if err != nil {
 		return s.readFailed(err)
 	}
@@ -181,7 +186,7 @@ func (s *Server) emptyBody(c echo.Context) error {
 	body, err := bind(c, s.cfg.BodyBytes, jsonType)
 	defer body.release()
 	if err == nil {
-		_, err = s.parser(c.Request()).parseOptional(body.data, &contract.EmptyObject)
+		_, err = new(parser).parseOptional(body.data, &contract.EmptyObject)
 	}
 	return err
 }
@@ -253,7 +258,7 @@ func (s *Server) patchQueue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	p := s.parser(c.Request())
+	p := s.parser(callOf(c))
 	return s.updateQueue(c, queue, func(policy *fsmpb.QueuePolicy) error { return p.patchPolicy(body.data, policy) })
 }
 
@@ -277,9 +282,10 @@ func (s *Server) setPaused(c echo.Context, paused bool) error {
 func (s *Server) updateQueue(c echo.Context, queue string, change func(*fsmpb.QueuePolicy) error) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
-	policy, err := s.cfg.Backend.UpdateQueue(ctx, task.DefaultNamespace, queue,
+	namespace := callOf(c).namespace
+	policy, err := s.cfg.Backend.UpdateQueue(ctx, namespace, queue,
 		func(current *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
-			next := &fsmpb.QueuePolicy{Namespace: task.DefaultNamespace, Queue: queue}
+			next := &fsmpb.QueuePolicy{Namespace: namespace, Queue: queue}
 			if current != nil {
 				next = proto.CloneOf(current)
 			}

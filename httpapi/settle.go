@@ -25,13 +25,12 @@ type settlement struct {
 
 // settle ends or extends leases, and answers each receipt.
 func (s *Server) settle(c echo.Context) error {
-	queue := c.Param("queue")
 	body, err := bind(c, s.cfg.SettleBytes, jsonType)
 	defer body.release()
 	if err != nil {
 		return err
 	}
-	asked, err := parseSettle(body.data, queue)
+	asked, err := parseSettle(body.data, laneOf(c))
 	if err != nil {
 		return err
 	}
@@ -120,15 +119,24 @@ func (r receipt) extend(leaseMs int64) *fsmpb.Command {
 	return &fsmpb.Command{Namespace: r.namespace, Id: r.id, Op: &fsmpb.Command_Extend{Extend: e}}
 }
 
-// of checks that the receipt belongs to this queue.
-func (r receipt) of(queue string) error {
+// lane is the queue that a call's receipts must be of.
+type lane struct{ namespace, queue string }
+
+func laneOf(c echo.Context) lane { return lane{callOf(c).namespace, c.Param("queue")} }
+
+// read reads a receipt. It returns the receipt of another queue too, with an error. A receipt of another namespace is
+// as invalid as one that no lease gave.
+func (l lane) read(text string) (receipt, error) {
+	r, err := parseReceipt(text)
 	switch {
-	case r.namespace != task.DefaultNamespace: // tasks of other namespaces stay hidden
-		return &problem{kind: taskNotFound, detail: noSuchTask}
-	case r.queue != queue:
-		return noSuchLease(fmt.Sprintf("is of queue %q", r.queue))
+	case err != nil:
+		return r, noSuchLease(err.Error())
+	case r.namespace != l.namespace:
+		return receipt{}, noSuchLease(errReceipt.Error())
+	case r.queue != l.queue:
+		return r, noSuchLease(fmt.Sprintf("is of queue %q", r.queue))
 	}
-	return nil
+	return r, nil
 }
 
 // noSuchLease returns the problem for a receipt that never named a lease of the queue.

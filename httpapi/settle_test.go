@@ -292,7 +292,7 @@ func FuzzSettleBody(f *testing.F) {
 	f.Add([]byte(`{"ack":["\u00e9\"]}`))
 	addAlmostJSON(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		v, err := parseConsumerLine(body, "q")
+		v, err := parseConsumerLine(body, lane{"default", "q"})
 		if err != nil {
 			mustBeTheCallers(t, err)
 			return

@@ -91,41 +91,43 @@ func (p *parser) parseOptional(data []byte, o *contract.Object) (*draft, error) 
 // change runs every single call that changes a task: it checks, reads, parses, commits and answers.
 func (s *Server) change(c echo.Context, answer fsmpb.Answer, types []string,
 	build func(*parser, []byte) (*order, error)) error {
-	r := c.Request()
+	cl, r := callOf(c), c.Request()
 	body, err := bind(c, s.cfg.BodyBytes, types...)
 	defer body.release()
 	if err != nil {
 		return err
 	}
-	o, err := build(s.parser(r), body.data)
+	o, err := build(s.parser(cl), body.data)
 	if err != nil {
 		return err
 	}
 	if err := o.takeHeaders(r.Header); err != nil {
 		return err
 	}
-	o.cmd.Id, o.cmd.Answer = c.Param("id"), answer
+	o.cmd.Namespace, o.cmd.Id, o.cmd.Answer = scopeOf(cl.namespace), c.Param("id"), answer
 	if o.schedule.msg.GeneratedId {
-		o.cmd.Id = generatedID(o.asked, o.keyed)
+		o.cmd.Id = generatedID(o.cmd.Namespace, o.asked, o.keyed)
 	}
-	result, err := s.commit(r.Context(), o.finish())
+	if err := cl.checkCommand(&o.cmd); err != nil {
+		return err
+	}
+	result, err := s.commit(cl, o.finish())
 	if err != nil {
 		return err
 	}
-	return s.answer(c, &o.cmd, result)
+	return s.answer(cl, &o.cmd, result)
 }
 
-func (s *Server) parser(r *http.Request) *parser {
-	return &parser{now: s.arrived(), traceparent: traceparent(r.Header), checkURL: s.cfg.CheckURL}
+func (s *Server) parser(c *call) *parser {
+	h := c.Request().Header
+	return &parser{now: s.arrived(), namespace: c.namespace, traceparent: traceparent(h), checkURL: s.cfg.CheckURL}
 }
 
 // commit carries out one command. problemOf turns its error into a problem.
-func (s *Server) commit(ctx context.Context, cmd *fsmpb.Command) (*fsmpb.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
-	defer cancel()
-	replies := s.cfg.Backend.Do(ctx, []*fsmpb.Command{cmd})
-	if len(replies) != 1 {
-		return nil, fmt.Errorf("the backend gave %d replies to one command", len(replies))
+func (s *Server) commit(c *call, cmd *fsmpb.Command) (*fsmpb.Result, error) {
+	replies, err := s.doFor(c.Request().Context(), c, []*fsmpb.Command{cmd}, (*Server).doOnce)
+	if err != nil {
+		return nil, err
 	}
 	result, err := replies[0].Result, replies[0].Err
 	if err != nil {
@@ -137,7 +139,7 @@ func (s *Server) commit(ctx context.Context, cmd *fsmpb.Command) (*fsmpb.Result,
 	return result, nil
 }
 
-func (s *Server) answer(c echo.Context, cmd *fsmpb.Command, result *fsmpb.Result) error {
+func (s *Server) answer(c *call, cmd *fsmpb.Command, result *fsmpb.Result) error {
 	w := c.Response()
 	if cmd.GetCancel() != nil {
 		w.Header()["Etag"] = []string{string(appendETag(nil, result.Revision))}
@@ -153,7 +155,7 @@ func (s *Server) answer(c echo.Context, cmd *fsmpb.Command, result *fsmpb.Result
 		v.payload, v.payloadIsBytes = spec.Payload, spec.PayloadIsBytes
 	}
 	if cmd.GetSchedule().GetGeneratedId() {
-		w.Header().Set("Location", "/v1/tasks/"+result.Task.Id)
+		w.Header().Set("Location", c.locate("/tasks/"+result.Task.Id))
 	}
 	s.writeTask(w, statusOf(result.Code), v)
 	return nil
@@ -170,12 +172,13 @@ func (s *Server) get(c echo.Context) error {
 	stale, _ := isStale(c)
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
-	task, err := s.cfg.Backend.Get(ctx, task.DefaultNamespace, c.Param("id"), stale)
+	cl := callOf(c)
+	task, err := s.cfg.Backend.Get(ctx, cl.namespace, c.Param("id"), stale)
 	switch {
 	case err != nil:
 		return s.readFailed(err)
-	case task == nil:
-		return resultProblem(&fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND})
+	case task == nil || !cl.reaches(task):
+		return notFound()
 	}
 	s.writeTask(c.Response(), http.StatusOK, viewOf(task))
 	return nil

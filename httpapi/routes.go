@@ -1,0 +1,167 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/access"
+)
+
+// reach is the part of the cluster that a call is about.
+type reach uint8
+
+// The reaches of calls. Those of one namespace also have routes below /v1/namespaces/{ns}.
+const (
+	noReach      reach = iota // none is declared: the server does not start
+	open                      // the call needs no credentials
+	anywhere                  // the role in some namespace; the handler decides for each thing
+	wholeCluster              // the role for all namespaces
+	oneNamespace              // the role in the call's namespace; the handler, or middleware, checks queues and ids
+)
+
+// need is what a route demands of its callers.
+type need struct {
+	role  access.Role
+	reach reach
+}
+
+var toAll = need{access.Open, open}
+
+func somewhere(r access.Role) need   { return need{r, anywhere} }
+func inCluster(r access.Role) need   { return need{r, wholeCluster} }
+func inNamespace(r access.Role) need { return need{r, oneNamespace} }
+
+// endpoint is a route with its need. All of them stand in the table of endpoints, which is the only way to register a
+// route. A test compares it with the security requirements in openapi.yaml.
+type endpoint struct {
+	method, path string
+	need         need
+	handler      echo.HandlerFunc
+}
+
+// namespacePath begins the routes of calls that name their namespace. The rest of such a route is that of the short
+// one.
+const namespacePath = "/v1/namespaces/:ns"
+
+// register registers the endpoints. It refuses one without a need, and one that is there twice.
+func (s *Server) register(endpoints []endpoint) error {
+	seen := map[string]bool{}
+	for _, e := range endpoints {
+		name := e.method + " " + e.path
+		switch {
+		case e.need.reach == noReach || (e.need.role == access.Open) != (e.need.reach == open):
+			return fmt.Errorf("httpapi: the route %s declares no need", name)
+		case seen[name]:
+			return fmt.Errorf("httpapi: the route %s is there twice", name)
+		}
+		seen[name] = true
+		s.add(e)
+	}
+	return nil
+}
+
+func (s *Server) add(e endpoint) {
+	if e.need.reach == open {
+		s.echo.Add(e.method, e.path, e.handler)
+		return
+	}
+	h := s.authorize(e.need, e.handler)
+	s.echo.Add(e.method, e.path, h)
+	if e.need.reach == oneNamespace && !strings.HasPrefix(e.path, namespacePath) {
+		s.echo.Add(e.method, namespacePath+strings.TrimPrefix(e.path, "/v1"), h)
+	}
+}
+
+// shortRoute returns the route of the same call without a namespace in the path.
+func shortRoute(route string) string {
+	if rest, ok := strings.CutPrefix(route, namespacePath+"/"); ok {
+		return "/v1/" + rest
+	}
+	return route
+}
+
+// endpoints is the table of calls. A call's middleware is listed in the order in which it acts: admission first, then
+// cheap checks. The check of the caller comes before all of it, and the body last, in the handler.
+func (s *Server) endpoints() []endpoint {
+	return slices.Concat(s.taskEndpoints(), s.queueEndpoints(), s.clusterEndpoints(), []endpoint{
+		{http.MethodGet, "/healthz", toAll, s.healthz},
+		{http.MethodGet, "/readyz", toAll, s.readyz},
+		{http.MethodGet, "/openapi.yaml", toAll, s.openAPI},
+		{http.MethodGet, "/metrics", inCluster(access.Read), s.metricsPage()},
+	})
+}
+
+func (s *Server) taskEndpoints() []endpoint {
+	id, read, schedule := named("id"), access.Read, access.Schedule
+	return []endpoint{
+		{"POST", "/v1/tasks", inNamespace(schedule), with(s.post, s.single, unconditional, params())},
+		{"GET", "/v1/tasks", inNamespace(read), with(s.list, s.single,
+			params("state", "queue", "prefix", "label", "due_before", "limit", "cursor", "include"))},
+		{"PUT", "/v1/tasks/:id", inNamespace(schedule), with(s.put, s.single, params(), id)},
+		{"GET", "/v1/tasks/:id", inNamespace(read), with(s.get, s.single, params("consistency"), consistency, id)},
+		{"PATCH", "/v1/tasks/:id", inNamespace(schedule), with(s.patch, s.single, params(), id)},
+		{"DELETE", "/v1/tasks/:id", inNamespace(schedule), with(s.cancel, s.single, params(), id)},
+		{"POST", "/v1/tasks/:id/touch", inNamespace(schedule), with(s.touch, s.single, params(), id)},
+		{"POST", "/v1/tasks/:id/fire", inNamespace(schedule), with(s.fire, s.single, params(), id)},
+		{"POST", "/v1/batch", inNamespace(schedule), with(s.batch, params(), lines, lasting(s.batches))},
+	}
+}
+
+func (s *Server) queueEndpoints() []endpoint {
+	queue, dead := named("queue"), params("prefix", "label", "due_before", "limit", "id")
+	read, consume, operate := inNamespace(access.Read), inNamespace(access.Consume), inNamespace(access.Operate)
+	return []endpoint{
+		{"GET", "/v1/queues", read, with(s.listQueues, s.single, params("prefix", "limit", "cursor"))},
+		{"PUT", "/v1/queues/:queue", operate, with(s.putQueue, s.single, params(), soundKey, queue)},
+		{"GET", "/v1/queues/:queue", read, with(s.getQueue, s.single, params(), queue)},
+		{"PATCH", "/v1/queues/:queue", operate, with(s.patchQueue, s.single, params(), soundKey, queue)},
+		{"DELETE", "/v1/queues/:queue", operate, with(s.deleteQueue, s.single, params(), soundKey, queue)},
+		{"POST", "/v1/queues/:queue/pause", operate, with(s.pauseQueue, s.single, params(), soundKey, queue)},
+		{"POST", "/v1/queues/:queue/resume", operate, with(s.resumeQueue, s.single, params(), soundKey, queue)},
+		{"POST", "/v1/queues/:queue/dead/replay", operate, with(s.replayDead, s.single, dead, soundKey, queue)},
+		{"DELETE", "/v1/queues/:queue/dead", operate, with(s.dropDead, s.single, dead, soundKey, queue)},
+		{"POST", "/v1/queues/:queue/settle", consume, with(s.settle, s.single, params(), soundKey, queue)},
+		{"POST", "/v1/queues/:queue/lease", consume, with(s.lease, lasting(s.polls), params(), soundKey, queue)},
+		{"POST", "/v1/queues/:queue/stream", consume,
+			with(s.stream, lasting(s.streams), params("credit", "lease"), soundKey, queue)},
+	}
+}
+
+// clusterEndpoints are the calls about the whole cluster.
+func (s *Server) clusterEndpoints() []endpoint {
+	id, read, operate := named("id"), inCluster(access.Read), inCluster(access.Operate)
+	table := []endpoint{
+		{"GET", "/v1/backup", operate, with(s.backup, lasting(s.backups), params("rate"))},
+		{"GET", "/v1/cluster", read, with(s.cluster, s.single, params())},
+		{"PUT", "/v1/cluster", operate, with(s.putCluster, s.single, params(), soundKey)},
+		{"GET", "/v1/doctor", read, with(s.doctor, lasting(s.doctors), params())},
+		{"POST", "/v1/nodes/tokens", operate, with(s.newJoinToken, s.single, params("valid_for"))},
+		{"GET", "/v1/nodes/tokens", operate, with(s.listJoinTokens, s.single, params())},
+		{"DELETE", "/v1/nodes/tokens/:id", operate, with(s.removeJoinToken, s.single, params())},
+		{"GET", "/v1/nodes", read, with(s.listNodes, s.single, params())},
+		{"POST", "/v1/shards/:shard/split", operate, with(s.splitShard, s.single, params(), soundKey)},
+		{"POST", "/v1/shards/move", operate, with(s.moveSlots, s.single, params(), soundKey)},
+		{"POST", "/v1/shards/balance", operate, with(s.balanceShards, s.single, params(), soundKey)},
+		{"GET", "/v1/operations", somewhere(access.Read), with(s.listOperations, s.single, params())},
+		{"GET", "/v1/operations/:id", somewhere(access.Read), with(s.getOperation, s.single, params(), id)},
+		{"DELETE", "/v1/operations/:id", operate, with(s.stopOperation, s.single, params(), soundKey, id)},
+	}
+	for _, kind := range []string{drainNode, resumeNode, "remove", "replace"} {
+		table = append(table, endpoint{"POST", "/v1/nodes/:id/" + kind, operate,
+			with(s.operateNode(kind), s.single, params(), soundKey, id)})
+	}
+	return table
+}
+
+// with puts middleware around a handler, the first one outermost. It does so once, while echo would do so for every
+// call.
+func with(h echo.HandlerFunc, middleware ...echo.MiddlewareFunc) echo.HandlerFunc {
+	for _, m := range slices.Backward(middleware) {
+		h = m(h)
+	}
+	return h
+}
