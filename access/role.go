@@ -37,6 +37,12 @@ func ParseRole(name string) (Role, error) {
 	return 0, fmt.Errorf("%q is no role: %s", name, roleList)
 }
 
+// UnmarshalText sets the role to the one with a name.
+func (r *Role) UnmarshalText(name []byte) (err error) {
+	*r, err = ParseRole(string(name))
+	return err
+}
+
 // Includes reports whether a caller with role r may do what needs the other role.
 func (r Role) Includes(other Role) bool {
 	return r == other || other == Open || other == Read && r != Open || r == Admin
