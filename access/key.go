@@ -69,7 +69,10 @@ func ParseKey(text string) (id string, err error) {
 }
 
 // Hash returns the SHA-256 of a key's text, which is stored in place of the key.
-func Hash(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }
+func Hash(text string) [sha256.Size]byte {
+	var key [keyChars]byte // on the stack: keys are hashed for each call
+	return sha256.Sum256(append(key[:0], text...))
+}
 
 func checksum(body string) string {
 	return encodeBase32(binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(body))))

@@ -1,0 +1,66 @@
+package access
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+)
+
+// A judged key costs no memory.
+func TestJudgedKeyAllocatesNothing(t *testing.T) {
+	record, text := newKey(time.Now().Add(time.Hour))
+	a := newAuthority(t, Config{Source: newKeys(record)})
+	c := withKey(text)
+	if n := testing.AllocsPerRun(1000, func() { passes(t, a, c) }); n != 0 {
+		t.Errorf("%v allocations a call", n)
+	}
+}
+
+// The time of a refusal does not tell why a key is refused. Each reason is measured in many short rounds, in turns, and
+// the shortest round of each counts: other processes only lengthen rounds.
+func TestRefusalsTakeTheSameTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures time")
+	}
+	const tolerance, tries = 0.05, 10
+	var spread float64
+	for range tries {
+		if spread = spreadOfRefusals(t); spread < tolerance {
+			return
+		}
+	}
+	t.Errorf("the slowest reason takes %.0f %% longer than the fastest", 100*spread)
+}
+
+// spreadOfRefusals returns by how much the slowest refusal of a wrong key exceeds the fastest, as a part of the latter.
+func spreadOfRefusals(t *testing.T) float64 {
+	const rounds, calls = 300, 50
+	a, wrong, _ := wrongKeys(t)
+	now := time.Unix(1_000_000, 0)
+	a.cfg.Now = func() time.Time { now = now.Add(time.Second); return now } // keeps the address below its limit
+	shortest := map[string]time.Duration{}
+	for range rounds {
+		for name, text := range wrong {
+			took := timeOf(a, withKey(text), calls)
+			if best, measured := shortest[name]; !measured || took < best {
+				shortest[name] = took
+			}
+		}
+	}
+	low, high := math.Inf(1), 0.0
+	for _, took := range shortest {
+		low, high = min(low, float64(took)), max(high, float64(took))
+	}
+	return high/low - 1
+}
+
+func timeOf(a *Authority, c Credentials, calls int) time.Duration {
+	began := time.Now()
+	for range calls {
+		if _, err := a.Caller(context.Background(), c); err == nil {
+			panic("a wrong key passes")
+		}
+	}
+	return time.Since(began)
+}
