@@ -1,0 +1,233 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Holder is a shard or a node with a part of a level.
+type Holder struct {
+	ID     string
+	Weight int64 // expected part of the growth, such as its number of slots
+}
+
+// ArbiterConfig connects an Arbiter with the holders of its levels.
+type ArbiterConfig struct {
+	Term    uint64                  // of the ownership; a later owner has a higher one
+	Holders func(LevelKey) []Holder // at present
+	Trim    func(ctx context.Context, holder string, key LevelKey, r Round) (held int64, err error)
+	Raise   func(ctx context.Context, holder string, key LevelKey, r Round, limit, ceiling int64) error
+	Now     func() time.Time
+}
+
+// Arbiter divides levels among their holders. It is the memory of one term. Its methods are safe for concurrent use.
+type Arbiter struct {
+	cfg ArbiterConfig
+
+	mu     sync.Mutex
+	rounds uint64 // of all levels, so that no number comes twice
+	levels map[LevelKey]*division
+}
+
+// division is the owner's record of one level.
+type division struct {
+	turn    chan struct{}    // capacity 1: held during a round
+	begun   uint64           // number of rounds
+	wants   map[string]int64 // of the holders that have asked since the last round began
+	ceiling map[string]int64 // that each holder may believe in
+	used    int64            // by the holders that answered in the last round
+	unsure  bool             // others may have used up the rest
+	last    time.Time        // the last Ask
+}
+
+// NewArbiter returns an Arbiter without rounds.
+func NewArbiter(cfg ArbiterConfig) *Arbiter {
+	return &Arbiter{cfg: cfg, levels: map[LevelKey]*division{}}
+}
+
+// tripWithin bounds a call to a holder. A holder that does not answer counts with its last ceiling.
+const tripWithin = 100 * time.Millisecond
+
+// ErrUnsure means that there is no room for certain, because holders that do not answer may use it.
+var ErrUnsure = errors.New("a part of the cluster does not answer, and its use of a quota is not known")
+
+// Divide serves an Ask: it divides the level anew, and returns the use of all holders together. Asks that come during a
+// round are served by the next one. Errors are ErrUnsure and the context's.
+func (a *Arbiter) Divide(ctx context.Context, ask Ask) (used int64, err error) {
+	d, arrived := a.enter(ask)
+	select {
+	case d.turn <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { <-d.turn }()
+	wants, round, ok := a.begin(d, arrived)
+	if ok {
+		a.run(context.WithoutCancel(ctx), d, ask, wants, round)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if d.unsure {
+		return 0, ErrUnsure
+	}
+	return d.used, nil
+}
+
+// enter records a holder's want, and returns the number of rounds begun so far.
+func (a *Arbiter) enter(ask Ask) (*division, uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.forget()
+	d := a.levels[ask.Key]
+	if d == nil {
+		d = &division{turn: make(chan struct{}, 1), wants: map[string]int64{}, ceiling: map[string]int64{}}
+		a.levels[ask.Key] = d
+	}
+	d.last = a.cfg.Now()
+	d.wants[ask.Holder] = max(d.wants[ask.Holder], ask.Want)
+	return d, d.begun
+}
+
+// maxLevels is the number of levels from which on the idle ones are forgotten.
+const maxLevels = 4096
+
+// forget drops levels that are long idle once there are many. Their holders keep their ceilings, which the next round
+// learns. The caller holds the lock.
+func (a *Arbiter) forget() {
+	if len(a.levels) < maxLevels {
+		return
+	}
+	now := a.cfg.Now()
+	for key, d := range a.levels {
+		if now.Sub(d.last) > idle {
+			delete(a.levels, key)
+		}
+	}
+}
+
+// begin begins a round, unless one has begun since the caller arrived.
+func (a *Arbiter) begin(d *division, arrived uint64) (wants map[string]int64, r Round, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if d.begun > arrived {
+		return nil, Round{}, false
+	}
+	d.begun++
+	a.rounds++
+	wants, d.wants = d.wants, map[string]int64{}
+	return wants, Round{Term: a.cfg.Term, Number: a.rounds}, true
+}
+
+// run makes a round: all holders go down to their use, and then up to their parts.
+func (a *Arbiter) run(ctx context.Context, d *division, ask Ask, wants map[string]int64, r Round) {
+	holders := a.cfg.Holders(ask.Key)
+	parts := make([]part, len(holders))
+	forEach(len(holders), func(i int) {
+		trip, cancel := context.WithTimeout(ctx, tripWithin)
+		defer cancel()
+		held, err := a.cfg.Trim(trip, holders[i].ID, ask.Key, r)
+		parts[i] = part{held: held, want: wants[holders[i].ID], weight: holders[i].Weight, lost: err != nil}
+	})
+	a.assumeLost(d, holders, parts, ask.Limit)
+	used := divide(ask.Limit, parts)
+	known := heldBy(parts)
+	a.mu.Lock()
+	d.used, d.unsure = known, known < ask.Limit && used >= ask.Limit
+	for i, h := range holders {
+		d.ceiling[h.ID] = parts[i].ceiling
+	}
+	a.mu.Unlock()
+	forEach(len(holders), func(i int) {
+		if parts[i].lost {
+			return
+		}
+		trip, cancel := context.WithTimeout(ctx, tripWithin)
+		defer cancel()
+		// A holder that misses its Raise keeps the ceiling of the Trim, and asks when it needs more.
+		_ = a.cfg.Raise(trip, holders[i].ID, ask.Key, r, ask.Limit, parts[i].ceiling)
+	})
+}
+
+// assumeLost counts the holders that did not answer with the ceilings that they may have: the last ones, or else their
+// parts of the limit.
+func (a *Arbiter) assumeLost(d *division, holders []Holder, parts []part, limit int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	weights := int64(0)
+	for _, p := range parts {
+		weights += p.weight
+	}
+	for i := range parts {
+		if !parts[i].lost {
+			continue
+		}
+		if known, ok := d.ceiling[holders[i].ID]; ok {
+			parts[i].held = known
+		} else {
+			parts[i].held = partOf(limit, parts[i].weight, weights)
+		}
+	}
+}
+
+// heldBy returns the use of the holders that answered.
+func heldBy(parts []part) (held int64) {
+	for _, p := range parts {
+		if !p.lost {
+			held += p.held
+		}
+	}
+	return held
+}
+
+// forEach calls do for 0 to n-1 side by side.
+func forEach(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { do(i) })
+	}
+	wg.Wait()
+}
+
+// part is one holder in a round.
+type part struct {
+	held, want, weight int64
+	lost               bool
+	ceiling            int64 // held <= ceiling
+}
+
+// divide sets the ceilings of a round and returns the sum of the present use. The rest of the limit first meets the
+// wants, and is then divided by weight.
+func divide(limit int64, parts []part) (used int64) {
+	weights := int64(0)
+	for i := range parts {
+		parts[i].ceiling = parts[i].held
+		used += parts[i].held
+		if !parts[i].lost {
+			weights += parts[i].weight
+		}
+	}
+	rest := limit - used
+	for i := range parts {
+		n := max(min(parts[i].want, rest), 0)
+		parts[i].ceiling += n
+		rest -= n
+	}
+	if weights > 0 && rest > 0 {
+		for i := range parts {
+			if !parts[i].lost {
+				parts[i].ceiling += partOf(rest, parts[i].weight, weights)
+			}
+		}
+	}
+	return used
+}
+
+// partOf returns n * weight / weights, rounded down.
+func partOf(n, weight, weights int64) int64 {
+	if weights <= 0 {
+		return 0
+	}
+	return int64(float64(n) / float64(weights) * float64(weight))
+}

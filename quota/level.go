@@ -1,0 +1,197 @@
+package quota
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Round numbers the divisions of levels. The rounds of a later term are higher.
+type Round struct{ Term, Number uint64 }
+
+// before reports whether r is an earlier round than other.
+func (r Round) before(other Round) bool {
+	return r.Term < other.Term || r.Term == other.Term && r.Number < other.Number
+}
+
+// LevelKey names a level: the use of MaxPending, MaxBytes or MaxConsumers by one subject.
+type LevelKey struct {
+	Subject
+	Quota
+}
+
+// Ask is a holder's request for a higher ceiling.
+type Ask struct {
+	Key    LevelKey
+	Holder string
+	Limit  int64 // as the holder knows it
+	Want   int64 // above the present use
+}
+
+// LevelConfig connects a Level with its owner.
+type LevelConfig struct {
+	Key    LevelKey
+	Holder string
+	Used   func() int64 // present use here, without claims; nil: the claims are all of it
+	// Ask asks the owner to divide the level anew and returns the use of all holders together.
+	Ask func(ctx context.Context, ask Ask) (used int64, err error)
+	Now func() time.Time
+}
+
+// Level is one holder's part of a level. Its use stays at or below its ceiling, except that tasks which move to a shard
+// bring their use along. Its methods are safe for concurrent use.
+type Level struct {
+	cfg LevelConfig
+
+	mu      sync.Mutex
+	round   Round // of the last Trim
+	trimmed bool  // a Raise of that round is to come
+	limit   int64 // that the ceiling is a part of
+	ceiling int64
+	claimed int64
+	used    int64     // by all holders, as the owner said last
+	full    time.Time // before this instant, the owner has no room under the limit fullOf
+	fullOf  int64
+	waiting int64         // units that claims wait for
+	asking  bool          // a request is under way
+	changed chan struct{} // closed at the next Raise or answer
+}
+
+// NewLevel returns a Level with a ceiling of 0.
+func NewLevel(cfg LevelConfig) *Level { return &Level{cfg: cfg, changed: make(chan struct{})} }
+
+const (
+	// fullFor is the time for which a holder believes that a level is full.
+	fullFor = 50 * time.Millisecond
+	// raiseWithin is the longest wait for the Raise after a Trim.
+	raiseWithin = 100 * time.Millisecond
+)
+
+// Claim counts n more units for a call until Release. If the ceiling is too low, it waits for the owner. Errors are
+// *Exceeded if the limit is reached, those of LevelConfig.Ask if the owner cannot be asked, and the context's. A limit
+// of 0 is none: the units then count for a limit that comes.
+func (l *Level) Claim(ctx context.Context, limit, n int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		now := l.cfg.Now()
+		switch {
+		case limit == 0 || l.room(limit) >= n:
+			l.claimed += n
+			return nil
+		case now.Before(l.full) && l.fullOf == limit:
+			return l.exceeded(now)
+		}
+		l.waiting += n
+		err := l.await(ctx, limit, n)
+		if l.waiting -= n; err != nil {
+			return err
+		}
+	}
+}
+
+// room returns the number of units below the ceiling. A ceiling for another limit does not count.
+func (l *Level) room(limit int64) int64 {
+	if l.limit != limit {
+		return 0
+	}
+	return l.ceiling - l.held()
+}
+
+// held returns the units in use and claimed. Release comes after the use has grown, so that none is missed.
+func (l *Level) held() int64 {
+	if l.cfg.Used == nil {
+		return l.claimed
+	}
+	return l.claimed + l.cfg.Used()
+}
+
+func (l *Level) exceeded(now time.Time) *Exceeded {
+	return &Exceeded{Quota: l.cfg.Key.Quota, Subject: l.cfg.Key.Subject, Limit: float64(l.fullOf), Used: float64(l.used),
+		RetryAfter: max(l.full.Sub(now), time.Second)}
+}
+
+// await waits until the ceiling may have changed. It asks the owner unless a round is under way.
+func (l *Level) await(ctx context.Context, limit, n int64) error {
+	wait, cancel := ctx, context.CancelFunc(func() {})
+	if l.trimmed {
+		wait, cancel = context.WithTimeout(ctx, raiseWithin)
+	}
+	defer cancel()
+	if !l.trimmed && !l.asking {
+		return l.ask(ctx, limit, n)
+	}
+	changed := l.changed
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	select {
+	case <-changed:
+	case <-wait.Done():
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		l.giveUp()
+	}
+	return nil
+}
+
+// giveUp ends the wait for a Raise that does not come.
+func (l *Level) giveUp() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.trimmed = false
+}
+
+// ask asks the owner. The caller holds the lock.
+func (l *Level) ask(ctx context.Context, limit, n int64) error {
+	l.asking = true
+	want := l.waiting
+	l.mu.Unlock()
+	used, err := l.cfg.Ask(ctx, Ask{Key: l.cfg.Key, Holder: l.cfg.Holder, Limit: limit, Want: want})
+	l.mu.Lock()
+	l.asking = false
+	if err == nil {
+		l.used = used
+		if used+n > limit && l.room(limit) < n {
+			l.fullOf, l.full = limit, l.cfg.Now().Add(fullFor)
+		}
+	}
+	l.tell()
+	return err
+}
+
+// tell wakes the waiting claims. The caller holds the lock.
+func (l *Level) tell() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// Release takes n claimed units back: the call has ended, and its units are in use or not needed.
+func (l *Level) Release(n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.claimed -= n
+}
+
+// Trim begins a round: it lowers the ceiling to the present use and returns that. ok is false for an old round.
+func (l *Level) Trim(r Round) (held int64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.round.before(r) {
+		return 0, false
+	}
+	l.round, l.trimmed = r, true
+	l.ceiling = l.held()
+	return l.ceiling, true
+}
+
+// Raise ends a round with a new ceiling. It has no effect unless the last Trim was of the same round.
+func (l *Level) Raise(r Round, limit, ceiling int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.round != r || !l.trimmed {
+		return
+	}
+	l.trimmed, l.limit, l.ceiling, l.full = false, limit, ceiling, time.Time{}
+	l.tell()
+}

@@ -1,0 +1,384 @@
+package quota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var pending = LevelKey{Subject{Namespace: "a"}, MaxPending}
+
+// levels is a cluster in memory whose shards share one level.
+type levels struct {
+	t *testing.T
+
+	mu     sync.Mutex
+	limit  int64
+	stores []*store
+	owner  *Arbiter // nil: lost
+	term   uint64
+	most   int64
+	rounds int
+}
+
+// store is a shard: the tasks that it has, and the level of its leader, nil if it has none.
+type store struct {
+	tasks int64
+	level *Level
+}
+
+func newLevels(t *testing.T, shards int, limit int64) *levels {
+	c := &levels{t: t, limit: limit}
+	for i := range shards {
+		c.stores = append(c.stores, &store{})
+		c.lead(i)
+	}
+	c.newOwner()
+	return c
+}
+
+// lead begins a leadership of a shard, which knows its tasks and no ceiling.
+func (c *levels) lead(i int) {
+	s := c.stores[i]
+	l := NewLevel(LevelConfig{Key: pending, Holder: fmt.Sprint(i), Now: time.Now, Ask: c.ask,
+		Used: func() int64 {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return s.tasks
+		}})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.level = l
+}
+
+func (c *levels) newOwner() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.term++
+	c.owner = NewArbiter(ArbiterConfig{
+		Term: c.term, Now: time.Now,
+		Holders: func(LevelKey) (all []Holder) {
+			for i := range c.stores {
+				all = append(all, Holder{ID: fmt.Sprint(i), Weight: 16})
+			}
+			return all
+		},
+		Trim: func(ctx context.Context, holder string, _ LevelKey, r Round) (int64, error) {
+			l, err := c.reach(ctx, holder)
+			if err != nil {
+				return 0, err
+			}
+			held, ok := l.Trim(r)
+			if !ok {
+				return 0, errLost
+			}
+			return held, nil
+		},
+		Raise: func(ctx context.Context, holder string, _ LevelKey, r Round, limit, ceiling int64) error {
+			l, err := c.reach(ctx, holder)
+			if err == nil {
+				l.Raise(r, limit, ceiling)
+			}
+			return err
+		},
+	})
+}
+
+// reach returns a shard's level after the time of a call, or an error once ctx ends if the shard has no leader.
+func (c *levels) reach(ctx context.Context, holder string) (*Level, error) {
+	sleep(time.Duration(200+rand.IntN(1000)) * time.Microsecond)
+	var i int
+	_, _ = fmt.Sscan(holder, &i)
+	c.mu.Lock()
+	l := c.stores[i].level
+	c.mu.Unlock()
+	if l == nil {
+		<-ctx.Done()
+		return nil, errLost
+	}
+	return l, nil
+}
+
+func (c *levels) ask(ctx context.Context, ask Ask) (int64, error) {
+	sleep(time.Millisecond)
+	c.mu.Lock()
+	owner := c.owner
+	c.rounds++
+	c.mu.Unlock()
+	if owner == nil {
+		sleep(100 * time.Millisecond)
+		return 0, errLost
+	}
+	return owner.Divide(ctx, ask)
+}
+
+func (c *levels) sum() (n int64) {
+	for _, s := range c.stores {
+		n += s.tasks
+	}
+	return n
+}
+
+// create makes a task at a shard. It returns the refusal, and the tasks that all shards had at that time.
+func (c *levels) create(i int) (*Exceeded, int64) {
+	c.mu.Lock()
+	s, limit := c.stores[i], c.limit
+	l := s.level
+	c.mu.Unlock()
+	if l == nil {
+		return nil, 0
+	}
+	err := l.Claim(c.t.Context(), limit, 1)
+	c.mu.Lock()
+	had := c.sum()
+	c.mu.Unlock()
+	var full *Exceeded
+	if err != nil {
+		if !errors.As(err, &full) && !errors.Is(err, errLost) && !errors.Is(err, ErrUnsure) {
+			c.t.Error(err)
+		}
+		return full, had
+	}
+	defer l.Release(1)
+	sleep(3 * time.Millisecond) // its entry commits
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.level == l { // otherwise the leadership has ended before
+		s.tasks++
+		c.most = max(c.most, c.sum())
+	}
+	return nil, had
+}
+
+// burst makes n tasks, calls of them at a time, at shards that pick chooses. It returns the number of refusals, and the
+// fewest tasks that all shards had at one of them.
+func (c *levels) burst(n, calls int, pick func() int) (refused int, fewest int64) {
+	fewest = 1 << 62
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for range calls {
+		all.Go(func() {
+			for range n / calls {
+				full, had := c.create(pick())
+				if full == nil {
+					continue
+				}
+				mu.Lock()
+				refused++
+				fewest = min(fewest, had)
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	return refused, fewest
+}
+
+func (c *levels) drop(i int, n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stores[i].tasks -= min(n, c.stores[i].tasks)
+}
+
+func anyOf(n int) func() int { return func() int { return rand.IntN(n) } }
+
+// TestLevelIsExact checks that shards together fill a limit exactly, whether tasks come to all shards or to one, and
+// that no task is refused before.
+func TestLevelIsExact(t *testing.T) {
+	for _, shards := range []int{1, 3, 5, 16} {
+		for _, limit := range []int64{1, 10, 1000, 20_000} {
+			for name, pick := range map[string]func() int{"all": anyOf(shards), "one": func() int { return 0 }} {
+				t.Run(fmt.Sprintf("%s/%d/%d", name, shards, limit), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						c := newLevels(t, shards, limit)
+						refused, fewest := c.burst(int(limit)*11/10+50, min(int(limit), 50), pick)
+						sleep(time.Second)
+						if c.most != limit || refused == 0 {
+							t.Errorf("%d tasks at most, %d refused", c.most, refused)
+						}
+						// Up to 50 calls are under way, whose tasks are not made yet.
+						if fewest < limit-50 {
+							t.Errorf("refused at %d tasks", fewest)
+						}
+						if asks := 100 + int(limit)/5; c.rounds > asks {
+							t.Errorf("%d requests to the owner", c.rounds)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// TestLevelFrees checks that tasks that end at one shard make room at another.
+func TestLevelFrees(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newLevels(t, 3, 300)
+		c.burst(400, 20, func() int { return 0 })
+		c.drop(0, 100)
+		sleep(fullFor)
+		refused, _ := c.burst(100, 10, func() int { return 2 })
+		if refused > 0 || c.stores[2].tasks != 100 {
+			t.Errorf("%d refused, %d tasks", refused, c.stores[2].tasks)
+		}
+		if full, _ := c.create(1); full == nil || full.Used != 300 || full.Limit != 300 || full.RetryAfter <= 0 {
+			t.Errorf("%+v", full)
+		}
+	})
+}
+
+// TestLevelChanges checks that a lower limit holds at once, and that a higher one can be filled.
+func TestLevelChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newLevels(t, 5, 1000)
+		c.burst(500, 20, anyOf(5))
+		for _, limit := range []int64{600, 900} {
+			c.mu.Lock()
+			c.limit, c.most = limit, 0
+			c.mu.Unlock()
+			if refused, _ := c.burst(500, 20, anyOf(5)); c.most != limit || refused == 0 {
+				t.Errorf("%d tasks at a limit of %d, %d refused", c.most, limit, refused)
+			}
+		}
+	})
+}
+
+// TestLevelSurvives checks that a level stays within its limit, and within 5 % of it at every refusal, while shards
+// change their leaders, are without any for a while, and the owner is lost.
+func TestLevelSurvives(t *testing.T) {
+	for _, shards := range []int{3, 5} {
+		t.Run(fmt.Sprint(shards), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const limit = 2000
+				c := newLevels(t, shards, limit)
+				stop := make(chan struct{})
+				var faults sync.WaitGroup
+				faults.Go(func() {
+					for {
+						c.fault(rand.IntN(shards))
+						select {
+						case <-stop:
+							return
+						case <-time.After(400 * time.Millisecond):
+						}
+					}
+				})
+				for range 40 {
+					_, fewest := c.burst(1000, 20, anyOf(shards))
+					if fewest < limit*95/100-20 {
+						t.Errorf("refused at %d tasks", fewest)
+					}
+					c.drop(rand.IntN(shards), 300)
+					sleep(fullFor)
+				}
+				close(stop)
+				faults.Wait()
+				sleep(time.Second)
+				if c.most > limit*105/100 || c.most < limit*95/100 {
+					t.Errorf("%d tasks at most", c.most)
+				}
+			})
+		})
+	}
+}
+
+// fault changes the leader of a shard, after a time without one, or the owner.
+func (c *levels) fault(i int) {
+	switch rand.IntN(3) {
+	case 0:
+		c.lead(i)
+	case 1:
+		c.mu.Lock()
+		c.stores[i].level = nil
+		c.mu.Unlock()
+		sleep(300 * time.Millisecond)
+		c.lead(i)
+	case 2:
+		c.mu.Lock()
+		c.owner = nil
+		c.mu.Unlock()
+		sleep(300 * time.Millisecond)
+		c.newOwner()
+	}
+}
+
+// TestUnsure checks that a call gets no refusal by a quota if the silence of a shard is the only reason for it.
+func TestUnsure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newLevels(t, 3, 300)
+		c.burst(220, 10, func() int { return 0 })
+		c.newOwner()
+		c.lead(1)
+		c.mu.Lock()
+		c.stores[2].level = nil
+		c.mu.Unlock()
+		if err := c.stores[1].level.Claim(t.Context(), 300, 1); !errors.Is(err, ErrUnsure) {
+			t.Error(err)
+		}
+		c.lead(2)
+		if err := c.stores[1].level.Claim(t.Context(), 300, 80); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestOldRounds checks that a former owner, which still believes to be one, raises no ceiling after a later owner's
+// trim.
+func TestOldRounds(t *testing.T) {
+	l := NewLevel(LevelConfig{Key: pending, Now: time.Now})
+	l.Trim(Round{Term: 1, Number: 7})
+	if _, ok := l.Trim(Round{Term: 2, Number: 1}); !ok {
+		t.Error("a later term was refused")
+	}
+	l.Raise(Round{Term: 1, Number: 7}, 100, 50)
+	if l.room(100) != 0 {
+		t.Error("a former owner raised the ceiling")
+	}
+	l.Raise(Round{Term: 2, Number: 1}, 100, 40)
+	if _, ok := l.Trim(Round{Term: 1, Number: 8}); ok || l.room(100) != 40 {
+		t.Error("a former owner lowered the ceiling")
+	}
+	l.Raise(Round{Term: 2, Number: 1}, 100, 90)
+	if l.room(100) != 40 {
+		t.Error("a round raised the ceiling twice")
+	}
+}
+
+// TestDivide checks that the ceilings of a round never exceed the limit together unless the use does.
+func TestDivide(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.Int64Range(0, 1000).Draw(t, "limit")
+		parts := make([]part, rapid.IntRange(1, 8).Draw(t, "holders"))
+		held, wanted := int64(0), int64(0)
+		for i := range parts {
+			parts[i] = part{
+				held: rapid.Int64Range(0, 200).Draw(t, "held"), want: rapid.Int64Range(0, 50).Draw(t, "want"),
+				weight: rapid.Int64Range(0, 64).Draw(t, "weight"), lost: rapid.Bool().Draw(t, "lost"),
+			}
+			held += parts[i].held
+			wanted += parts[i].want
+		}
+		used := divide(limit, parts)
+		sum, met := int64(0), int64(0)
+		for _, p := range parts {
+			if p.ceiling < p.held {
+				t.Fatalf("a ceiling below its use: %+v", p)
+			}
+			sum += p.ceiling
+			met += min(p.ceiling-p.held, p.want)
+		}
+		if used != held || sum > max(limit, held) {
+			t.Fatalf("%d of %d given, %d used of %d", sum, limit, used, held)
+		}
+		if met < min(wanted, limit-held) {
+			t.Fatalf("%d of %d wanted, with room for %d", met, wanted, limit-held)
+		}
+	})
+}

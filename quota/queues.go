@@ -1,0 +1,164 @@
+package quota
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// RegistrarConfig connects a Registrar with the shards.
+type RegistrarConfig struct {
+	// List returns the names of a namespace's queues over all shards.
+	List func(ctx context.Context, namespace string) ([]string, error)
+	Now  func() time.Time
+}
+
+// Registrar admits new queues at the owner of a namespace, so that the namespace has no more than its MaxQueues. Its
+// methods are safe for concurrent use.
+type Registrar struct {
+	cfg RegistrarConfig
+
+	mu         sync.Mutex
+	namespaces map[string]*register
+}
+
+// register is the names of one namespace's queues.
+type register struct {
+	turn     chan struct{}        // capacity 1: held by one Admit
+	listed   time.Time            // instant of the last list
+	names    map[string]struct{}  // of the last list
+	admitted map[string]time.Time // names that the list may not have yet
+	last     time.Time
+}
+
+const (
+	// listAgain is the age at which a list is too old to refuse a queue.
+	listAgain = time.Second
+	// appears is how long an admitted queue may take to appear in a list. It is longer than any call.
+	appears = time.Minute
+)
+
+// NewRegistrar returns a Registrar that knows no queue.
+func NewRegistrar(cfg RegistrarConfig) *Registrar {
+	return &Registrar{cfg: cfg, namespaces: map[string]*register{}}
+}
+
+// Admit returns nil if a namespace has the queue or may have one more. Errors are *Exceeded, those of List and the
+// context's.
+func (r *Registrar) Admit(ctx context.Context, namespace, queue string, limit uint64) error {
+	g := r.register(namespace)
+	select {
+	case g.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-g.turn }()
+	now := r.cfg.Now()
+	if now.Sub(g.listed) >= listAgain && !g.has(queue) {
+		if err := r.list(ctx, g, namespace, now); err != nil {
+			return err
+		}
+	}
+	if !g.has(queue) {
+		if used := uint64(len(g.names) + len(g.admitted)); limit > 0 && used >= limit {
+			return &Exceeded{Quota: MaxQueues, Subject: Subject{Namespace: namespace}, Limit: float64(limit),
+				Used: float64(used)}
+		}
+		g.admitted[queue] = now
+	}
+	return nil
+}
+
+func (g *register) has(queue string) bool {
+	_, listed := g.names[queue]
+	_, admitted := g.admitted[queue]
+	return listed || admitted
+}
+
+// list takes the names from the shards. An admitted queue counts until it is listed, or for the time of appears.
+func (r *Registrar) list(ctx context.Context, g *register, namespace string, now time.Time) error {
+	names, err := r.cfg.List(ctx, namespace)
+	if err != nil {
+		return err
+	}
+	g.listed, g.names = now, make(map[string]struct{}, len(names))
+	for _, name := range names {
+		g.names[name] = struct{}{}
+		delete(g.admitted, name)
+	}
+	for name, at := range g.admitted {
+		if now.Sub(at) > appears {
+			delete(g.admitted, name)
+		}
+	}
+	return nil
+}
+
+func (r *Registrar) register(namespace string) *register {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.cfg.Now()
+	g := r.namespaces[namespace]
+	if g == nil {
+		for name, other := range r.namespaces {
+			if now.Sub(other.last) > idle {
+				delete(r.namespaces, name)
+			}
+		}
+		g = &register{turn: make(chan struct{}, 1), admitted: map[string]time.Time{}}
+		r.namespaces[namespace] = g
+	}
+	g.last = now
+	return g
+}
+
+// Roster is a node's memory of the queues that it need not ask a Registrar about. Its methods are safe for concurrent
+// use.
+type Roster struct {
+	now   func() time.Time
+	admit func(ctx context.Context, namespace, queue string, limit uint64) error
+
+	mu    sync.RWMutex
+	known map[queueName]time.Time // instants of the last answers
+}
+
+type queueName struct{ namespace, queue string }
+
+const (
+	// remembered is how long a node goes by a Registrar's answer.
+	remembered = 30 * time.Second
+	// maxRoster is the number of remembered queues from which on all are forgotten.
+	maxRoster = 100_000
+)
+
+// NewRoster returns a Roster that asks with admit.
+func NewRoster(
+	now func() time.Time, admit func(ctx context.Context, namespace, queue string, limit uint64) error,
+) *Roster {
+	return &Roster{now: now, admit: admit, known: map[queueName]time.Time{}}
+}
+
+// Admit returns nil if a namespace has the queue or may have one more. Errors are those of Registrar.Admit. Only new
+// names cost a call.
+func (r *Roster) Admit(ctx context.Context, namespace, queue string, limit uint64) error {
+	if limit == 0 {
+		return nil
+	}
+	name, now := queueName{namespace, queue}, r.now()
+	r.mu.RLock()
+	at, ok := r.known[name]
+	r.mu.RUnlock()
+	if ok && now.Sub(at) < remembered {
+		return nil
+	}
+	if err := r.admit(ctx, namespace, queue, limit); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.known) >= maxRoster {
+		clear(r.known)
+	}
+	r.known[name] = now
+	return nil
+}
