@@ -49,6 +49,8 @@ func commandOf(op any) command {
 		return command{apply: (*Machine).applyReplay, call: true, present: true}
 	case *fsmpb.Command_Drop:
 		return command{apply: (*Machine).applyDrop, call: true, present: true}
+	case *fsmpb.Command_Erase:
+		return command{apply: (*Machine).applyErase, call: true, present: true, since: 3}
 	}
 	return commandOfMove(op)
 }

@@ -377,6 +377,8 @@ func setOp(c *fsmpb.Command, verb string, a args, now int64) bool {
 		c.Op = &fsmpb.Command_Replay{Replay: &fsmpb.Replay{}}
 	case "drop":
 		c.Op = &fsmpb.Command_Drop{Drop: &fsmpb.Drop{}}
+	case "erase":
+		c.Op = &fsmpb.Command_Erase{Erase: &fsmpb.Erase{}}
 	case "settle":
 		c.Op = &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
 			RetryAtMs: a.intOr("retry_at", 0), Error: a.named["error"], Consumer: a.named["consumer"] != "",

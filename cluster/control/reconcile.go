@@ -73,10 +73,10 @@ func (l look) raise() (step, error) {
 
 // newer stops before the rules whose entries an older build in the cluster would not read.
 func (l look) newer() (step, error) {
-	if err := MayWrite(l.state, Version); err != nil {
+	if err := MayWrite(l.state, shapesSince); err != nil {
 		return step{halts: true, waits: err.Error()}, nil
 	}
-	if l.state.Version < Version {
+	if l.state.Version < shapesSince {
 		return step{halts: true, waits: "a member of the control group has not registered yet"}, nil
 	}
 	return step{}, nil

@@ -20,6 +20,9 @@ const Version = fsm.CommandVersion
 
 const firstVersion = fsm.FirstVersion
 
+// shapesSince is the command version that brought the entries by which the cluster takes its shape.
+const shapesSince = 2
+
 // versionOf returns the lowest command version at which an entry may be written. An operation without a case of its own
 // needs the newest.
 func versionOf(entry *clusterpb.ControlEntry) uint32 {
@@ -34,6 +37,12 @@ func versionOf(entry *clusterpb.ControlEntry) uint32 {
 		return firstVersion
 	case *clusterpb.ControlEntry_Raise:
 		return op.Raise.GetVersion()
+	case *clusterpb.ControlEntry_Retarget, *clusterpb.ControlEntry_Assign, *clusterpb.ControlEntry_Mend,
+		*clusterpb.ControlEntry_Begin, *clusterpb.ControlEntry_End, *clusterpb.ControlEntry_SetReplication,
+		*clusterpb.ControlEntry_Split, *clusterpb.ControlEntry_MoveSlots, *clusterpb.ControlEntry_TurnMove,
+		*clusterpb.ControlEntry_EndMove, *clusterpb.ControlEntry_SetBackups,
+		*clusterpb.ControlEntry_AddJoinToken, *clusterpb.ControlEntry_RemoveJoinToken:
+		return shapesSince
 	default:
 		return Version
 	}

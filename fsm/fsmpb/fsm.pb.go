@@ -488,6 +488,7 @@ type Command struct {
 	//	*Command_SealSlots
 	//	*Command_UnsealSlots
 	//	*Command_DropSlots
+	//	*Command_Erase
 	Op            isCommand_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -754,6 +755,15 @@ func (x *Command) GetDropSlots() *DropSlots {
 	return nil
 }
 
+func (x *Command) GetErase() *Erase {
+	if x != nil {
+		if x, ok := x.Op.(*Command_Erase); ok {
+			return x.Erase
+		}
+	}
+	return nil
+}
+
 type isCommand_Op interface {
 	isCommand_Op()
 }
@@ -842,6 +852,10 @@ type Command_DropSlots struct {
 	DropSlots *DropSlots `protobuf:"bytes,39,opt,name=drop_slots,json=dropSlots,proto3,oneof"`
 }
 
+type Command_Erase struct {
+	Erase *Erase `protobuf:"bytes,48,opt,name=erase,proto3,oneof"`
+}
+
 func (*Command_Schedule) isCommand_Op() {}
 
 func (*Command_Cancel) isCommand_Op() {}
@@ -883,6 +897,8 @@ func (*Command_SealSlots) isCommand_Op() {}
 func (*Command_UnsealSlots) isCommand_Op() {}
 
 func (*Command_DropSlots) isCommand_Op() {}
+
+func (*Command_Erase) isCommand_Op() {}
 
 // Key is an idempotency key as two hashes: of the caller's key, and of the call that came with the key.
 type Key struct {
@@ -2821,6 +2837,43 @@ func (*Drop) Descriptor() ([]byte, []int) {
 	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
 }
 
+// Erase removes a task in any state. It leaves no tombstone.
+type Erase struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Erase) Reset() {
+	*x = Erase{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Erase) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Erase) ProtoMessage() {}
+
+func (x *Erase) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Erase.ProtoReflect.Descriptor instead.
+func (*Erase) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
+}
+
 // SlotRange is the slots [first, end).
 type SlotRange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2832,7 +2885,7 @@ type SlotRange struct {
 
 func (x *SlotRange) Reset() {
 	*x = SlotRange{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2844,7 +2897,7 @@ func (x *SlotRange) String() string {
 func (*SlotRange) ProtoMessage() {}
 
 func (x *SlotRange) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2857,7 +2910,7 @@ func (x *SlotRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
 func (*SlotRange) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SlotRange) GetFirst() uint32 {
@@ -2885,7 +2938,7 @@ type TaskName struct {
 
 func (x *TaskName) Reset() {
 	*x = TaskName{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2897,7 +2950,7 @@ func (x *TaskName) String() string {
 func (*TaskName) ProtoMessage() {}
 
 func (x *TaskName) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2910,7 +2963,7 @@ func (x *TaskName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskName.ProtoReflect.Descriptor instead.
 func (*TaskName) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TaskName) GetNamespace() string {
@@ -2942,7 +2995,7 @@ type Inherited struct {
 
 func (x *Inherited) Reset() {
 	*x = Inherited{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2954,7 +3007,7 @@ func (x *Inherited) String() string {
 func (*Inherited) ProtoMessage() {}
 
 func (x *Inherited) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2967,7 +3020,7 @@ func (x *Inherited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inherited.ProtoReflect.Descriptor instead.
 func (*Inherited) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Inherited) GetFirstSlot() uint32 {
@@ -3013,7 +3066,7 @@ type ExpectSlots struct {
 
 func (x *ExpectSlots) Reset() {
 	*x = ExpectSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3025,7 +3078,7 @@ func (x *ExpectSlots) String() string {
 func (*ExpectSlots) ProtoMessage() {}
 
 func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3038,7 +3091,7 @@ func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpectSlots.ProtoReflect.Descriptor instead.
 func (*ExpectSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExpectSlots) GetMove() uint64 {
@@ -3089,7 +3142,7 @@ type ImportTasks struct {
 
 func (x *ImportTasks) Reset() {
 	*x = ImportTasks{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3101,7 +3154,7 @@ func (x *ImportTasks) String() string {
 func (*ImportTasks) ProtoMessage() {}
 
 func (x *ImportTasks) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3114,7 +3167,7 @@ func (x *ImportTasks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportTasks.ProtoReflect.Descriptor instead.
 func (*ImportTasks) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ImportTasks) GetMove() uint64 {
@@ -3152,7 +3205,7 @@ type ReadySlots struct {
 
 func (x *ReadySlots) Reset() {
 	*x = ReadySlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3164,7 +3217,7 @@ func (x *ReadySlots) String() string {
 func (*ReadySlots) ProtoMessage() {}
 
 func (x *ReadySlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3177,7 +3230,7 @@ func (x *ReadySlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadySlots.ProtoReflect.Descriptor instead.
 func (*ReadySlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ReadySlots) GetMove() uint64 {
@@ -3229,7 +3282,7 @@ type OpenSlots struct {
 
 func (x *OpenSlots) Reset() {
 	*x = OpenSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3241,7 +3294,7 @@ func (x *OpenSlots) String() string {
 func (*OpenSlots) ProtoMessage() {}
 
 func (x *OpenSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3254,7 +3307,7 @@ func (x *OpenSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSlots.ProtoReflect.Descriptor instead.
 func (*OpenSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *OpenSlots) GetMove() uint64 {
@@ -3294,7 +3347,7 @@ type AbandonSlots struct {
 
 func (x *AbandonSlots) Reset() {
 	*x = AbandonSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3306,7 +3359,7 @@ func (x *AbandonSlots) String() string {
 func (*AbandonSlots) ProtoMessage() {}
 
 func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3319,7 +3372,7 @@ func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonSlots.ProtoReflect.Descriptor instead.
 func (*AbandonSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *AbandonSlots) GetMove() uint64 {
@@ -3370,7 +3423,7 @@ type SealSlots struct {
 
 func (x *SealSlots) Reset() {
 	*x = SealSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3382,7 +3435,7 @@ func (x *SealSlots) String() string {
 func (*SealSlots) ProtoMessage() {}
 
 func (x *SealSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3395,7 +3448,7 @@ func (x *SealSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSlots.ProtoReflect.Descriptor instead.
 func (*SealSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SealSlots) GetMove() uint64 {
@@ -3442,7 +3495,7 @@ type UnsealSlots struct {
 
 func (x *UnsealSlots) Reset() {
 	*x = UnsealSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3454,7 +3507,7 @@ func (x *UnsealSlots) String() string {
 func (*UnsealSlots) ProtoMessage() {}
 
 func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3467,7 +3520,7 @@ func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsealSlots.ProtoReflect.Descriptor instead.
 func (*UnsealSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *UnsealSlots) GetMove() uint64 {
@@ -3523,7 +3576,7 @@ type DropSlots struct {
 
 func (x *DropSlots) Reset() {
 	*x = DropSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3535,7 +3588,7 @@ func (x *DropSlots) String() string {
 func (*DropSlots) ProtoMessage() {}
 
 func (x *DropSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3548,7 +3601,7 @@ func (x *DropSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropSlots.ProtoReflect.Descriptor instead.
 func (*DropSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DropSlots) GetMove() uint64 {
@@ -3589,7 +3642,7 @@ type QueuePolicy struct {
 
 func (x *QueuePolicy) Reset() {
 	*x = QueuePolicy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3601,7 +3654,7 @@ func (x *QueuePolicy) String() string {
 func (*QueuePolicy) ProtoMessage() {}
 
 func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3614,7 +3667,7 @@ func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePolicy.ProtoReflect.Descriptor instead.
 func (*QueuePolicy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *QueuePolicy) GetNamespace() string {
@@ -3719,7 +3772,7 @@ type Sealed struct {
 
 func (x *Sealed) Reset() {
 	*x = Sealed{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3731,7 +3784,7 @@ func (x *Sealed) String() string {
 func (*Sealed) ProtoMessage() {}
 
 func (x *Sealed) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3744,7 +3797,7 @@ func (x *Sealed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sealed.ProtoReflect.Descriptor instead.
 func (*Sealed) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Sealed) GetKey() string {
@@ -3772,7 +3825,7 @@ type PolicySecrets struct {
 
 func (x *PolicySecrets) Reset() {
 	*x = PolicySecrets{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3784,7 +3837,7 @@ func (x *PolicySecrets) String() string {
 func (*PolicySecrets) ProtoMessage() {}
 
 func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3797,7 +3850,7 @@ func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicySecrets.ProtoReflect.Descriptor instead.
 func (*PolicySecrets) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PolicySecrets) GetSecrets() [][]byte {
@@ -3837,7 +3890,7 @@ type QueueCounts struct {
 
 func (x *QueueCounts) Reset() {
 	*x = QueueCounts{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +3902,7 @@ func (x *QueueCounts) String() string {
 func (*QueueCounts) ProtoMessage() {}
 
 func (x *QueueCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,7 +3915,7 @@ func (x *QueueCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueCounts.ProtoReflect.Descriptor instead.
 func (*QueueCounts) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *QueueCounts) GetNamespace() string {
@@ -3978,7 +4031,7 @@ type Past struct {
 
 func (x *Past) Reset() {
 	*x = Past{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3990,7 +4043,7 @@ func (x *Past) String() string {
 func (*Past) ProtoMessage() {}
 
 func (x *Past) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4003,7 +4056,7 @@ func (x *Past) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Past.ProtoReflect.Descriptor instead.
 func (*Past) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Past) GetAttempt() uint32 {
@@ -4060,7 +4113,7 @@ type Takeover struct {
 
 func (x *Takeover) Reset() {
 	*x = Takeover{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4072,7 +4125,7 @@ func (x *Takeover) String() string {
 func (*Takeover) ProtoMessage() {}
 
 func (x *Takeover) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4085,7 +4138,7 @@ func (x *Takeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Takeover.ProtoReflect.Descriptor instead.
 func (*Takeover) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Takeover) GetOrigin() uint64 {
@@ -4121,7 +4174,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4133,7 +4186,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4146,7 +4199,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Result) GetCode() Code {
@@ -4246,7 +4299,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4258,7 +4311,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4271,7 +4324,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Task) GetNamespace() string {
@@ -4420,7 +4473,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4432,7 +4485,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4445,7 +4498,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -4538,7 +4591,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4550,7 +4603,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4563,7 +4616,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -4602,7 +4655,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x13\n" +
 	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\x122\n" +
-	"\bcommands\x18\x03 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"\xc8\n" +
+	"\bcommands\x18\x03 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"\xf6\n" +
 	"\n" +
 	"\aCommand\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
@@ -4635,7 +4688,8 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"seal_slots\x18% \x01(\v2\x18.belfry.fsm.v1.SealSlotsH\x00R\tsealSlots\x12?\n" +
 	"\funseal_slots\x18& \x01(\v2\x1a.belfry.fsm.v1.UnsealSlotsH\x00R\vunsealSlots\x129\n" +
 	"\n" +
-	"drop_slots\x18' \x01(\v2\x18.belfry.fsm.v1.DropSlotsH\x00R\tdropSlotsB\x04\n" +
+	"drop_slots\x18' \x01(\v2\x18.belfry.fsm.v1.DropSlotsH\x00R\tdropSlots\x12,\n" +
+	"\x05erase\x180 \x01(\v2\x14.belfry.fsm.v1.EraseH\x00R\x05eraseB\x04\n" +
 	"\x02op\"-\n" +
 	"\x03Key\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\x06R\x04hash\x12\x12\n" +
@@ -4807,7 +4861,8 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\bSetRules\x12.\n" +
 	"\x05rules\x18\x01 \x03(\v2\x18.belfry.fsm.v1.QueueRuleR\x05rules\"\b\n" +
 	"\x06Replay\"\x06\n" +
-	"\x04Drop\"3\n" +
+	"\x04Drop\"\a\n" +
+	"\x05Erase\"3\n" +
 	"\tSlotRange\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\rR\x05first\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\rR\x03end\"8\n" +
@@ -5030,7 +5085,7 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 }
 
 var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Answer)(0),           // 0: belfry.fsm.v1.Answer
 	(Verdict)(0),          // 1: belfry.fsm.v1.Verdict
@@ -5069,27 +5124,28 @@ var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(*SetRules)(nil),      // 34: belfry.fsm.v1.SetRules
 	(*Replay)(nil),        // 35: belfry.fsm.v1.Replay
 	(*Drop)(nil),          // 36: belfry.fsm.v1.Drop
-	(*SlotRange)(nil),     // 37: belfry.fsm.v1.SlotRange
-	(*TaskName)(nil),      // 38: belfry.fsm.v1.TaskName
-	(*Inherited)(nil),     // 39: belfry.fsm.v1.Inherited
-	(*ExpectSlots)(nil),   // 40: belfry.fsm.v1.ExpectSlots
-	(*ImportTasks)(nil),   // 41: belfry.fsm.v1.ImportTasks
-	(*ReadySlots)(nil),    // 42: belfry.fsm.v1.ReadySlots
-	(*OpenSlots)(nil),     // 43: belfry.fsm.v1.OpenSlots
-	(*AbandonSlots)(nil),  // 44: belfry.fsm.v1.AbandonSlots
-	(*SealSlots)(nil),     // 45: belfry.fsm.v1.SealSlots
-	(*UnsealSlots)(nil),   // 46: belfry.fsm.v1.UnsealSlots
-	(*DropSlots)(nil),     // 47: belfry.fsm.v1.DropSlots
-	(*QueuePolicy)(nil),   // 48: belfry.fsm.v1.QueuePolicy
-	(*Sealed)(nil),        // 49: belfry.fsm.v1.Sealed
-	(*PolicySecrets)(nil), // 50: belfry.fsm.v1.PolicySecrets
-	(*QueueCounts)(nil),   // 51: belfry.fsm.v1.QueueCounts
-	(*Past)(nil),          // 52: belfry.fsm.v1.Past
-	(*Takeover)(nil),      // 53: belfry.fsm.v1.Takeover
-	(*Result)(nil),        // 54: belfry.fsm.v1.Result
-	(*Task)(nil),          // 55: belfry.fsm.v1.Task
-	(*ListQuery)(nil),     // 56: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),      // 57: belfry.fsm.v1.ListPage
+	(*Erase)(nil),         // 37: belfry.fsm.v1.Erase
+	(*SlotRange)(nil),     // 38: belfry.fsm.v1.SlotRange
+	(*TaskName)(nil),      // 39: belfry.fsm.v1.TaskName
+	(*Inherited)(nil),     // 40: belfry.fsm.v1.Inherited
+	(*ExpectSlots)(nil),   // 41: belfry.fsm.v1.ExpectSlots
+	(*ImportTasks)(nil),   // 42: belfry.fsm.v1.ImportTasks
+	(*ReadySlots)(nil),    // 43: belfry.fsm.v1.ReadySlots
+	(*OpenSlots)(nil),     // 44: belfry.fsm.v1.OpenSlots
+	(*AbandonSlots)(nil),  // 45: belfry.fsm.v1.AbandonSlots
+	(*SealSlots)(nil),     // 46: belfry.fsm.v1.SealSlots
+	(*UnsealSlots)(nil),   // 47: belfry.fsm.v1.UnsealSlots
+	(*DropSlots)(nil),     // 48: belfry.fsm.v1.DropSlots
+	(*QueuePolicy)(nil),   // 49: belfry.fsm.v1.QueuePolicy
+	(*Sealed)(nil),        // 50: belfry.fsm.v1.Sealed
+	(*PolicySecrets)(nil), // 51: belfry.fsm.v1.PolicySecrets
+	(*QueueCounts)(nil),   // 52: belfry.fsm.v1.QueueCounts
+	(*Past)(nil),          // 53: belfry.fsm.v1.Past
+	(*Takeover)(nil),      // 54: belfry.fsm.v1.Takeover
+	(*Result)(nil),        // 55: belfry.fsm.v1.Result
+	(*Task)(nil),          // 56: belfry.fsm.v1.Task
+	(*ListQuery)(nil),     // 57: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),      // 58: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	7,  // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
@@ -5104,65 +5160,66 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	29, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
 	30, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
 	31, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	53, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	54, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
 	32, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
 	34, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
 	35, // 15: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
 	36, // 16: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
-	40, // 17: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
-	41, // 18: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
-	42, // 19: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
-	43, // 20: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
-	44, // 21: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
-	45, // 22: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
-	46, // 23: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
-	47, // 24: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
-	11, // 25: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
-	13, // 26: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
-	14, // 27: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
-	12, // 28: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
-	10, // 29: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
-	18, // 30: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
-	19, // 31: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
-	21, // 32: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
-	23, // 33: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
-	20, // 34: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
-	22, // 35: belfry.fsm.v1.RetryPatch.delays:type_name -> belfry.fsm.v1.RetryDelays
-	15, // 36: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
-	27, // 37: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
-	26, // 38: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
-	28, // 39: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
-	27, // 40: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
-	26, // 41: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
-	1,  // 42: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
-	33, // 43: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
-	37, // 44: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	38, // 45: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
-	39, // 46: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
-	37, // 47: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	37, // 48: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	37, // 49: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	11, // 50: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
-	13, // 51: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
-	49, // 52: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
-	12, // 53: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
-	26, // 54: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	5,  // 55: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,  // 56: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	4,  // 57: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	55, // 58: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	10, // 59: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,  // 60: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	4,  // 61: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	52, // 62: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	3,  // 63: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	14, // 64: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	55, // 65: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	66, // [66:66] is the sub-list for method output_type
-	66, // [66:66] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	41, // 17: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
+	42, // 18: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
+	43, // 19: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
+	44, // 20: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
+	45, // 21: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
+	46, // 22: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
+	47, // 23: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
+	48, // 24: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
+	37, // 25: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
+	11, // 26: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
+	13, // 27: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
+	14, // 28: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
+	12, // 29: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
+	10, // 30: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
+	18, // 31: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
+	19, // 32: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
+	21, // 33: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
+	23, // 34: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
+	20, // 35: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
+	22, // 36: belfry.fsm.v1.RetryPatch.delays:type_name -> belfry.fsm.v1.RetryDelays
+	15, // 37: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
+	27, // 38: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
+	26, // 39: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
+	28, // 40: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
+	27, // 41: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
+	26, // 42: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
+	1,  // 43: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
+	33, // 44: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
+	38, // 45: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	39, // 46: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
+	40, // 47: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
+	38, // 48: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	38, // 49: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	38, // 50: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	11, // 51: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
+	13, // 52: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
+	50, // 53: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
+	12, // 54: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
+	26, // 55: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	5,  // 56: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,  // 57: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	4,  // 58: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	56, // 59: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	10, // 60: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,  // 61: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	4,  // 62: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	53, // 63: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	3,  // 64: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	14, // 65: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	56, // 66: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	67, // [67:67] is the sub-list for method output_type
+	67, // [67:67] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -5192,6 +5249,7 @@ func file_fsm_fsmpb_fsm_proto_init() {
 		(*Command_SealSlots)(nil),
 		(*Command_UnsealSlots)(nil),
 		(*Command_DropSlots)(nil),
+		(*Command_Erase)(nil),
 	}
 	file_fsm_fsmpb_fsm_proto_msgTypes[9].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[11].OneofWrappers = []any{}
@@ -5207,7 +5265,7 @@ func file_fsm_fsmpb_fsm_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   52,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
