@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/formation"
 	"github.com/belfryhq/belfry/cluster/internal/forward"
 	"github.com/belfryhq/belfry/cluster/internal/identity"
@@ -118,7 +119,7 @@ func (s service) Witness(_ context.Context, req *clusterpb.WitnessRequest) (*clu
 }
 
 func (s service) Forward(stream grpc.BidiStreamingServer[clusterpb.ForwardRequest, clusterpb.ForwardReply]) error {
-	return forward.Serve(stream, answering{s.n.replicas, s.n.policies, s.n.operations}, s.draining)
+	return forward.Serve(stream, answering{s.n.replicas, s.n.policies, s.n.operations, s.n.control}, s.draining)
 }
 
 func (s service) Pull(stream grpc.BidiStreamingServer[clusterpb.PullRequest, clusterpb.PullReply]) error {
@@ -130,11 +131,19 @@ type answering struct {
 	calls.Shards
 	policies   *policies.Policies
 	operations *operations.Operations
+	control    *control.Replica
 }
 
 // Begin begins an operation through this node's replica of the control group.
 func (a answering) Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error) {
 	return a.operations.BeginHere(ctx, call)
+}
+
+// ChangeAccess changes a key or a namespace through this node's replica of the control group.
+func (a answering) ChangeAccess(
+	ctx context.Context, change *clusterpb.AccessChange,
+) (*clusterpb.AccessChanged, error) {
+	return a.control.ChangeAccess(ctx, change)
 }
 
 // ChangeQueue commits a change through this node's replica of the control group.

@@ -35,6 +35,11 @@ func (here) Begin(context.Context, *clusterpb.BeginCall) (*clusterpb.Began, erro
 	return nil, task.ErrNotProposed
 }
 
+// ChangeAccess returns task.ErrNotProposed: the control group is not simulated.
+func (here) ChangeAccess(context.Context, *clusterpb.AccessChange) (*clusterpb.AccessChanged, error) {
+	return nil, task.ErrNotProposed
+}
+
 // there returns the remote side of another node. Its calls go over the simulated network.
 func (p *process) there(node string) calls.Remote {
 	ask := func(ctx context.Context, call *clusterpb.Call, _ bool) (*clusterpb.CallReply, error) {

@@ -79,6 +79,10 @@ func (l local) ChangeQueue(_ context.Context, change *clusterpb.QueueChange) (*c
 	return &clusterpb.QueueChanged{Existed: change.GetDelete().GetQueue() == "q", Version: 9}, l.err
 }
 
+func (l local) ChangeAccess(_ context.Context, change *clusterpb.AccessChange) (*clusterpb.AccessChanged, error) {
+	return &clusterpb.AccessChanged{Existed: change.GetRemoveKey().GetId() == "k", Version: 4}, l.err
+}
+
 // remote returns a Remote that exchanges encoded messages with n. edit changes the replies; nil: they stay as they are.
 func remote(t *testing.T, n Node, edit func(*clusterpb.CallReply)) Remote {
 	return Remote{Node: "b", Ask: func(ctx context.Context, call *clusterpb.Call, _ bool) (*clusterpb.CallReply, error) {
@@ -155,6 +159,10 @@ func TestCallsArriveWhole(t *testing.T) {
 	if err != nil || began.Operation.GetId() != "op" || began.Impossible != "true" {
 		t.Errorf("Begin: %v, %v", began, err)
 	}
+	removal := &clusterpb.AccessChange{Op: &clusterpb.AccessChange_RemoveKey{RemoveKey: &clusterpb.RemoveKey{Id: "k"}}}
+	if changed, err := r.ChangeAccess(ctx, removal); err != nil || !changed.Existed || changed.Version != 4 {
+		t.Errorf("a key: %v, %v", changed, err)
+	}
 	changed, err := r.ChangeQueue(ctx, deletion("q"))
 	if err != nil || !changed.Existed || changed.Version != 9 {
 		t.Errorf("ChangeQueue: %v, %v", changed, err)
@@ -172,9 +180,11 @@ func each(ctx context.Context, n Node) map[string]error {
 	_, progress := n.PullSlots(ctx, 3, &clusterpb.PullSlotsCall{})
 	_, begin := n.Begin(ctx, &clusterpb.BeginCall{})
 	_, change := n.ChangeQueue(ctx, deletion("x"))
+	_, access := n.ChangeAccess(ctx, &clusterpb.AccessChange{})
 	return map[string]error{
 		"Do": n.Do(ctx, 3, []*fsmpb.Command{{Id: "x"}})[0].Err, "Get": get, "List": list, "Queues": queues, "Lend": lend,
 		"ReadSlots": batch, "PullSlots": progress, "Members": members, "Begin": begin, "ChangeQueue": change,
+		"ChangeAccess": access,
 	}
 }
 

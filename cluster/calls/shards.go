@@ -42,6 +42,8 @@ type Node interface {
 	ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error)
 	// Begin makes the control group begin an operation. The node must lead the group.
 	Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error)
+	// ChangeAccess makes the control group commit a change of a key or a namespace. The node must lead the group.
+	ChangeAccess(ctx context.Context, change *clusterpb.AccessChange) (*clusterpb.AccessChanged, error)
 }
 
 // controlGroup stands for the control group in the Shard field of a call.
@@ -139,6 +141,18 @@ func (r Remote) Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterp
 	return reply.GetBegan(), err
 }
 
+// ChangeAccess makes the control group commit a change of a key or a namespace. The call may be repeated.
+func (r Remote) ChangeAccess(
+	ctx context.Context, change *clusterpb.AccessChange,
+) (*clusterpb.AccessChanged, error) {
+	call := &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_ChangeAccess{ChangeAccess: change}}
+	reply, err := r.ask(ctx, call, true)
+	if err == nil && reply.Access == nil {
+		return nil, fmt.Errorf("%w: node %s answered nothing", task.ErrUnknown, r.Node)
+	}
+	return reply.GetAccess(), err
+}
+
 // ChangeQueue makes the control group commit a change.
 func (r Remote) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	call := &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_ChangeQueue{ChangeQueue: change}}
@@ -190,6 +204,8 @@ func Answer(ctx context.Context, n Node, call *clusterpb.Call) *clusterpb.CallRe
 		reply.Progress, err = n.PullSlots(ctx, call.Shard, op.PullSlots)
 	case *clusterpb.Call_Begin:
 		reply.Began, err = n.Begin(ctx, op.Begin)
+	case *clusterpb.Call_ChangeAccess:
+		reply.Access, err = n.ChangeAccess(ctx, op.ChangeAccess)
 	case *clusterpb.Call_ChangeQueue:
 		reply.Queue, err = n.ChangeQueue(ctx, op.ChangeQueue)
 	default:

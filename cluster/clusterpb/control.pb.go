@@ -25,6 +25,110 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type KeyRole int32
+
+const (
+	KeyRole_KEY_ROLE_UNSPECIFIED KeyRole = 0
+	KeyRole_KEY_ROLE_READ        KeyRole = 1
+	KeyRole_KEY_ROLE_SCHEDULE    KeyRole = 2
+	KeyRole_KEY_ROLE_CONSUME     KeyRole = 3
+	KeyRole_KEY_ROLE_OPERATE     KeyRole = 4
+	KeyRole_KEY_ROLE_ADMIN       KeyRole = 5
+)
+
+// Enum value maps for KeyRole.
+var (
+	KeyRole_name = map[int32]string{
+		0: "KEY_ROLE_UNSPECIFIED",
+		1: "KEY_ROLE_READ",
+		2: "KEY_ROLE_SCHEDULE",
+		3: "KEY_ROLE_CONSUME",
+		4: "KEY_ROLE_OPERATE",
+		5: "KEY_ROLE_ADMIN",
+	}
+	KeyRole_value = map[string]int32{
+		"KEY_ROLE_UNSPECIFIED": 0,
+		"KEY_ROLE_READ":        1,
+		"KEY_ROLE_SCHEDULE":    2,
+		"KEY_ROLE_CONSUME":     3,
+		"KEY_ROLE_OPERATE":     4,
+		"KEY_ROLE_ADMIN":       5,
+	}
+)
+
+func (x KeyRole) Enum() *KeyRole {
+	p := new(KeyRole)
+	*p = x
+	return p
+}
+
+func (x KeyRole) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (KeyRole) Descriptor() protoreflect.EnumDescriptor {
+	return file_cluster_clusterpb_control_proto_enumTypes[0].Descriptor()
+}
+
+func (KeyRole) Type() protoreflect.EnumType {
+	return &file_cluster_clusterpb_control_proto_enumTypes[0]
+}
+
+func (x KeyRole) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use KeyRole.Descriptor instead.
+func (KeyRole) EnumDescriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{0}
+}
+
+type NamespaceState int32
+
+const (
+	NamespaceState_NAMESPACE_STATE_ACTIVE   NamespaceState = 0
+	NamespaceState_NAMESPACE_STATE_DELETING NamespaceState = 1 // refuses new work, until its tasks are removed and it is, too
+)
+
+// Enum value maps for NamespaceState.
+var (
+	NamespaceState_name = map[int32]string{
+		0: "NAMESPACE_STATE_ACTIVE",
+		1: "NAMESPACE_STATE_DELETING",
+	}
+	NamespaceState_value = map[string]int32{
+		"NAMESPACE_STATE_ACTIVE":   0,
+		"NAMESPACE_STATE_DELETING": 1,
+	}
+)
+
+func (x NamespaceState) Enum() *NamespaceState {
+	p := new(NamespaceState)
+	*p = x
+	return p
+}
+
+func (x NamespaceState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (NamespaceState) Descriptor() protoreflect.EnumDescriptor {
+	return file_cluster_clusterpb_control_proto_enumTypes[1].Descriptor()
+}
+
+func (NamespaceState) Type() protoreflect.EnumType {
+	return &file_cluster_clusterpb_control_proto_enumTypes[1]
+}
+
+func (x NamespaceState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use NamespaceState.Descriptor instead.
+func (NamespaceState) EnumDescriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+}
+
 type SlotMoveState int32
 
 const (
@@ -58,11 +162,11 @@ func (x SlotMoveState) String() string {
 }
 
 func (SlotMoveState) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_control_proto_enumTypes[0].Descriptor()
+	return file_cluster_clusterpb_control_proto_enumTypes[2].Descriptor()
 }
 
 func (SlotMoveState) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_control_proto_enumTypes[0]
+	return &file_cluster_clusterpb_control_proto_enumTypes[2]
 }
 
 func (x SlotMoveState) Number() protoreflect.EnumNumber {
@@ -71,7 +175,7 @@ func (x SlotMoveState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SlotMoveState.Descriptor instead.
 func (SlotMoveState) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{0}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
 }
 
 // NodeOrder is an operator's order for a node.
@@ -114,11 +218,11 @@ func (x NodeOrder) String() string {
 }
 
 func (NodeOrder) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_control_proto_enumTypes[1].Descriptor()
+	return file_cluster_clusterpb_control_proto_enumTypes[3].Descriptor()
 }
 
 func (NodeOrder) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_control_proto_enumTypes[1]
+	return &file_cluster_clusterpb_control_proto_enumTypes[3]
 }
 
 func (x NodeOrder) Number() protoreflect.EnumNumber {
@@ -127,23 +231,24 @@ func (x NodeOrder) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NodeOrder.Descriptor instead.
 func (NodeOrder) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
 }
 
 type OperationKind int32
 
 const (
-	OperationKind_OPERATION_KIND_UNSPECIFIED OperationKind = 0
-	OperationKind_OPERATION_KIND_DRAIN       OperationKind = 1
-	OperationKind_OPERATION_KIND_RESUME      OperationKind = 2 // ends a drain, a removal or a replacement that is under way, and is done at once
-	OperationKind_OPERATION_KIND_REMOVE      OperationKind = 3
-	OperationKind_OPERATION_KIND_REPLACE     OperationKind = 4
-	OperationKind_OPERATION_KIND_REPLICATION OperationKind = 5
-	OperationKind_OPERATION_KIND_REST        OperationKind = 6
-	OperationKind_OPERATION_KIND_SPLIT       OperationKind = 7  // moves half of a shard's slots to a new shard
-	OperationKind_OPERATION_KIND_MOVE_SLOTS  OperationKind = 8  // moves slots to a shard
-	OperationKind_OPERATION_KIND_BALANCE     OperationKind = 9  // gives all shards as many slots, new shards included
-	OperationKind_OPERATION_KIND_KEEP_SLOTS  OperationKind = 10 // ends one of the three that is under way, and is done at once
+	OperationKind_OPERATION_KIND_UNSPECIFIED      OperationKind = 0
+	OperationKind_OPERATION_KIND_DRAIN            OperationKind = 1
+	OperationKind_OPERATION_KIND_RESUME           OperationKind = 2 // ends a drain, a removal or a replacement that is under way, and is done at once
+	OperationKind_OPERATION_KIND_REMOVE           OperationKind = 3
+	OperationKind_OPERATION_KIND_REPLACE          OperationKind = 4
+	OperationKind_OPERATION_KIND_REPLICATION      OperationKind = 5
+	OperationKind_OPERATION_KIND_REST             OperationKind = 6
+	OperationKind_OPERATION_KIND_SPLIT            OperationKind = 7  // moves half of a shard's slots to a new shard
+	OperationKind_OPERATION_KIND_MOVE_SLOTS       OperationKind = 8  // moves slots to a shard
+	OperationKind_OPERATION_KIND_BALANCE          OperationKind = 9  // gives all shards as many slots, new shards included
+	OperationKind_OPERATION_KIND_KEEP_SLOTS       OperationKind = 10 // ends one of the three that is under way, and is done at once
+	OperationKind_OPERATION_KIND_DELETE_NAMESPACE OperationKind = 11 // removes the tasks and policies of a namespace, and then the namespace
 )
 
 // Enum value maps for OperationKind.
@@ -160,19 +265,21 @@ var (
 		8:  "OPERATION_KIND_MOVE_SLOTS",
 		9:  "OPERATION_KIND_BALANCE",
 		10: "OPERATION_KIND_KEEP_SLOTS",
+		11: "OPERATION_KIND_DELETE_NAMESPACE",
 	}
 	OperationKind_value = map[string]int32{
-		"OPERATION_KIND_UNSPECIFIED": 0,
-		"OPERATION_KIND_DRAIN":       1,
-		"OPERATION_KIND_RESUME":      2,
-		"OPERATION_KIND_REMOVE":      3,
-		"OPERATION_KIND_REPLACE":     4,
-		"OPERATION_KIND_REPLICATION": 5,
-		"OPERATION_KIND_REST":        6,
-		"OPERATION_KIND_SPLIT":       7,
-		"OPERATION_KIND_MOVE_SLOTS":  8,
-		"OPERATION_KIND_BALANCE":     9,
-		"OPERATION_KIND_KEEP_SLOTS":  10,
+		"OPERATION_KIND_UNSPECIFIED":      0,
+		"OPERATION_KIND_DRAIN":            1,
+		"OPERATION_KIND_RESUME":           2,
+		"OPERATION_KIND_REMOVE":           3,
+		"OPERATION_KIND_REPLACE":          4,
+		"OPERATION_KIND_REPLICATION":      5,
+		"OPERATION_KIND_REST":             6,
+		"OPERATION_KIND_SPLIT":            7,
+		"OPERATION_KIND_MOVE_SLOTS":       8,
+		"OPERATION_KIND_BALANCE":          9,
+		"OPERATION_KIND_KEEP_SLOTS":       10,
+		"OPERATION_KIND_DELETE_NAMESPACE": 11,
 	}
 )
 
@@ -187,11 +294,11 @@ func (x OperationKind) String() string {
 }
 
 func (OperationKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_control_proto_enumTypes[2].Descriptor()
+	return file_cluster_clusterpb_control_proto_enumTypes[4].Descriptor()
 }
 
 func (OperationKind) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_control_proto_enumTypes[2]
+	return &file_cluster_clusterpb_control_proto_enumTypes[4]
 }
 
 func (x OperationKind) Number() protoreflect.EnumNumber {
@@ -200,7 +307,7 @@ func (x OperationKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OperationKind.Descriptor instead.
 func (OperationKind) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
 }
 
 type OperationState int32
@@ -236,11 +343,11 @@ func (x OperationState) String() string {
 }
 
 func (OperationState) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_control_proto_enumTypes[3].Descriptor()
+	return file_cluster_clusterpb_control_proto_enumTypes[5].Descriptor()
 }
 
 func (OperationState) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_control_proto_enumTypes[3]
+	return &file_cluster_clusterpb_control_proto_enumTypes[5]
 }
 
 func (x OperationState) Number() protoreflect.EnumNumber {
@@ -249,7 +356,7 @@ func (x OperationState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OperationState.Descriptor instead.
 func (OperationState) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
 }
 
 // ControlState is the whole state of the control group. The state is small, so each change copies it whole, and a
@@ -275,7 +382,11 @@ type ControlState struct {
 	Backups      *Backups     `protobuf:"bytes,20,opt,name=backups,proto3" json:"backups,omitempty"`                                  // made on a schedule; absent: no node has begun one
 	JoinTokens   []*JoinToken `protobuf:"bytes,24,rep,name=join_tokens,json=joinTokens,proto3" json:"join_tokens,omitempty"`          // sorted by id
 	// Id of the key under which the secrets of policies are sealed. Once it is set, no secret is stored in the clear.
-	ClusterKey    string `protobuf:"bytes,28,opt,name=cluster_key,json=clusterKey,proto3" json:"cluster_key,omitempty"`
+	ClusterKey    string       `protobuf:"bytes,28,opt,name=cluster_key,json=clusterKey,proto3" json:"cluster_key,omitempty"`
+	ApiKeys       []*ApiKey    `protobuf:"bytes,32,rep,name=api_keys,json=apiKeys,proto3" json:"api_keys,omitempty"`                    // sorted by id
+	KeysInForce   bool         `protobuf:"varint,33,opt,name=keys_in_force,json=keysInForce,proto3" json:"keys_in_force,omitempty"`     // calls need credentials: the first key sets it, and the removal of the last one does not clear it
+	Namespaces    []*Namespace `protobuf:"bytes,34,rep,name=namespaces,proto3" json:"namespaces,omitempty"`                             // sorted by name; the default one is here only if it has quotas
+	AccessVersion uint64       `protobuf:"varint,35,opt,name=access_version,json=accessVersion,proto3" json:"access_version,omitempty"` // rises with each change of keys_in_force, a key or a namespace
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -429,6 +540,427 @@ func (x *ControlState) GetClusterKey() string {
 	return ""
 }
 
+func (x *ControlState) GetApiKeys() []*ApiKey {
+	if x != nil {
+		return x.ApiKeys
+	}
+	return nil
+}
+
+func (x *ControlState) GetKeysInForce() bool {
+	if x != nil {
+		return x.KeysInForce
+	}
+	return false
+}
+
+func (x *ControlState) GetNamespaces() []*Namespace {
+	if x != nil {
+		return x.Namespaces
+	}
+	return nil
+}
+
+func (x *ControlState) GetAccessVersion() uint64 {
+	if x != nil {
+		return x.AccessVersion
+	}
+	return 0
+}
+
+// ApiKey is a key of callers. Its text is stored nowhere.
+type ApiKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`     // part of the key's text
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"` // for people
+	Grants        []*KeyGrant            `protobuf:"bytes,3,rep,name=grants,proto3" json:"grants,omitempty"`
+	Secrets       []*KeySecret           `protobuf:"bytes,4,rep,name=secrets,proto3" json:"secrets,omitempty"`                       // the newest last; at most two
+	CreatedMs     int64                  `protobuf:"varint,5,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"` // Unix time on the leader's clock, as all times of keys and namespaces
+	ExpiresMs     int64                  `protobuf:"varint,6,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"` // first instant at which no secret is valid; 0: never
+	UsedMs        int64                  `protobuf:"varint,7,opt,name=used_ms,json=usedMs,proto3" json:"used_ms,omitempty"`          // beginning of the hour of the last known use; 0: none
+	Quotas        *Quotas                `protobuf:"bytes,8,opt,name=quotas,proto3" json:"quotas,omitempty"`                         // of the key's callers; absent: those of the namespace alone
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApiKey) Reset() {
+	*x = ApiKey{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApiKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApiKey) ProtoMessage() {}
+
+func (x *ApiKey) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApiKey.ProtoReflect.Descriptor instead.
+func (*ApiKey) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ApiKey) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ApiKey) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ApiKey) GetGrants() []*KeyGrant {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+func (x *ApiKey) GetSecrets() []*KeySecret {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+func (x *ApiKey) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
+}
+
+func (x *ApiKey) GetExpiresMs() int64 {
+	if x != nil {
+		return x.ExpiresMs
+	}
+	return 0
+}
+
+func (x *ApiKey) GetUsedMs() int64 {
+	if x != nil {
+		return x.UsedMs
+	}
+	return 0
+}
+
+func (x *ApiKey) GetQuotas() *Quotas {
+	if x != nil {
+		return x.Quotas
+	}
+	return nil
+}
+
+// KeyGrant allows a role within a namespace.
+type KeyGrant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          KeyRole                `protobuf:"varint,1,opt,name=role,proto3,enum=belfry.cluster.v1.KeyRole" json:"role,omitempty"`
+	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"` // "*": every one
+	Queues        []string               `protobuf:"bytes,3,rep,name=queues,proto3" json:"queues,omitempty"`       // names, or prefixes that end in an asterisk; empty: every one
+	Ids           []string               `protobuf:"bytes,4,rep,name=ids,proto3" json:"ids,omitempty"`             // likewise
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeyGrant) Reset() {
+	*x = KeyGrant{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeyGrant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeyGrant) ProtoMessage() {}
+
+func (x *KeyGrant) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeyGrant.ProtoReflect.Descriptor instead.
+func (*KeyGrant) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *KeyGrant) GetRole() KeyRole {
+	if x != nil {
+		return x.Role
+	}
+	return KeyRole_KEY_ROLE_UNSPECIFIED
+}
+
+func (x *KeyGrant) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *KeyGrant) GetQueues() []string {
+	if x != nil {
+		return x.Queues
+	}
+	return nil
+}
+
+func (x *KeyGrant) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+// KeySecret is one text of a key. A rotated key has two for a while.
+type KeySecret struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hash          []byte                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`                             // SHA-256 of the whole text
+	ExpiresMs     int64                  `protobuf:"varint,2,opt,name=expires_ms,json=expiresMs,proto3" json:"expires_ms,omitempty"` // first instant at which the secret is not valid; 0: with the key
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeySecret) Reset() {
+	*x = KeySecret{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeySecret) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeySecret) ProtoMessage() {}
+
+func (x *KeySecret) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeySecret.ProtoReflect.Descriptor instead.
+func (*KeySecret) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *KeySecret) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+func (x *KeySecret) GetExpiresMs() int64 {
+	if x != nil {
+		return x.ExpiresMs
+	}
+	return 0
+}
+
+// Namespace is a set of queues and tasks of its own.
+type Namespace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Quotas        *Quotas                `protobuf:"bytes,2,opt,name=quotas,proto3" json:"quotas,omitempty"` // absent: no limits
+	State         NamespaceState         `protobuf:"varint,3,opt,name=state,proto3,enum=belfry.cluster.v1.NamespaceState" json:"state,omitempty"`
+	CreatedMs     int64                  `protobuf:"varint,4,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"` // 0: the default namespace, which always exists
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Namespace) Reset() {
+	*x = Namespace{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Namespace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Namespace) ProtoMessage() {}
+
+func (x *Namespace) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Namespace.ProtoReflect.Descriptor instead.
+func (*Namespace) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Namespace) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Namespace) GetQuotas() *Quotas {
+	if x != nil {
+		return x.Quotas
+	}
+	return nil
+}
+
+func (x *Namespace) GetState() NamespaceState {
+	if x != nil {
+		return x.State
+	}
+	return NamespaceState_NAMESPACE_STATE_ACTIVE
+}
+
+func (x *Namespace) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
+}
+
+// Quotas limits what callers may use. 0 stands for no limit, except in weight.
+type Quotas struct {
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	PendingTasks       uint64                 `protobuf:"varint,1,opt,name=pending_tasks,json=pendingTasks,proto3" json:"pending_tasks,omitempty"` // that are not done
+	PendingBytes       uint64                 `protobuf:"varint,2,opt,name=pending_bytes,json=pendingBytes,proto3" json:"pending_bytes,omitempty"` // of their payloads
+	PayloadBytes       uint32                 `protobuf:"varint,3,opt,name=payload_bytes,json=payloadBytes,proto3" json:"payload_bytes,omitempty"` // of one task
+	SchedulesPerSecond float64                `protobuf:"fixed64,4,opt,name=schedules_per_second,json=schedulesPerSecond,proto3" json:"schedules_per_second,omitempty"`
+	CallsPerSecond     float64                `protobuf:"fixed64,5,opt,name=calls_per_second,json=callsPerSecond,proto3" json:"calls_per_second,omitempty"`
+	Consumers          uint32                 `protobuf:"varint,6,opt,name=consumers,proto3" json:"consumers,omitempty"` // that wait at the same time
+	Queues             uint32                 `protobuf:"varint,7,opt,name=queues,proto3" json:"queues,omitempty"`       // with a policy or a task
+	Weight             uint32                 `protobuf:"varint,8,opt,name=weight,proto3" json:"weight,omitempty"`       // part of each node's capacity for due work, beside other namespaces; 0: 1
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *Quotas) Reset() {
+	*x = Quotas{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Quotas) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Quotas) ProtoMessage() {}
+
+func (x *Quotas) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Quotas.ProtoReflect.Descriptor instead.
+func (*Quotas) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Quotas) GetPendingTasks() uint64 {
+	if x != nil {
+		return x.PendingTasks
+	}
+	return 0
+}
+
+func (x *Quotas) GetPendingBytes() uint64 {
+	if x != nil {
+		return x.PendingBytes
+	}
+	return 0
+}
+
+func (x *Quotas) GetPayloadBytes() uint32 {
+	if x != nil {
+		return x.PayloadBytes
+	}
+	return 0
+}
+
+func (x *Quotas) GetSchedulesPerSecond() float64 {
+	if x != nil {
+		return x.SchedulesPerSecond
+	}
+	return 0
+}
+
+func (x *Quotas) GetCallsPerSecond() float64 {
+	if x != nil {
+		return x.CallsPerSecond
+	}
+	return 0
+}
+
+func (x *Quotas) GetConsumers() uint32 {
+	if x != nil {
+		return x.Consumers
+	}
+	return 0
+}
+
+func (x *Quotas) GetQueues() uint32 {
+	if x != nil {
+		return x.Queues
+	}
+	return 0
+}
+
+func (x *Quotas) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
 // SlotMove is a move of slots from one shard to another.
 type SlotMove struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -445,7 +977,7 @@ type SlotMove struct {
 
 func (x *SlotMove) Reset() {
 	*x = SlotMove{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -457,7 +989,7 @@ func (x *SlotMove) String() string {
 func (*SlotMove) ProtoMessage() {}
 
 func (x *SlotMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -470,7 +1002,7 @@ func (x *SlotMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotMove.ProtoReflect.Descriptor instead.
 func (*SlotMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SlotMove) GetNumber() uint64 {
@@ -536,7 +1068,7 @@ type Backups struct {
 
 func (x *Backups) Reset() {
 	*x = Backups{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -548,7 +1080,7 @@ func (x *Backups) String() string {
 func (*Backups) ProtoMessage() {}
 
 func (x *Backups) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -561,7 +1093,7 @@ func (x *Backups) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backups.ProtoReflect.Descriptor instead.
 func (*Backups) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Backups) GetRevision() uint64 {
@@ -607,7 +1139,7 @@ type BackupTry struct {
 
 func (x *BackupTry) Reset() {
 	*x = BackupTry{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -619,7 +1151,7 @@ func (x *BackupTry) String() string {
 func (*BackupTry) ProtoMessage() {}
 
 func (x *BackupTry) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -632,7 +1164,7 @@ func (x *BackupTry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupTry.ProtoReflect.Descriptor instead.
 func (*BackupTry) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *BackupTry) GetNode() string {
@@ -696,14 +1228,15 @@ type Operation struct {
 	// Where the operation brings slots, sorted; their epochs are 0. The leader decides on them at the beginning. A shard
 	// that is not there yet is made by a split.
 	Aims          []*SlotRange `protobuf:"bytes,14,rep,name=aims,proto3" json:"aims,omitempty"`
-	Cause         string       `protobuf:"bytes,15,opt,name=cause,proto3" json:"cause,omitempty"` // why the cluster has begun it by itself, for people; empty: an operator has asked for it
+	Cause         string       `protobuf:"bytes,15,opt,name=cause,proto3" json:"cause,omitempty"`         // why the cluster has begun it by itself, for people; empty: an operator has asked for it
+	Namespace     string       `protobuf:"bytes,16,opt,name=namespace,proto3" json:"namespace,omitempty"` // for DELETE_NAMESPACE
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -715,7 +1248,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -728,7 +1261,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Operation) GetId() string {
@@ -836,6 +1369,13 @@ func (x *Operation) GetCause() string {
 	return ""
 }
 
+func (x *Operation) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
 // Node is one data folder. The folder keeps its id for its whole life. Every other field may change when the node
 // starts again.
 type Node struct {
@@ -854,7 +1394,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +1406,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +1419,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Node) GetId() string {
@@ -951,7 +1491,7 @@ type SlotRange struct {
 
 func (x *SlotRange) Reset() {
 	*x = SlotRange{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -963,7 +1503,7 @@ func (x *SlotRange) String() string {
 func (*SlotRange) ProtoMessage() {}
 
 func (x *SlotRange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -976,7 +1516,7 @@ func (x *SlotRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
 func (*SlotRange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{6}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SlotRange) GetFirst() uint32 {
@@ -1026,7 +1566,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1038,7 +1578,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1051,7 +1591,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Shard) GetId() uint32 {
@@ -1126,7 +1666,7 @@ type JoinToken struct {
 
 func (x *JoinToken) Reset() {
 	*x = JoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1138,7 +1678,7 @@ func (x *JoinToken) String() string {
 func (*JoinToken) ProtoMessage() {}
 
 func (x *JoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1151,7 +1691,7 @@ func (x *JoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinToken.ProtoReflect.Descriptor instead.
 func (*JoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *JoinToken) GetId() string {
@@ -1230,6 +1770,14 @@ type ControlEntry struct {
 	//	*ControlEntry_AddJoinToken
 	//	*ControlEntry_RemoveJoinToken
 	//	*ControlEntry_UseClusterKey
+	//	*ControlEntry_AddKey
+	//	*ControlEntry_RemoveKey
+	//	*ControlEntry_RotateKey
+	//	*ControlEntry_UseKeys
+	//	*ControlEntry_EnforceKeys
+	//	*ControlEntry_SetNamespace
+	//	*ControlEntry_DeleteNamespace
+	//	*ControlEntry_EndNamespace
 	Op            isControlEntry_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1237,7 +1785,7 @@ type ControlEntry struct {
 
 func (x *ControlEntry) Reset() {
 	*x = ControlEntry{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1797,7 @@ func (x *ControlEntry) String() string {
 func (*ControlEntry) ProtoMessage() {}
 
 func (x *ControlEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1810,7 @@ func (x *ControlEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControlEntry.ProtoReflect.Descriptor instead.
 func (*ControlEntry) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ControlEntry) GetVersion() uint32 {
@@ -1459,6 +2007,78 @@ func (x *ControlEntry) GetUseClusterKey() *UseClusterKey {
 	return nil
 }
 
+func (x *ControlEntry) GetAddKey() *AddKey {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_AddKey); ok {
+			return x.AddKey
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetRemoveKey() *RemoveKey {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_RemoveKey); ok {
+			return x.RemoveKey
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetRotateKey() *RotateKey {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_RotateKey); ok {
+			return x.RotateKey
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetUseKeys() *UseKeys {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_UseKeys); ok {
+			return x.UseKeys
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetEnforceKeys() *EnforceKeys {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_EnforceKeys); ok {
+			return x.EnforceKeys
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetSetNamespace() *SetNamespace {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_SetNamespace); ok {
+			return x.SetNamespace
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetDeleteNamespace() *DeleteNamespace {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_DeleteNamespace); ok {
+			return x.DeleteNamespace
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetEndNamespace() *EndNamespace {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_EndNamespace); ok {
+			return x.EndNamespace
+		}
+	}
+	return nil
+}
+
 type isControlEntry_Op interface {
 	isControlEntry_Op()
 }
@@ -1543,6 +2163,38 @@ type ControlEntry_UseClusterKey struct {
 	UseClusterKey *UseClusterKey `protobuf:"bytes,36,opt,name=use_cluster_key,json=useClusterKey,proto3,oneof"`
 }
 
+type ControlEntry_AddKey struct {
+	AddKey *AddKey `protobuf:"bytes,50,opt,name=add_key,json=addKey,proto3,oneof"`
+}
+
+type ControlEntry_RemoveKey struct {
+	RemoveKey *RemoveKey `protobuf:"bytes,51,opt,name=remove_key,json=removeKey,proto3,oneof"`
+}
+
+type ControlEntry_RotateKey struct {
+	RotateKey *RotateKey `protobuf:"bytes,52,opt,name=rotate_key,json=rotateKey,proto3,oneof"`
+}
+
+type ControlEntry_UseKeys struct {
+	UseKeys *UseKeys `protobuf:"bytes,53,opt,name=use_keys,json=useKeys,proto3,oneof"`
+}
+
+type ControlEntry_EnforceKeys struct {
+	EnforceKeys *EnforceKeys `protobuf:"bytes,54,opt,name=enforce_keys,json=enforceKeys,proto3,oneof"`
+}
+
+type ControlEntry_SetNamespace struct {
+	SetNamespace *SetNamespace `protobuf:"bytes,55,opt,name=set_namespace,json=setNamespace,proto3,oneof"`
+}
+
+type ControlEntry_DeleteNamespace struct {
+	DeleteNamespace *DeleteNamespace `protobuf:"bytes,56,opt,name=delete_namespace,json=deleteNamespace,proto3,oneof"`
+}
+
+type ControlEntry_EndNamespace struct {
+	EndNamespace *EndNamespace `protobuf:"bytes,57,opt,name=end_namespace,json=endNamespace,proto3,oneof"`
+}
+
 func (*ControlEntry_Init) isControlEntry_Op() {}
 
 func (*ControlEntry_Register) isControlEntry_Op() {}
@@ -1583,6 +2235,441 @@ func (*ControlEntry_RemoveJoinToken) isControlEntry_Op() {}
 
 func (*ControlEntry_UseClusterKey) isControlEntry_Op() {}
 
+func (*ControlEntry_AddKey) isControlEntry_Op() {}
+
+func (*ControlEntry_RemoveKey) isControlEntry_Op() {}
+
+func (*ControlEntry_RotateKey) isControlEntry_Op() {}
+
+func (*ControlEntry_UseKeys) isControlEntry_Op() {}
+
+func (*ControlEntry_EnforceKeys) isControlEntry_Op() {}
+
+func (*ControlEntry_SetNamespace) isControlEntry_Op() {}
+
+func (*ControlEntry_DeleteNamespace) isControlEntry_Op() {}
+
+func (*ControlEntry_EndNamespace) isControlEntry_Op() {}
+
+// AddKey adds a key, and puts keys in force. A key that is there already stays as it is.
+type AddKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           *ApiKey                `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddKey) Reset() {
+	*x = AddKey{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddKey) ProtoMessage() {}
+
+func (x *AddKey) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddKey.ProtoReflect.Descriptor instead.
+func (*AddKey) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *AddKey) GetKey() *ApiKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+// RemoveKey removes a key. Keys stay in force, also without any.
+type RemoveKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveKey) Reset() {
+	*x = RemoveKey{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveKey) ProtoMessage() {}
+
+func (x *RemoveKey) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveKey.ProtoReflect.Descriptor instead.
+func (*RemoveKey) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RemoveKey) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+// RotateKey gives a key another secret. The other secrets are valid for the overlap from now on, or less. A secret that
+// the key has already changes nothing.
+type RotateKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Hash          []byte                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	OverlapMs     int64                  `protobuf:"varint,3,opt,name=overlap_ms,json=overlapMs,proto3" json:"overlap_ms,omitempty"`
+	AtMs          int64                  `protobuf:"varint,4,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // Unix time on the leader's clock
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RotateKey) Reset() {
+	*x = RotateKey{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RotateKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RotateKey) ProtoMessage() {}
+
+func (x *RotateKey) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RotateKey.ProtoReflect.Descriptor instead.
+func (*RotateKey) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *RotateKey) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RotateKey) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+func (x *RotateKey) GetOverlapMs() int64 {
+	if x != nil {
+		return x.OverlapMs
+	}
+	return 0
+}
+
+func (x *RotateKey) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+// UseKeys records that keys were used in an hour. An earlier hour than the recorded one changes nothing.
+type UseKeys struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ids           []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	HourMs        int64                  `protobuf:"varint,2,opt,name=hour_ms,json=hourMs,proto3" json:"hour_ms,omitempty"` // Unix time of the hour's beginning
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UseKeys) Reset() {
+	*x = UseKeys{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UseKeys) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UseKeys) ProtoMessage() {}
+
+func (x *UseKeys) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UseKeys.ProtoReflect.Descriptor instead.
+func (*UseKeys) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *UseKeys) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *UseKeys) GetHourMs() int64 {
+	if x != nil {
+		return x.HourMs
+	}
+	return 0
+}
+
+// EnforceKeys puts keys in force, because a node has credentials of another kind.
+type EnforceKeys struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EnforceKeys) Reset() {
+	*x = EnforceKeys{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EnforceKeys) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EnforceKeys) ProtoMessage() {}
+
+func (x *EnforceKeys) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EnforceKeys.ProtoReflect.Descriptor instead.
+func (*EnforceKeys) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
+}
+
+// SetNamespace makes a namespace, or replaces its quotas.
+type SetNamespace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     *Namespace             `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // name and quotas are set, and for a new one created_ms
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetNamespace) Reset() {
+	*x = SetNamespace{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetNamespace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetNamespace) ProtoMessage() {}
+
+func (x *SetNamespace) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetNamespace.ProtoReflect.Descriptor instead.
+func (*SetNamespace) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *SetNamespace) GetNamespace() *Namespace {
+	if x != nil {
+		return x.Namespace
+	}
+	return nil
+}
+
+// DeleteNamespace begins to delete a namespace, and begins the operation for it. It changes nothing if the namespace is
+// being deleted.
+type DeleteNamespace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Operation     string                 `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`    // id
+	Total         uint32                 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`           // tasks, as counted at the beginning
+	AtMs          int64                  `protobuf:"varint,4,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // Unix time on the leader's clock
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteNamespace) Reset() {
+	*x = DeleteNamespace{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteNamespace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteNamespace) ProtoMessage() {}
+
+func (x *DeleteNamespace) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteNamespace.ProtoReflect.Descriptor instead.
+func (*DeleteNamespace) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *DeleteNamespace) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeleteNamespace) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *DeleteNamespace) GetTotal() uint32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *DeleteNamespace) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+// EndNamespace ends the deletion of a namespace without tasks. It removes the namespace, the policies of its queues,
+// and the grants of keys for it, with the keys that are left without a grant.
+type EndNamespace struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	AtMs          int64                  `protobuf:"varint,2,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndNamespace) Reset() {
+	*x = EndNamespace{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndNamespace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndNamespace) ProtoMessage() {}
+
+func (x *EndNamespace) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndNamespace.ProtoReflect.Descriptor instead.
+func (*EndNamespace) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *EndNamespace) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *EndNamespace) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
 // UseClusterKey names the key that seals from now on. The leader that writes the entry has it.
 type UseClusterKey struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1593,7 +2680,7 @@ type UseClusterKey struct {
 
 func (x *UseClusterKey) Reset() {
 	*x = UseClusterKey{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +2692,7 @@ func (x *UseClusterKey) String() string {
 func (*UseClusterKey) ProtoMessage() {}
 
 func (x *UseClusterKey) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +2705,7 @@ func (x *UseClusterKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UseClusterKey.ProtoReflect.Descriptor instead.
 func (*UseClusterKey) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *UseClusterKey) GetKey() string {
@@ -1640,7 +2727,7 @@ type Split struct {
 
 func (x *Split) Reset() {
 	*x = Split{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1652,7 +2739,7 @@ func (x *Split) String() string {
 func (*Split) ProtoMessage() {}
 
 func (x *Split) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1665,7 +2752,7 @@ func (x *Split) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Split.ProtoReflect.Descriptor instead.
 func (*Split) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Split) GetShard() uint32 {
@@ -1702,7 +2789,7 @@ type MoveSlots struct {
 
 func (x *MoveSlots) Reset() {
 	*x = MoveSlots{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1714,7 +2801,7 @@ func (x *MoveSlots) String() string {
 func (*MoveSlots) ProtoMessage() {}
 
 func (x *MoveSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1727,7 +2814,7 @@ func (x *MoveSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveSlots.ProtoReflect.Descriptor instead.
 func (*MoveSlots) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *MoveSlots) GetRanges() []*fsmpb.SlotRange {
@@ -1769,7 +2856,7 @@ type TurnMove struct {
 
 func (x *TurnMove) Reset() {
 	*x = TurnMove{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +2868,7 @@ func (x *TurnMove) String() string {
 func (*TurnMove) ProtoMessage() {}
 
 func (x *TurnMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +2881,7 @@ func (x *TurnMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnMove.ProtoReflect.Descriptor instead.
 func (*TurnMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TurnMove) GetNumber() uint64 {
@@ -1823,7 +2910,7 @@ type EndMove struct {
 
 func (x *EndMove) Reset() {
 	*x = EndMove{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1835,7 +2922,7 @@ func (x *EndMove) String() string {
 func (*EndMove) ProtoMessage() {}
 
 func (x *EndMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1848,7 +2935,7 @@ func (x *EndMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndMove.ProtoReflect.Descriptor instead.
 func (*EndMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *EndMove) GetNumber() uint64 {
@@ -1877,7 +2964,7 @@ type Init struct {
 
 func (x *Init) Reset() {
 	*x = Init{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1889,7 +2976,7 @@ func (x *Init) String() string {
 func (*Init) ProtoMessage() {}
 
 func (x *Init) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1902,7 +2989,7 @@ func (x *Init) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Init.ProtoReflect.Descriptor instead.
 func (*Init) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Init) GetClusterId() string {
@@ -1931,7 +3018,7 @@ type Register struct {
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1943,7 +3030,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1956,7 +3043,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Register) GetNode() *Node {
@@ -1986,7 +3073,7 @@ type Admission struct {
 
 func (x *Admission) Reset() {
 	*x = Admission{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1998,7 +3085,7 @@ func (x *Admission) String() string {
 func (*Admission) ProtoMessage() {}
 
 func (x *Admission) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2011,7 +3098,7 @@ func (x *Admission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Admission.ProtoReflect.Descriptor instead.
 func (*Admission) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Admission) GetTokenHash() []byte {
@@ -2046,7 +3133,7 @@ type AddJoinToken struct {
 
 func (x *AddJoinToken) Reset() {
 	*x = AddJoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +3145,7 @@ func (x *AddJoinToken) String() string {
 func (*AddJoinToken) ProtoMessage() {}
 
 func (x *AddJoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +3158,7 @@ func (x *AddJoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddJoinToken.ProtoReflect.Descriptor instead.
 func (*AddJoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AddJoinToken) GetToken() *JoinToken {
@@ -2091,7 +3178,7 @@ type RemoveJoinToken struct {
 
 func (x *RemoveJoinToken) Reset() {
 	*x = RemoveJoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2103,7 +3190,7 @@ func (x *RemoveJoinToken) String() string {
 func (*RemoveJoinToken) ProtoMessage() {}
 
 func (x *RemoveJoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2116,7 +3203,7 @@ func (x *RemoveJoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveJoinToken.ProtoReflect.Descriptor instead.
 func (*RemoveJoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RemoveJoinToken) GetId() string {
@@ -2136,7 +3223,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2148,7 +3235,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2161,7 +3248,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Place) GetShards() []*Shard {
@@ -2181,7 +3268,7 @@ type Retarget struct {
 
 func (x *Retarget) Reset() {
 	*x = Retarget{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2193,7 +3280,7 @@ func (x *Retarget) String() string {
 func (*Retarget) ProtoMessage() {}
 
 func (x *Retarget) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2206,7 +3293,7 @@ func (x *Retarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retarget.ProtoReflect.Descriptor instead.
 func (*Retarget) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Retarget) GetShards() []*Shard {
@@ -2228,7 +3315,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2240,7 +3327,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2253,7 +3340,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Assign) GetShard() uint32 {
@@ -2290,7 +3377,7 @@ type Mend struct {
 
 func (x *Mend) Reset() {
 	*x = Mend{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2302,7 +3389,7 @@ func (x *Mend) String() string {
 func (*Mend) ProtoMessage() {}
 
 func (x *Mend) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2315,7 +3402,7 @@ func (x *Mend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mend.ProtoReflect.Descriptor instead.
 func (*Mend) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Mend) GetShard() uint32 {
@@ -2350,7 +3437,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2362,7 +3449,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2375,7 +3462,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Begin) GetOperation() *Operation {
@@ -2396,7 +3483,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2408,7 +3495,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2421,7 +3508,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *End) GetId() string {
@@ -2448,7 +3535,7 @@ type SetReplication struct {
 
 func (x *SetReplication) Reset() {
 	*x = SetReplication{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2460,7 +3547,7 @@ func (x *SetReplication) String() string {
 func (*SetReplication) ProtoMessage() {}
 
 func (x *SetReplication) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2473,7 +3560,7 @@ func (x *SetReplication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReplication.ProtoReflect.Descriptor instead.
 func (*SetReplication) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SetReplication) GetReplication() uint32 {
@@ -2496,7 +3583,7 @@ type SetQueue struct {
 
 func (x *SetQueue) Reset() {
 	*x = SetQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2508,7 +3595,7 @@ func (x *SetQueue) String() string {
 func (*SetQueue) ProtoMessage() {}
 
 func (x *SetQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2521,7 +3608,7 @@ func (x *SetQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQueue.ProtoReflect.Descriptor instead.
 func (*SetQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SetQueue) GetPolicy() *fsmpb.QueuePolicy {
@@ -2549,7 +3636,7 @@ type SetBackups struct {
 
 func (x *SetBackups) Reset() {
 	*x = SetBackups{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2561,7 +3648,7 @@ func (x *SetBackups) String() string {
 func (*SetBackups) ProtoMessage() {}
 
 func (x *SetBackups) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2574,7 +3661,7 @@ func (x *SetBackups) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackups.ProtoReflect.Descriptor instead.
 func (*SetBackups) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SetBackups) GetBackups() *Backups {
@@ -2595,7 +3682,7 @@ type DeleteQueue struct {
 
 func (x *DeleteQueue) Reset() {
 	*x = DeleteQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2607,7 +3694,7 @@ func (x *DeleteQueue) String() string {
 func (*DeleteQueue) ProtoMessage() {}
 
 func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2620,7 +3707,7 @@ func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueue.ProtoReflect.Descriptor instead.
 func (*DeleteQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DeleteQueue) GetNamespace() string {
@@ -2648,7 +3735,7 @@ type Raise struct {
 
 func (x *Raise) Reset() {
 	*x = Raise{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2660,7 +3747,7 @@ func (x *Raise) String() string {
 func (*Raise) ProtoMessage() {}
 
 func (x *Raise) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2673,7 +3760,7 @@ func (x *Raise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Raise.ProtoReflect.Descriptor instead.
 func (*Raise) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{30}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Raise) GetVersion() uint32 {
@@ -2701,7 +3788,7 @@ type GossipMeta struct {
 
 func (x *GossipMeta) Reset() {
 	*x = GossipMeta{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2713,7 +3800,7 @@ func (x *GossipMeta) String() string {
 func (*GossipMeta) ProtoMessage() {}
 
 func (x *GossipMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2726,7 +3813,7 @@ func (x *GossipMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipMeta.ProtoReflect.Descriptor instead.
 func (*GossipMeta) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *GossipMeta) GetId() string {
@@ -2803,7 +3890,7 @@ type LeaderHints struct {
 
 func (x *LeaderHints) Reset() {
 	*x = LeaderHints{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2815,7 +3902,7 @@ func (x *LeaderHints) String() string {
 func (*LeaderHints) ProtoMessage() {}
 
 func (x *LeaderHints) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2828,7 +3915,7 @@ func (x *LeaderHints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHints.ProtoReflect.Descriptor instead.
 func (*LeaderHints) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *LeaderHints) GetClusterId() string {
@@ -2857,7 +3944,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2869,7 +3956,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2882,7 +3969,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *LeaderHint) GetShard() uint32 {
@@ -2910,7 +3997,7 @@ var File_cluster_clusterpb_control_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xf0\x06\n" +
+	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xaf\b\n" +
 	"\fControlState\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12'\n" +
@@ -2935,10 +4022,51 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\vjoin_tokens\x18\x18 \x03(\v2\x1c.belfry.cluster.v1.JoinTokenR\n" +
 	"joinTokens\x12\x1f\n" +
 	"\vcluster_key\x18\x1c \x01(\tR\n" +
-	"clusterKey\x1aW\n" +
+	"clusterKey\x124\n" +
+	"\bapi_keys\x18  \x03(\v2\x19.belfry.cluster.v1.ApiKeyR\aapiKeys\x12\"\n" +
+	"\rkeys_in_force\x18! \x01(\bR\vkeysInForce\x12<\n" +
+	"\n" +
+	"namespaces\x18\" \x03(\v2\x1c.belfry.cluster.v1.NamespaceR\n" +
+	"namespaces\x12%\n" +
+	"\x0eaccess_version\x18# \x01(\x04R\raccessVersion\x1aW\n" +
 	"\vOrdersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
-	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xdc\x01\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xa3\x02\n" +
+	"\x06ApiKey\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x123\n" +
+	"\x06grants\x18\x03 \x03(\v2\x1b.belfry.cluster.v1.KeyGrantR\x06grants\x126\n" +
+	"\asecrets\x18\x04 \x03(\v2\x1c.belfry.cluster.v1.KeySecretR\asecrets\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\x05 \x01(\x03R\tcreatedMs\x12\x1d\n" +
+	"\n" +
+	"expires_ms\x18\x06 \x01(\x03R\texpiresMs\x12\x17\n" +
+	"\aused_ms\x18\a \x01(\x03R\x06usedMs\x121\n" +
+	"\x06quotas\x18\b \x01(\v2\x19.belfry.cluster.v1.QuotasR\x06quotas\"\x82\x01\n" +
+	"\bKeyGrant\x12.\n" +
+	"\x04role\x18\x01 \x01(\x0e2\x1a.belfry.cluster.v1.KeyRoleR\x04role\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x16\n" +
+	"\x06queues\x18\x03 \x03(\tR\x06queues\x12\x10\n" +
+	"\x03ids\x18\x04 \x03(\tR\x03ids\">\n" +
+	"\tKeySecret\x12\x12\n" +
+	"\x04hash\x18\x01 \x01(\fR\x04hash\x12\x1d\n" +
+	"\n" +
+	"expires_ms\x18\x02 \x01(\x03R\texpiresMs\"\xaa\x01\n" +
+	"\tNamespace\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x121\n" +
+	"\x06quotas\x18\x02 \x01(\v2\x19.belfry.cluster.v1.QuotasR\x06quotas\x127\n" +
+	"\x05state\x18\x03 \x01(\x0e2!.belfry.cluster.v1.NamespaceStateR\x05state\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\x04 \x01(\x03R\tcreatedMs\"\xa1\x02\n" +
+	"\x06Quotas\x12#\n" +
+	"\rpending_tasks\x18\x01 \x01(\x04R\fpendingTasks\x12#\n" +
+	"\rpending_bytes\x18\x02 \x01(\x04R\fpendingBytes\x12#\n" +
+	"\rpayload_bytes\x18\x03 \x01(\rR\fpayloadBytes\x120\n" +
+	"\x14schedules_per_second\x18\x04 \x01(\x01R\x12schedulesPerSecond\x12(\n" +
+	"\x10calls_per_second\x18\x05 \x01(\x01R\x0ecallsPerSecond\x12\x1c\n" +
+	"\tconsumers\x18\x06 \x01(\rR\tconsumers\x12\x16\n" +
+	"\x06queues\x18\a \x01(\rR\x06queues\x12\x16\n" +
+	"\x06weight\x18\b \x01(\rR\x06weight\"\xdc\x01\n" +
 	"\bSlotMove\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x120\n" +
 	"\x06ranges\x18\x02 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x12\n" +
@@ -2959,7 +4087,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\aseen_ms\x18\x03 \x01(\x03R\x06seenMs\x12\x14\n" +
 	"\x05place\x18\x04 \x01(\tR\x05place\x12\x14\n" +
 	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\x12\x14\n" +
-	"\x05error\x18\x06 \x01(\tR\x05error\"\xde\x03\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error\"\xfc\x03\n" +
 	"\tOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x124\n" +
 	"\x04kind\x18\x02 \x01(\x0e2 .belfry.cluster.v1.OperationKindR\x04kind\x12\x12\n" +
@@ -2976,7 +4104,8 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x06shards\x18\f \x01(\rR\x06shards\x12.\n" +
 	"\x05slots\x18\r \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x05slots\x120\n" +
 	"\x04aims\x18\x0e \x03(\v2\x1c.belfry.cluster.v1.SlotRangeR\x04aims\x12\x14\n" +
-	"\x05cause\x18\x0f \x01(\tR\x05cause\"\xcd\x01\n" +
+	"\x05cause\x18\x0f \x01(\tR\x05cause\x12\x1c\n" +
+	"\tnamespace\x18\x10 \x01(\tR\tnamespace\"\xcd\x01\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -3013,7 +4142,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"expires_ms\x18\x04 \x01(\x03R\texpiresMs\x12\x17\n" +
 	"\aused_by\x18\x05 \x01(\tR\x06usedBy\x12\x1b\n" +
 	"\tused_name\x18\x06 \x01(\tR\busedName\x12\x17\n" +
-	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\xd7\t\n" +
+	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\xea\r\n" +
 	"\fControlEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
 	"\x04init\x18\b \x01(\v2\x17.belfry.cluster.v1.InitH\x00R\x04init\x129\n" +
@@ -3038,8 +4167,42 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x05raise\x18\x1e \x01(\v2\x18.belfry.cluster.v1.RaiseH\x00R\x05raise\x12G\n" +
 	"\x0eadd_join_token\x18  \x01(\v2\x1f.belfry.cluster.v1.AddJoinTokenH\x00R\faddJoinToken\x12P\n" +
 	"\x11remove_join_token\x18! \x01(\v2\".belfry.cluster.v1.RemoveJoinTokenH\x00R\x0fremoveJoinToken\x12J\n" +
-	"\x0fuse_cluster_key\x18$ \x01(\v2 .belfry.cluster.v1.UseClusterKeyH\x00R\ruseClusterKeyB\x04\n" +
-	"\x02op\"!\n" +
+	"\x0fuse_cluster_key\x18$ \x01(\v2 .belfry.cluster.v1.UseClusterKeyH\x00R\ruseClusterKey\x124\n" +
+	"\aadd_key\x182 \x01(\v2\x19.belfry.cluster.v1.AddKeyH\x00R\x06addKey\x12=\n" +
+	"\n" +
+	"remove_key\x183 \x01(\v2\x1c.belfry.cluster.v1.RemoveKeyH\x00R\tremoveKey\x12=\n" +
+	"\n" +
+	"rotate_key\x184 \x01(\v2\x1c.belfry.cluster.v1.RotateKeyH\x00R\trotateKey\x127\n" +
+	"\buse_keys\x185 \x01(\v2\x1a.belfry.cluster.v1.UseKeysH\x00R\auseKeys\x12C\n" +
+	"\fenforce_keys\x186 \x01(\v2\x1e.belfry.cluster.v1.EnforceKeysH\x00R\venforceKeys\x12F\n" +
+	"\rset_namespace\x187 \x01(\v2\x1f.belfry.cluster.v1.SetNamespaceH\x00R\fsetNamespace\x12O\n" +
+	"\x10delete_namespace\x188 \x01(\v2\".belfry.cluster.v1.DeleteNamespaceH\x00R\x0fdeleteNamespace\x12F\n" +
+	"\rend_namespace\x189 \x01(\v2\x1f.belfry.cluster.v1.EndNamespaceH\x00R\fendNamespaceB\x04\n" +
+	"\x02op\"5\n" +
+	"\x06AddKey\x12+\n" +
+	"\x03key\x18\x01 \x01(\v2\x19.belfry.cluster.v1.ApiKeyR\x03key\"\x1b\n" +
+	"\tRemoveKey\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\"c\n" +
+	"\tRotateKey\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\x12\x1d\n" +
+	"\n" +
+	"overlap_ms\x18\x03 \x01(\x03R\toverlapMs\x12\x13\n" +
+	"\x05at_ms\x18\x04 \x01(\x03R\x04atMs\"4\n" +
+	"\aUseKeys\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x17\n" +
+	"\ahour_ms\x18\x02 \x01(\x03R\x06hourMs\"\r\n" +
+	"\vEnforceKeys\"J\n" +
+	"\fSetNamespace\x12:\n" +
+	"\tnamespace\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.NamespaceR\tnamespace\"n\n" +
+	"\x0fDeleteNamespace\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
+	"\toperation\x18\x02 \x01(\tR\toperation\x12\x14\n" +
+	"\x05total\x18\x03 \x01(\rR\x05total\x12\x13\n" +
+	"\x05at_ms\x18\x04 \x01(\x03R\x04atMs\"7\n" +
+	"\fEndNamespace\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x13\n" +
+	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\"!\n" +
 	"\rUseClusterKey\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\"g\n" +
 	"\x05Split\x12\x14\n" +
@@ -3125,7 +4288,17 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"LeaderHint\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x16\n" +
-	"\x06leader\x18\x03 \x01(\tR\x06leader*h\n" +
+	"\x06leader\x18\x03 \x01(\tR\x06leader*\x8d\x01\n" +
+	"\aKeyRole\x12\x18\n" +
+	"\x14KEY_ROLE_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rKEY_ROLE_READ\x10\x01\x12\x15\n" +
+	"\x11KEY_ROLE_SCHEDULE\x10\x02\x12\x14\n" +
+	"\x10KEY_ROLE_CONSUME\x10\x03\x12\x14\n" +
+	"\x10KEY_ROLE_OPERATE\x10\x04\x12\x12\n" +
+	"\x0eKEY_ROLE_ADMIN\x10\x05*J\n" +
+	"\x0eNamespaceState\x12\x1a\n" +
+	"\x16NAMESPACE_STATE_ACTIVE\x10\x00\x12\x1c\n" +
+	"\x18NAMESPACE_STATE_DELETING\x10\x01*h\n" +
 	"\rSlotMoveState\x12\x1b\n" +
 	"\x17SLOT_MOVE_STATE_COPYING\x10\x00\x12\x1b\n" +
 	"\x17SLOT_MOVE_STATE_OPENING\x10\x01\x12\x1d\n" +
@@ -3135,7 +4308,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x10NODE_ORDER_DRAIN\x10\x01\x12\x15\n" +
 	"\x11NODE_ORDER_REMOVE\x10\x02\x12\x16\n" +
 	"\x12NODE_ORDER_REPLACE\x10\x03\x12\x13\n" +
-	"\x0fNODE_ORDER_REST\x10\x04*\xc8\x02\n" +
+	"\x0fNODE_ORDER_REST\x10\x04*\xed\x02\n" +
 	"\rOperationKind\x12\x1e\n" +
 	"\x1aOPERATION_KIND_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14OPERATION_KIND_DRAIN\x10\x01\x12\x19\n" +
@@ -3148,7 +4321,8 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x19OPERATION_KIND_MOVE_SLOTS\x10\b\x12\x1a\n" +
 	"\x16OPERATION_KIND_BALANCE\x10\t\x12\x1d\n" +
 	"\x19OPERATION_KIND_KEEP_SLOTS\x10\n" +
-	"*d\n" +
+	"\x12#\n" +
+	"\x1fOPERATION_KIND_DELETE_NAMESPACE\x10\v*d\n" +
 	"\x0eOperationState\x12\x1b\n" +
 	"\x17OPERATION_STATE_RUNNING\x10\x00\x12\x18\n" +
 	"\x14OPERATION_STATE_DONE\x10\x01\x12\x1b\n" +
@@ -3166,111 +4340,144 @@ func file_cluster_clusterpb_control_proto_rawDescGZIP() []byte {
 	return file_cluster_clusterpb_control_proto_rawDescData
 }
 
-var file_cluster_clusterpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_cluster_clusterpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_cluster_clusterpb_control_proto_goTypes = []any{
-	(SlotMoveState)(0),        // 0: belfry.cluster.v1.SlotMoveState
-	(NodeOrder)(0),            // 1: belfry.cluster.v1.NodeOrder
-	(OperationKind)(0),        // 2: belfry.cluster.v1.OperationKind
-	(OperationState)(0),       // 3: belfry.cluster.v1.OperationState
-	(*ControlState)(nil),      // 4: belfry.cluster.v1.ControlState
-	(*SlotMove)(nil),          // 5: belfry.cluster.v1.SlotMove
-	(*Backups)(nil),           // 6: belfry.cluster.v1.Backups
-	(*BackupTry)(nil),         // 7: belfry.cluster.v1.BackupTry
-	(*Operation)(nil),         // 8: belfry.cluster.v1.Operation
-	(*Node)(nil),              // 9: belfry.cluster.v1.Node
-	(*SlotRange)(nil),         // 10: belfry.cluster.v1.SlotRange
-	(*Shard)(nil),             // 11: belfry.cluster.v1.Shard
-	(*JoinToken)(nil),         // 12: belfry.cluster.v1.JoinToken
-	(*ControlEntry)(nil),      // 13: belfry.cluster.v1.ControlEntry
-	(*UseClusterKey)(nil),     // 14: belfry.cluster.v1.UseClusterKey
-	(*Split)(nil),             // 15: belfry.cluster.v1.Split
-	(*MoveSlots)(nil),         // 16: belfry.cluster.v1.MoveSlots
-	(*TurnMove)(nil),          // 17: belfry.cluster.v1.TurnMove
-	(*EndMove)(nil),           // 18: belfry.cluster.v1.EndMove
-	(*Init)(nil),              // 19: belfry.cluster.v1.Init
-	(*Register)(nil),          // 20: belfry.cluster.v1.Register
-	(*Admission)(nil),         // 21: belfry.cluster.v1.Admission
-	(*AddJoinToken)(nil),      // 22: belfry.cluster.v1.AddJoinToken
-	(*RemoveJoinToken)(nil),   // 23: belfry.cluster.v1.RemoveJoinToken
-	(*Place)(nil),             // 24: belfry.cluster.v1.Place
-	(*Retarget)(nil),          // 25: belfry.cluster.v1.Retarget
-	(*Assign)(nil),            // 26: belfry.cluster.v1.Assign
-	(*Mend)(nil),              // 27: belfry.cluster.v1.Mend
-	(*Begin)(nil),             // 28: belfry.cluster.v1.Begin
-	(*End)(nil),               // 29: belfry.cluster.v1.End
-	(*SetReplication)(nil),    // 30: belfry.cluster.v1.SetReplication
-	(*SetQueue)(nil),          // 31: belfry.cluster.v1.SetQueue
-	(*SetBackups)(nil),        // 32: belfry.cluster.v1.SetBackups
-	(*DeleteQueue)(nil),       // 33: belfry.cluster.v1.DeleteQueue
-	(*Raise)(nil),             // 34: belfry.cluster.v1.Raise
-	(*GossipMeta)(nil),        // 35: belfry.cluster.v1.GossipMeta
-	(*LeaderHints)(nil),       // 36: belfry.cluster.v1.LeaderHints
-	(*LeaderHint)(nil),        // 37: belfry.cluster.v1.LeaderHint
-	nil,                       // 38: belfry.cluster.v1.ControlState.OrdersEntry
-	nil,                       // 39: belfry.cluster.v1.Shard.JoinedEntry
-	(*fsmpb.QueuePolicy)(nil), // 40: belfry.fsm.v1.QueuePolicy
-	(*fsmpb.SlotRange)(nil),   // 41: belfry.fsm.v1.SlotRange
+	(KeyRole)(0),              // 0: belfry.cluster.v1.KeyRole
+	(NamespaceState)(0),       // 1: belfry.cluster.v1.NamespaceState
+	(SlotMoveState)(0),        // 2: belfry.cluster.v1.SlotMoveState
+	(NodeOrder)(0),            // 3: belfry.cluster.v1.NodeOrder
+	(OperationKind)(0),        // 4: belfry.cluster.v1.OperationKind
+	(OperationState)(0),       // 5: belfry.cluster.v1.OperationState
+	(*ControlState)(nil),      // 6: belfry.cluster.v1.ControlState
+	(*ApiKey)(nil),            // 7: belfry.cluster.v1.ApiKey
+	(*KeyGrant)(nil),          // 8: belfry.cluster.v1.KeyGrant
+	(*KeySecret)(nil),         // 9: belfry.cluster.v1.KeySecret
+	(*Namespace)(nil),         // 10: belfry.cluster.v1.Namespace
+	(*Quotas)(nil),            // 11: belfry.cluster.v1.Quotas
+	(*SlotMove)(nil),          // 12: belfry.cluster.v1.SlotMove
+	(*Backups)(nil),           // 13: belfry.cluster.v1.Backups
+	(*BackupTry)(nil),         // 14: belfry.cluster.v1.BackupTry
+	(*Operation)(nil),         // 15: belfry.cluster.v1.Operation
+	(*Node)(nil),              // 16: belfry.cluster.v1.Node
+	(*SlotRange)(nil),         // 17: belfry.cluster.v1.SlotRange
+	(*Shard)(nil),             // 18: belfry.cluster.v1.Shard
+	(*JoinToken)(nil),         // 19: belfry.cluster.v1.JoinToken
+	(*ControlEntry)(nil),      // 20: belfry.cluster.v1.ControlEntry
+	(*AddKey)(nil),            // 21: belfry.cluster.v1.AddKey
+	(*RemoveKey)(nil),         // 22: belfry.cluster.v1.RemoveKey
+	(*RotateKey)(nil),         // 23: belfry.cluster.v1.RotateKey
+	(*UseKeys)(nil),           // 24: belfry.cluster.v1.UseKeys
+	(*EnforceKeys)(nil),       // 25: belfry.cluster.v1.EnforceKeys
+	(*SetNamespace)(nil),      // 26: belfry.cluster.v1.SetNamespace
+	(*DeleteNamespace)(nil),   // 27: belfry.cluster.v1.DeleteNamespace
+	(*EndNamespace)(nil),      // 28: belfry.cluster.v1.EndNamespace
+	(*UseClusterKey)(nil),     // 29: belfry.cluster.v1.UseClusterKey
+	(*Split)(nil),             // 30: belfry.cluster.v1.Split
+	(*MoveSlots)(nil),         // 31: belfry.cluster.v1.MoveSlots
+	(*TurnMove)(nil),          // 32: belfry.cluster.v1.TurnMove
+	(*EndMove)(nil),           // 33: belfry.cluster.v1.EndMove
+	(*Init)(nil),              // 34: belfry.cluster.v1.Init
+	(*Register)(nil),          // 35: belfry.cluster.v1.Register
+	(*Admission)(nil),         // 36: belfry.cluster.v1.Admission
+	(*AddJoinToken)(nil),      // 37: belfry.cluster.v1.AddJoinToken
+	(*RemoveJoinToken)(nil),   // 38: belfry.cluster.v1.RemoveJoinToken
+	(*Place)(nil),             // 39: belfry.cluster.v1.Place
+	(*Retarget)(nil),          // 40: belfry.cluster.v1.Retarget
+	(*Assign)(nil),            // 41: belfry.cluster.v1.Assign
+	(*Mend)(nil),              // 42: belfry.cluster.v1.Mend
+	(*Begin)(nil),             // 43: belfry.cluster.v1.Begin
+	(*End)(nil),               // 44: belfry.cluster.v1.End
+	(*SetReplication)(nil),    // 45: belfry.cluster.v1.SetReplication
+	(*SetQueue)(nil),          // 46: belfry.cluster.v1.SetQueue
+	(*SetBackups)(nil),        // 47: belfry.cluster.v1.SetBackups
+	(*DeleteQueue)(nil),       // 48: belfry.cluster.v1.DeleteQueue
+	(*Raise)(nil),             // 49: belfry.cluster.v1.Raise
+	(*GossipMeta)(nil),        // 50: belfry.cluster.v1.GossipMeta
+	(*LeaderHints)(nil),       // 51: belfry.cluster.v1.LeaderHints
+	(*LeaderHint)(nil),        // 52: belfry.cluster.v1.LeaderHint
+	nil,                       // 53: belfry.cluster.v1.ControlState.OrdersEntry
+	nil,                       // 54: belfry.cluster.v1.Shard.JoinedEntry
+	(*fsmpb.QueuePolicy)(nil), // 55: belfry.fsm.v1.QueuePolicy
+	(*fsmpb.SlotRange)(nil),   // 56: belfry.fsm.v1.SlotRange
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
-	9,  // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
-	10, // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
-	11, // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
-	40, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
-	38, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
-	8,  // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
-	5,  // 6: belfry.cluster.v1.ControlState.slot_moves:type_name -> belfry.cluster.v1.SlotMove
-	6,  // 7: belfry.cluster.v1.ControlState.backups:type_name -> belfry.cluster.v1.Backups
-	12, // 8: belfry.cluster.v1.ControlState.join_tokens:type_name -> belfry.cluster.v1.JoinToken
-	41, // 9: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
-	0,  // 10: belfry.cluster.v1.SlotMove.state:type_name -> belfry.cluster.v1.SlotMoveState
-	7,  // 11: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
-	7,  // 12: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
-	7,  // 13: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
-	2,  // 14: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
-	3,  // 15: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
-	41, // 16: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
-	10, // 17: belfry.cluster.v1.Operation.aims:type_name -> belfry.cluster.v1.SlotRange
-	39, // 18: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
-	19, // 19: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
-	20, // 20: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
-	24, // 21: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	31, // 22: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
-	33, // 23: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
-	25, // 24: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
-	26, // 25: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
-	28, // 26: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
-	29, // 27: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
-	30, // 28: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
-	32, // 29: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
-	27, // 30: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
-	15, // 31: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
-	16, // 32: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
-	17, // 33: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
-	18, // 34: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
-	34, // 35: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
-	22, // 36: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
-	23, // 37: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
-	14, // 38: belfry.cluster.v1.ControlEntry.use_cluster_key:type_name -> belfry.cluster.v1.UseClusterKey
-	41, // 39: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
-	41, // 40: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	0,  // 41: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
-	10, // 42: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	9,  // 43: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	21, // 44: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
-	12, // 45: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
-	11, // 46: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	11, // 47: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
-	8,  // 48: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
-	40, // 49: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	6,  // 50: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
-	37, // 51: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	1,  // 52: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
-	53, // [53:53] is the sub-list for method output_type
-	53, // [53:53] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	16, // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
+	17, // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
+	18, // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
+	55, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
+	53, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
+	15, // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
+	12, // 6: belfry.cluster.v1.ControlState.slot_moves:type_name -> belfry.cluster.v1.SlotMove
+	13, // 7: belfry.cluster.v1.ControlState.backups:type_name -> belfry.cluster.v1.Backups
+	19, // 8: belfry.cluster.v1.ControlState.join_tokens:type_name -> belfry.cluster.v1.JoinToken
+	7,  // 9: belfry.cluster.v1.ControlState.api_keys:type_name -> belfry.cluster.v1.ApiKey
+	10, // 10: belfry.cluster.v1.ControlState.namespaces:type_name -> belfry.cluster.v1.Namespace
+	8,  // 11: belfry.cluster.v1.ApiKey.grants:type_name -> belfry.cluster.v1.KeyGrant
+	9,  // 12: belfry.cluster.v1.ApiKey.secrets:type_name -> belfry.cluster.v1.KeySecret
+	11, // 13: belfry.cluster.v1.ApiKey.quotas:type_name -> belfry.cluster.v1.Quotas
+	0,  // 14: belfry.cluster.v1.KeyGrant.role:type_name -> belfry.cluster.v1.KeyRole
+	11, // 15: belfry.cluster.v1.Namespace.quotas:type_name -> belfry.cluster.v1.Quotas
+	1,  // 16: belfry.cluster.v1.Namespace.state:type_name -> belfry.cluster.v1.NamespaceState
+	56, // 17: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
+	2,  // 18: belfry.cluster.v1.SlotMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	14, // 19: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
+	14, // 20: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
+	14, // 21: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
+	4,  // 22: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
+	5,  // 23: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
+	56, // 24: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
+	17, // 25: belfry.cluster.v1.Operation.aims:type_name -> belfry.cluster.v1.SlotRange
+	54, // 26: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	34, // 27: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
+	35, // 28: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
+	39, // 29: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
+	46, // 30: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	48, // 31: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	40, // 32: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
+	41, // 33: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
+	43, // 34: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
+	44, // 35: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
+	45, // 36: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
+	47, // 37: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
+	42, // 38: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
+	30, // 39: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
+	31, // 40: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
+	32, // 41: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
+	33, // 42: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
+	49, // 43: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
+	37, // 44: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
+	38, // 45: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
+	29, // 46: belfry.cluster.v1.ControlEntry.use_cluster_key:type_name -> belfry.cluster.v1.UseClusterKey
+	21, // 47: belfry.cluster.v1.ControlEntry.add_key:type_name -> belfry.cluster.v1.AddKey
+	22, // 48: belfry.cluster.v1.ControlEntry.remove_key:type_name -> belfry.cluster.v1.RemoveKey
+	23, // 49: belfry.cluster.v1.ControlEntry.rotate_key:type_name -> belfry.cluster.v1.RotateKey
+	24, // 50: belfry.cluster.v1.ControlEntry.use_keys:type_name -> belfry.cluster.v1.UseKeys
+	25, // 51: belfry.cluster.v1.ControlEntry.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
+	26, // 52: belfry.cluster.v1.ControlEntry.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
+	27, // 53: belfry.cluster.v1.ControlEntry.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
+	28, // 54: belfry.cluster.v1.ControlEntry.end_namespace:type_name -> belfry.cluster.v1.EndNamespace
+	7,  // 55: belfry.cluster.v1.AddKey.key:type_name -> belfry.cluster.v1.ApiKey
+	10, // 56: belfry.cluster.v1.SetNamespace.namespace:type_name -> belfry.cluster.v1.Namespace
+	56, // 57: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
+	56, // 58: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	2,  // 59: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	17, // 60: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	16, // 61: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	36, // 62: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
+	19, // 63: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
+	18, // 64: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	18, // 65: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	15, // 66: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
+	55, // 67: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	13, // 68: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
+	52, // 69: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	3,  // 70: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
+	71, // [71:71] is the sub-list for method output_type
+	71, // [71:71] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }
@@ -3278,7 +4485,7 @@ func file_cluster_clusterpb_control_proto_init() {
 	if File_cluster_clusterpb_control_proto != nil {
 		return
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[9].OneofWrappers = []any{
+	file_cluster_clusterpb_control_proto_msgTypes[14].OneofWrappers = []any{
 		(*ControlEntry_Init)(nil),
 		(*ControlEntry_Register)(nil),
 		(*ControlEntry_Place)(nil),
@@ -3299,15 +4506,23 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_AddJoinToken)(nil),
 		(*ControlEntry_RemoveJoinToken)(nil),
 		(*ControlEntry_UseClusterKey)(nil),
+		(*ControlEntry_AddKey)(nil),
+		(*ControlEntry_RemoveKey)(nil),
+		(*ControlEntry_RotateKey)(nil),
+		(*ControlEntry_UseKeys)(nil),
+		(*ControlEntry_EnforceKeys)(nil),
+		(*ControlEntry_SetNamespace)(nil),
+		(*ControlEntry_DeleteNamespace)(nil),
+		(*ControlEntry_EndNamespace)(nil),
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[27].OneofWrappers = []any{}
+	file_cluster_clusterpb_control_proto_msgTypes[40].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_control_proto_rawDesc), len(file_cluster_clusterpb_control_proto_rawDesc)),
-			NumEnums:      4,
-			NumMessages:   36,
+			NumEnums:      6,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

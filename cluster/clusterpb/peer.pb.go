@@ -1189,6 +1189,86 @@ func (*AwaitQueuesReply) Descriptor() ([]byte, []int) {
 	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
 }
 
+type AwaitAccessRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // ControlState.access_version
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitAccessRequest) Reset() {
+	*x = AwaitAccessRequest{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitAccessRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitAccessRequest) ProtoMessage() {}
+
+func (x *AwaitAccessRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitAccessRequest.ProtoReflect.Descriptor instead.
+func (*AwaitAccessRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *AwaitAccessRequest) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+type AwaitAccessReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitAccessReply) Reset() {
+	*x = AwaitAccessReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitAccessReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitAccessReply) ProtoMessage() {}
+
+func (x *AwaitAccessReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitAccessReply.ProtoReflect.Descriptor instead.
+func (*AwaitAccessReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
+}
+
 // PullRequest carries every demand that began, changed or ended during the send of the previous request.
 type PullRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1199,7 +1279,7 @@ type PullRequest struct {
 
 func (x *PullRequest) Reset() {
 	*x = PullRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +1291,7 @@ func (x *PullRequest) String() string {
 func (*PullRequest) ProtoMessage() {}
 
 func (x *PullRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,7 +1304,7 @@ func (x *PullRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullRequest.ProtoReflect.Descriptor instead.
 func (*PullRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PullRequest) GetDemands() []*PullDemand {
@@ -1254,7 +1334,7 @@ type PullDemand struct {
 
 func (x *PullDemand) Reset() {
 	*x = PullDemand{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1266,7 +1346,7 @@ func (x *PullDemand) String() string {
 func (*PullDemand) ProtoMessage() {}
 
 func (x *PullDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1279,7 +1359,7 @@ func (x *PullDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullDemand.ProtoReflect.Descriptor instead.
 func (*PullDemand) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PullDemand) GetNumber() uint64 {
@@ -1361,7 +1441,7 @@ type PullReply struct {
 
 func (x *PullReply) Reset() {
 	*x = PullReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +1453,7 @@ func (x *PullReply) String() string {
 func (*PullReply) ProtoMessage() {}
 
 func (x *PullReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +1466,7 @@ func (x *PullReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullReply.ProtoReflect.Descriptor instead.
 func (*PullReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PullReply) GetAnswers() []*PullAnswer {
@@ -1410,7 +1490,7 @@ type PullAnswer struct {
 
 func (x *PullAnswer) Reset() {
 	*x = PullAnswer{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1502,7 @@ func (x *PullAnswer) String() string {
 func (*PullAnswer) ProtoMessage() {}
 
 func (x *PullAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1515,7 @@ func (x *PullAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullAnswer.ProtoReflect.Descriptor instead.
 func (*PullAnswer) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PullAnswer) GetNumber() uint64 {
@@ -1491,7 +1571,7 @@ type ArrivedRequest struct {
 
 func (x *ArrivedRequest) Reset() {
 	*x = ArrivedRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1503,7 +1583,7 @@ func (x *ArrivedRequest) String() string {
 func (*ArrivedRequest) ProtoMessage() {}
 
 func (x *ArrivedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1516,7 +1596,7 @@ func (x *ArrivedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrivedRequest.ProtoReflect.Descriptor instead.
 func (*ArrivedRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ArrivedRequest) GetShard() uint32 {
@@ -1543,7 +1623,7 @@ type ArrivedReply struct {
 
 func (x *ArrivedReply) Reset() {
 	*x = ArrivedReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1555,7 +1635,7 @@ func (x *ArrivedReply) String() string {
 func (*ArrivedReply) ProtoMessage() {}
 
 func (x *ArrivedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1568,7 +1648,7 @@ func (x *ArrivedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrivedReply.ProtoReflect.Descriptor instead.
 func (*ArrivedReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ArrivedReply) GetHolder() uint32 {
@@ -1593,7 +1673,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1685,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1698,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
 }
 
 type StatusReply struct {
@@ -1633,7 +1713,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1645,7 +1725,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1658,7 +1738,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StatusReply) GetReplicas() []*ReplicaStatus {
@@ -1697,7 +1777,7 @@ type FaultsRequest struct {
 
 func (x *FaultsRequest) Reset() {
 	*x = FaultsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1709,7 +1789,7 @@ func (x *FaultsRequest) String() string {
 func (*FaultsRequest) ProtoMessage() {}
 
 func (x *FaultsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1722,7 +1802,7 @@ func (x *FaultsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FaultsRequest.ProtoReflect.Descriptor instead.
 func (*FaultsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
 }
 
 type FaultsReply struct {
@@ -1734,7 +1814,7 @@ type FaultsReply struct {
 
 func (x *FaultsReply) Reset() {
 	*x = FaultsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1746,7 +1826,7 @@ func (x *FaultsReply) String() string {
 func (*FaultsReply) ProtoMessage() {}
 
 func (x *FaultsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1759,7 +1839,7 @@ func (x *FaultsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FaultsReply.ProtoReflect.Descriptor instead.
 func (*FaultsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *FaultsReply) GetFaults() []*ReplicaFault {
@@ -1779,7 +1859,7 @@ type ReplicaFault struct {
 
 func (x *ReplicaFault) Reset() {
 	*x = ReplicaFault{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1791,7 +1871,7 @@ func (x *ReplicaFault) String() string {
 func (*ReplicaFault) ProtoMessage() {}
 
 func (x *ReplicaFault) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1804,7 +1884,7 @@ func (x *ReplicaFault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaFault.ProtoReflect.Descriptor instead.
 func (*ReplicaFault) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ReplicaFault) GetShard() uint32 {
@@ -1833,7 +1913,7 @@ type AppliedRequest struct {
 
 func (x *AppliedRequest) Reset() {
 	*x = AppliedRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1845,7 +1925,7 @@ func (x *AppliedRequest) String() string {
 func (*AppliedRequest) ProtoMessage() {}
 
 func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1858,7 +1938,7 @@ func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedRequest.ProtoReflect.Descriptor instead.
 func (*AppliedRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AppliedRequest) GetShard() uint32 {
@@ -1884,7 +1964,7 @@ type AppliedReply struct {
 
 func (x *AppliedReply) Reset() {
 	*x = AppliedReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1896,7 +1976,7 @@ func (x *AppliedReply) String() string {
 func (*AppliedReply) ProtoMessage() {}
 
 func (x *AppliedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1909,7 +1989,7 @@ func (x *AppliedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedReply.ProtoReflect.Descriptor instead.
 func (*AppliedReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *AppliedReply) GetReplicas() []*ReplicaApplied {
@@ -1930,7 +2010,7 @@ type ReplicaApplied struct {
 
 func (x *ReplicaApplied) Reset() {
 	*x = ReplicaApplied{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1942,7 +2022,7 @@ func (x *ReplicaApplied) String() string {
 func (*ReplicaApplied) ProtoMessage() {}
 
 func (x *ReplicaApplied) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1955,7 +2035,7 @@ func (x *ReplicaApplied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaApplied.ProtoReflect.Descriptor instead.
 func (*ReplicaApplied) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ReplicaApplied) GetShard() uint32 {
@@ -2002,7 +2082,7 @@ type Vitals struct {
 
 func (x *Vitals) Reset() {
 	*x = Vitals{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2014,7 +2094,7 @@ func (x *Vitals) String() string {
 func (*Vitals) ProtoMessage() {}
 
 func (x *Vitals) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2027,7 +2107,7 @@ func (x *Vitals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vitals.ProtoReflect.Descriptor instead.
 func (*Vitals) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Vitals) GetBuild() string {
@@ -2140,7 +2220,7 @@ type AuditRequest struct {
 
 func (x *AuditRequest) Reset() {
 	*x = AuditRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2152,7 +2232,7 @@ func (x *AuditRequest) String() string {
 func (*AuditRequest) ProtoMessage() {}
 
 func (x *AuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2165,7 +2245,7 @@ func (x *AuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRequest.ProtoReflect.Descriptor instead.
 func (*AuditRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AuditRequest) GetAfter() string {
@@ -2201,7 +2281,7 @@ type AuditReply struct {
 
 func (x *AuditReply) Reset() {
 	*x = AuditReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2213,7 +2293,7 @@ func (x *AuditReply) String() string {
 func (*AuditReply) ProtoMessage() {}
 
 func (x *AuditReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2226,7 +2306,7 @@ func (x *AuditReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditReply.ProtoReflect.Descriptor instead.
 func (*AuditReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AuditReply) GetLines() [][]byte {
@@ -2269,7 +2349,7 @@ type BackupOutcome struct {
 
 func (x *BackupOutcome) Reset() {
 	*x = BackupOutcome{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2281,7 +2361,7 @@ func (x *BackupOutcome) String() string {
 func (*BackupOutcome) ProtoMessage() {}
 
 func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2294,7 +2374,7 @@ func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupOutcome.ProtoReflect.Descriptor instead.
 func (*BackupOutcome) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *BackupOutcome) GetWholeMs() int64 {
@@ -2331,13 +2411,14 @@ type Shape struct {
 	WaitsFor       map[uint32]MoveWait       `protobuf:"bytes,7,rep,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"varint,2,opt,name=value,enum=belfry.cluster.v1.MoveWait"` // classes of the reasons in shards
 	SlotsWait      map[uint64]*SlotsWait     `protobuf:"bytes,8,rep,name=slots_wait,json=slotsWait,proto3" json:"slots_wait,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                               // what keeps moves of slots from going on, by number of the move
 	AutoSplit      *AutoSplit                `protobuf:"bytes,9,opt,name=auto_split,json=autoSplit,proto3" json:"auto_split,omitempty"`                                                                                                          // absent: no shard splits by itself
+	Deletions      map[string]*Deletion      `protobuf:"bytes,12,rep,name=deletions,proto3" json:"deletions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                                                // of namespaces, by name
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Shape) Reset() {
 	*x = Shape{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2349,7 +2430,7 @@ func (x *Shape) String() string {
 func (*Shape) ProtoMessage() {}
 
 func (x *Shape) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2362,7 +2443,7 @@ func (x *Shape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shape.ProtoReflect.Descriptor instead.
 func (*Shape) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Shape) GetWaits() string {
@@ -2435,6 +2516,66 @@ func (x *Shape) GetAutoSplit() *AutoSplit {
 	return nil
 }
 
+func (x *Shape) GetDeletions() map[string]*Deletion {
+	if x != nil {
+		return x.Deletions
+	}
+	return nil
+}
+
+// Deletion is the progress of the deletion of a namespace.
+type Deletion struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Left          uint64                 `protobuf:"varint,1,opt,name=left,proto3" json:"left,omitempty"`  // tasks, as last counted
+	Waits         string                 `protobuf:"bytes,2,opt,name=waits,proto3" json:"waits,omitempty"` // reason why it waits, for people; empty: it goes on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Deletion) Reset() {
+	*x = Deletion{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Deletion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Deletion) ProtoMessage() {}
+
+func (x *Deletion) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Deletion.ProtoReflect.Descriptor instead.
+func (*Deletion) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *Deletion) GetLeft() uint64 {
+	if x != nil {
+		return x.Left
+	}
+	return 0
+}
+
+func (x *Deletion) GetWaits() string {
+	if x != nil {
+		return x.Waits
+	}
+	return ""
+}
+
 // AutoSplit tells which shards have outgrown the size at which they split by themselves.
 type AutoSplit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2448,7 +2589,7 @@ type AutoSplit struct {
 
 func (x *AutoSplit) Reset() {
 	*x = AutoSplit{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2460,7 +2601,7 @@ func (x *AutoSplit) String() string {
 func (*AutoSplit) ProtoMessage() {}
 
 func (x *AutoSplit) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2473,7 +2614,7 @@ func (x *AutoSplit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AutoSplit.ProtoReflect.Descriptor instead.
 func (*AutoSplit) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *AutoSplit) GetBytes() uint64 {
@@ -2517,7 +2658,7 @@ type SlotsWait struct {
 
 func (x *SlotsWait) Reset() {
 	*x = SlotsWait{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2529,7 +2670,7 @@ func (x *SlotsWait) String() string {
 func (*SlotsWait) ProtoMessage() {}
 
 func (x *SlotsWait) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2542,7 +2683,7 @@ func (x *SlotsWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsWait.ProtoReflect.Descriptor instead.
 func (*SlotsWait) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SlotsWait) GetStillMs() int64 {
@@ -2585,7 +2726,7 @@ type NodeHealth struct {
 
 func (x *NodeHealth) Reset() {
 	*x = NodeHealth{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2597,7 +2738,7 @@ func (x *NodeHealth) String() string {
 func (*NodeHealth) ProtoMessage() {}
 
 func (x *NodeHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2610,7 +2751,7 @@ func (x *NodeHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeHealth.ProtoReflect.Descriptor instead.
 func (*NodeHealth) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *NodeHealth) GetDiskLow() bool {
@@ -2657,7 +2798,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2669,7 +2810,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2682,7 +2823,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -2794,7 +2935,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2806,7 +2947,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2819,7 +2960,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -2845,7 +2986,7 @@ type CompareRequest struct {
 
 func (x *CompareRequest) Reset() {
 	*x = CompareRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2857,7 +2998,7 @@ func (x *CompareRequest) String() string {
 func (*CompareRequest) ProtoMessage() {}
 
 func (x *CompareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2870,7 +3011,7 @@ func (x *CompareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
 func (*CompareRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CompareRequest) GetReplicas() []*ReplicaAsked {
@@ -2891,7 +3032,7 @@ type ReplicaAsked struct {
 
 func (x *ReplicaAsked) Reset() {
 	*x = ReplicaAsked{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +3044,7 @@ func (x *ReplicaAsked) String() string {
 func (*ReplicaAsked) ProtoMessage() {}
 
 func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +3057,7 @@ func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAsked.ProtoReflect.Descriptor instead.
 func (*ReplicaAsked) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ReplicaAsked) GetShard() uint32 {
@@ -2943,7 +3084,7 @@ type CompareReply struct {
 
 func (x *CompareReply) Reset() {
 	*x = CompareReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2955,7 +3096,7 @@ func (x *CompareReply) String() string {
 func (*CompareReply) ProtoMessage() {}
 
 func (x *CompareReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2968,7 +3109,7 @@ func (x *CompareReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareReply.ProtoReflect.Descriptor instead.
 func (*CompareReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CompareReply) GetReplicas() []*ReplicaReport {
@@ -2998,7 +3139,7 @@ type ReplicaReport struct {
 
 func (x *ReplicaReport) Reset() {
 	*x = ReplicaReport{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3010,7 +3151,7 @@ func (x *ReplicaReport) String() string {
 func (*ReplicaReport) ProtoMessage() {}
 
 func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3023,7 +3164,7 @@ func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaReport.ProtoReflect.Descriptor instead.
 func (*ReplicaReport) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ReplicaReport) GetShard() uint32 {
@@ -3064,7 +3205,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3076,7 +3217,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3089,7 +3230,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -3115,6 +3256,7 @@ type Call struct {
 	//	*Call_Lend
 	//	*Call_Members
 	//	*Call_Begin
+	//	*Call_ChangeAccess
 	//	*Call_ReadSlots
 	//	*Call_PullSlots
 	Op            isCall_Op `protobuf_oneof:"op"`
@@ -3124,7 +3266,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3136,7 +3278,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3149,7 +3291,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -3252,6 +3394,15 @@ func (x *Call) GetBegin() *BeginCall {
 	return nil
 }
 
+func (x *Call) GetChangeAccess() *AccessChange {
+	if x != nil {
+		if x, ok := x.Op.(*Call_ChangeAccess); ok {
+			return x.ChangeAccess
+		}
+	}
+	return nil
+}
+
 func (x *Call) GetReadSlots() *ReadSlotsCall {
 	if x != nil {
 		if x, ok := x.Op.(*Call_ReadSlots); ok {
@@ -3306,6 +3457,10 @@ type Call_Begin struct {
 	Begin *BeginCall `protobuf:"bytes,11,opt,name=begin,proto3,oneof"` // for the leader of the control group, shard 0
 }
 
+type Call_ChangeAccess struct {
+	ChangeAccess *AccessChange `protobuf:"bytes,12,opt,name=change_access,json=changeAccess,proto3,oneof"` // likewise
+}
+
 type Call_ReadSlots struct {
 	ReadSlots *ReadSlotsCall `protobuf:"bytes,16,opt,name=read_slots,json=readSlots,proto3,oneof"`
 }
@@ -3330,6 +3485,8 @@ func (*Call_Members) isCall_Op() {}
 
 func (*Call_Begin) isCall_Op() {}
 
+func (*Call_ChangeAccess) isCall_Op() {}
+
 func (*Call_ReadSlots) isCall_Op() {}
 
 func (*Call_PullSlots) isCall_Op() {}
@@ -3343,7 +3500,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3355,7 +3512,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3368,7 +3525,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -3389,7 +3546,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3401,7 +3558,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3414,7 +3571,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -3448,7 +3605,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3460,7 +3617,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3473,7 +3630,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{50}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -3504,7 +3661,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3516,7 +3673,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3529,7 +3686,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -3573,6 +3730,254 @@ func (*QueueChange_Set) isQueueChange_Op() {}
 
 func (*QueueChange_Delete) isQueueChange_Op() {}
 
+// AccessChange changes a key or a namespace. The leader sets its times. A repeated change has no further effect.
+type AccessChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Op:
+	//
+	//	*AccessChange_AddKey
+	//	*AccessChange_RemoveKey
+	//	*AccessChange_RotateKey
+	//	*AccessChange_UseKeys
+	//	*AccessChange_EnforceKeys
+	//	*AccessChange_SetNamespace
+	//	*AccessChange_DeleteNamespace
+	Op            isAccessChange_Op `protobuf_oneof:"op"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AccessChange) Reset() {
+	*x = AccessChange{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AccessChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AccessChange) ProtoMessage() {}
+
+func (x *AccessChange) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AccessChange.ProtoReflect.Descriptor instead.
+func (*AccessChange) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *AccessChange) GetOp() isAccessChange_Op {
+	if x != nil {
+		return x.Op
+	}
+	return nil
+}
+
+func (x *AccessChange) GetAddKey() *AddKey {
+	if x != nil {
+		if x, ok := x.Op.(*AccessChange_AddKey); ok {
+			return x.AddKey
+		}
+	}
+	return nil
+}
+
+func (x *AccessChange) GetRemoveKey() *RemoveKey {
+	if x != nil {
+		if x, ok := x.Op.(*AccessChange_RemoveKey); ok {
+			return x.RemoveKey
+		}
+	}
+	return nil
+}
+
+func (x *AccessChange) GetRotateKey() *RotateKey {
+	if x != nil {
+		if x, ok := x.Op.(*AccessChange_RotateKey); ok {
+			return x.RotateKey
+		}
+	}
+	return nil
+}
+
+func (x *AccessChange) GetUseKeys() *UseKeys {
+	if x != nil {
+		if x, ok := x.Op.(*AccessChange_UseKeys); ok {
+			return x.UseKeys
+		}
+	}
+	return nil
+}
+
+func (x *AccessChange) GetEnforceKeys() *EnforceKeys {
+	if x != nil {
+		if x, ok := x.Op.(*AccessChange_EnforceKeys); ok {
+			return x.EnforceKeys
+		}
+	}
+	return nil
+}
+
+func (x *AccessChange) GetSetNamespace() *SetNamespace {
+	if x != nil {
+		if x, ok := x.Op.(*AccessChange_SetNamespace); ok {
+			return x.SetNamespace
+		}
+	}
+	return nil
+}
+
+func (x *AccessChange) GetDeleteNamespace() *DeleteNamespace {
+	if x != nil {
+		if x, ok := x.Op.(*AccessChange_DeleteNamespace); ok {
+			return x.DeleteNamespace
+		}
+	}
+	return nil
+}
+
+type isAccessChange_Op interface {
+	isAccessChange_Op()
+}
+
+type AccessChange_AddKey struct {
+	AddKey *AddKey `protobuf:"bytes,1,opt,name=add_key,json=addKey,proto3,oneof"`
+}
+
+type AccessChange_RemoveKey struct {
+	RemoveKey *RemoveKey `protobuf:"bytes,2,opt,name=remove_key,json=removeKey,proto3,oneof"`
+}
+
+type AccessChange_RotateKey struct {
+	RotateKey *RotateKey `protobuf:"bytes,3,opt,name=rotate_key,json=rotateKey,proto3,oneof"`
+}
+
+type AccessChange_UseKeys struct {
+	UseKeys *UseKeys `protobuf:"bytes,4,opt,name=use_keys,json=useKeys,proto3,oneof"`
+}
+
+type AccessChange_EnforceKeys struct {
+	EnforceKeys *EnforceKeys `protobuf:"bytes,5,opt,name=enforce_keys,json=enforceKeys,proto3,oneof"`
+}
+
+type AccessChange_SetNamespace struct {
+	SetNamespace *SetNamespace `protobuf:"bytes,6,opt,name=set_namespace,json=setNamespace,proto3,oneof"`
+}
+
+type AccessChange_DeleteNamespace struct {
+	DeleteNamespace *DeleteNamespace `protobuf:"bytes,7,opt,name=delete_namespace,json=deleteNamespace,proto3,oneof"`
+}
+
+func (*AccessChange_AddKey) isAccessChange_Op() {}
+
+func (*AccessChange_RemoveKey) isAccessChange_Op() {}
+
+func (*AccessChange_RotateKey) isAccessChange_Op() {}
+
+func (*AccessChange_UseKeys) isAccessChange_Op() {}
+
+func (*AccessChange_EnforceKeys) isAccessChange_Op() {}
+
+func (*AccessChange_SetNamespace) isAccessChange_Op() {}
+
+func (*AccessChange_DeleteNamespace) isAccessChange_Op() {}
+
+// AccessChanged is the answer to an AccessChange.
+type AccessChanged struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Impossible    string                 `protobuf:"bytes,1,opt,name=impossible,proto3" json:"impossible,omitempty"` // reason why nothing has changed; empty: it has
+	Existed       bool                   `protobuf:"varint,2,opt,name=existed,proto3" json:"existed,omitempty"`      // the key or the namespace was there before
+	Version       uint64                 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`      // first version of the keys and namespaces that has the change
+	Key           *ApiKey                `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`               // after the change; of a removal: before it
+	Namespace     *Namespace             `protobuf:"bytes,5,opt,name=namespace,proto3" json:"namespace,omitempty"`   // after the change
+	Operation     *Operation             `protobuf:"bytes,6,opt,name=operation,proto3" json:"operation,omitempty"`   // that deletes the namespace
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AccessChanged) Reset() {
+	*x = AccessChanged{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AccessChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AccessChanged) ProtoMessage() {}
+
+func (x *AccessChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AccessChanged.ProtoReflect.Descriptor instead.
+func (*AccessChanged) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *AccessChanged) GetImpossible() string {
+	if x != nil {
+		return x.Impossible
+	}
+	return ""
+}
+
+func (x *AccessChanged) GetExisted() bool {
+	if x != nil {
+		return x.Existed
+	}
+	return false
+}
+
+func (x *AccessChanged) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *AccessChanged) GetKey() *ApiKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *AccessChanged) GetNamespace() *Namespace {
+	if x != nil {
+		return x.Namespace
+	}
+	return nil
+}
+
+func (x *AccessChanged) GetOperation() *Operation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
 // QueuesCall asks for the number of tasks in a shard, of one queue or of each queue of a namespace.
 type QueuesCall struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3585,7 +3990,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3597,7 +4002,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3610,7 +4015,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -3652,7 +4057,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3664,7 +4069,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3677,7 +4082,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -3754,7 +4159,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3766,7 +4171,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3779,7 +4184,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -3871,7 +4276,7 @@ type BeginCall struct {
 
 func (x *BeginCall) Reset() {
 	*x = BeginCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3883,7 +4288,7 @@ func (x *BeginCall) String() string {
 func (*BeginCall) ProtoMessage() {}
 
 func (x *BeginCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3896,7 +4301,7 @@ func (x *BeginCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
 func (*BeginCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *BeginCall) GetOperation() *Operation {
@@ -3925,7 +4330,7 @@ type Began struct {
 
 func (x *Began) Reset() {
 	*x = Began{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3937,7 +4342,7 @@ func (x *Began) String() string {
 func (*Began) ProtoMessage() {}
 
 func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3950,7 +4355,7 @@ func (x *Began) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Began.ProtoReflect.Descriptor instead.
 func (*Began) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Began) GetImpossible() string {
@@ -3988,7 +4393,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4000,7 +4405,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4013,7 +4418,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PlannedMove) GetShard() uint32 {
@@ -4065,7 +4470,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4077,7 +4482,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4090,7 +4495,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -4140,7 +4545,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4152,7 +4557,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4165,7 +4570,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Member) GetNode() string {
@@ -4205,7 +4610,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4217,7 +4622,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4230,7 +4635,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -4253,6 +4658,7 @@ type CallReply struct {
 	Loan          *Loan                  `protobuf:"bytes,8,opt,name=loan,proto3" json:"loan,omitempty"`
 	Members       *Membership            `protobuf:"bytes,9,opt,name=members,proto3" json:"members,omitempty"`
 	Began         *Began                 `protobuf:"bytes,10,opt,name=began,proto3" json:"began,omitempty"`
+	Access        *AccessChanged         `protobuf:"bytes,11,opt,name=access,proto3" json:"access,omitempty"`
 	Batch         *SlotsBatch            `protobuf:"bytes,16,opt,name=batch,proto3" json:"batch,omitempty"`
 	Progress      *SlotsProgress         `protobuf:"bytes,17,opt,name=progress,proto3" json:"progress,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -4261,7 +4667,7 @@ type CallReply struct {
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4273,7 +4679,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4286,7 +4692,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -4359,6 +4765,13 @@ func (x *CallReply) GetBegan() *Began {
 	return nil
 }
 
+func (x *CallReply) GetAccess() *AccessChanged {
+	if x != nil {
+		return x.Access
+	}
+	return nil
+}
+
 func (x *CallReply) GetBatch() *SlotsBatch {
 	if x != nil {
 		return x.Batch
@@ -4384,7 +4797,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4396,7 +4809,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4409,7 +4822,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -4444,7 +4857,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4456,7 +4869,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4469,7 +4882,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -4503,7 +4916,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4515,7 +4928,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4528,7 +4941,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -4562,7 +4975,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4574,7 +4987,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4587,7 +5000,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -4666,7 +5079,7 @@ type ReadSlotsCall struct {
 
 func (x *ReadSlotsCall) Reset() {
 	*x = ReadSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4678,7 +5091,7 @@ func (x *ReadSlotsCall) String() string {
 func (*ReadSlotsCall) ProtoMessage() {}
 
 func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4691,7 +5104,7 @@ func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSlotsCall.ProtoReflect.Descriptor instead.
 func (*ReadSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ReadSlotsCall) GetMove() uint64 {
@@ -4737,7 +5150,7 @@ type SlotsBatch struct {
 
 func (x *SlotsBatch) Reset() {
 	*x = SlotsBatch{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4749,7 +5162,7 @@ func (x *SlotsBatch) String() string {
 func (*SlotsBatch) ProtoMessage() {}
 
 func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4762,7 +5175,7 @@ func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsBatch.ProtoReflect.Descriptor instead.
 func (*SlotsBatch) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *SlotsBatch) GetSession() uint64 {
@@ -4821,7 +5234,7 @@ type PullSlotsCall struct {
 
 func (x *PullSlotsCall) Reset() {
 	*x = PullSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4833,7 +5246,7 @@ func (x *PullSlotsCall) String() string {
 func (*PullSlotsCall) ProtoMessage() {}
 
 func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4846,7 +5259,7 @@ func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullSlotsCall.ProtoReflect.Descriptor instead.
 func (*PullSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *PullSlotsCall) GetMove() uint64 {
@@ -4900,7 +5313,7 @@ type SlotsProgress struct {
 
 func (x *SlotsProgress) Reset() {
 	*x = SlotsProgress{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4912,7 +5325,7 @@ func (x *SlotsProgress) String() string {
 func (*SlotsProgress) ProtoMessage() {}
 
 func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4925,7 +5338,7 @@ func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsProgress.ProtoReflect.Descriptor instead.
 func (*SlotsProgress) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *SlotsProgress) GetTasks() uint64 {
@@ -4986,7 +5399,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4998,7 +5411,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5011,7 +5424,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -5032,7 +5445,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5044,7 +5457,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5057,7 +5470,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -5090,7 +5503,7 @@ type SetBackupsRequest struct {
 
 func (x *SetBackupsRequest) Reset() {
 	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5102,7 +5515,7 @@ func (x *SetBackupsRequest) String() string {
 func (*SetBackupsRequest) ProtoMessage() {}
 
 func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5115,7 +5528,7 @@ func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
 func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *SetBackupsRequest) GetBackups() *Backups {
@@ -5135,7 +5548,7 @@ type SetBackupsReply struct {
 
 func (x *SetBackupsReply) Reset() {
 	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5147,7 +5560,7 @@ func (x *SetBackupsReply) String() string {
 func (*SetBackupsReply) ProtoMessage() {}
 
 func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5160,7 +5573,7 @@ func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
 func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *SetBackupsReply) GetError() *CallError {
@@ -5247,7 +5660,10 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\asent_ns\x18\x02 \x01(\x03R\x06sentNs\".\n" +
 	"\x12AwaitQueuesRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\"\x12\n" +
-	"\x10AwaitQueuesReply\"F\n" +
+	"\x10AwaitQueuesReply\".\n" +
+	"\x12AwaitAccessRequest\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\"\x12\n" +
+	"\x10AwaitAccessReply\"F\n" +
 	"\vPullRequest\x127\n" +
 	"\ademands\x18\x01 \x03(\v2\x1d.belfry.cluster.v1.PullDemandR\ademands\"\xf9\x01\n" +
 	"\n" +
@@ -5332,7 +5748,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\rBackupOutcome\x12\x19\n" +
 	"\bwhole_ms\x18\x01 \x01(\x03R\awholeMs\x12\x1b\n" +
 	"\tfailed_ms\x18\x02 \x01(\x03R\bfailedMs\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error\"\xc4\b\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\xe6\t\n" +
 	"\x05Shape\x12\x14\n" +
 	"\x05waits\x18\x01 \x01(\tR\x05waits\x12<\n" +
 	"\x06shards\x18\x02 \x03(\v2$.belfry.cluster.v1.Shape.ShardsEntryR\x06shards\x12=\n" +
@@ -5346,7 +5762,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\n" +
 	"slots_wait\x18\b \x03(\v2'.belfry.cluster.v1.Shape.SlotsWaitEntryR\tslotsWait\x12;\n" +
 	"\n" +
-	"auto_split\x18\t \x01(\v2\x1c.belfry.cluster.v1.AutoSplitR\tautoSplit\x1a9\n" +
+	"auto_split\x18\t \x01(\v2\x1c.belfry.cluster.v1.AutoSplitR\tautoSplit\x12E\n" +
+	"\tdeletions\x18\f \x03(\v2'.belfry.cluster.v1.Shape.DeletionsEntryR\tdeletions\x1a9\n" +
 	"\vShardsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
@@ -5369,7 +5786,13 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x0e2\x1b.belfry.cluster.v1.MoveWaitR\x05value:\x028\x01\x1aZ\n" +
 	"\x0eSlotsWaitEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x04R\x03key\x122\n" +
-	"\x05value\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.SlotsWaitR\x05value:\x028\x01\"k\n" +
+	"\x05value\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.SlotsWaitR\x05value:\x028\x01\x1aY\n" +
+	"\x0eDeletionsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x121\n" +
+	"\x05value\x18\x02 \x01(\v2\x1b.belfry.cluster.v1.DeletionR\x05value:\x028\x01\"4\n" +
+	"\bDeletion\x12\x12\n" +
+	"\x04left\x18\x01 \x01(\x04R\x04left\x12\x14\n" +
+	"\x05waits\x18\x02 \x01(\tR\x05waits\"k\n" +
 	"\tAutoSplit\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x04R\x05bytes\x12\x16\n" +
 	"\x06shards\x18\x02 \x01(\rR\x06shards\x12\x1a\n" +
@@ -5421,7 +5844,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\boutvoted\x18\x03 \x03(\tR\boutvoted\x12\x1a\n" +
 	"\bdiverged\x18\x04 \x01(\bR\bdiverged\"?\n" +
 	"\x0eForwardRequest\x12-\n" +
-	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xa0\x05\n" +
+	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xe8\x05\n" +
 	"\x04Call\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
@@ -5435,7 +5858,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x04lend\x18\t \x01(\v2\x1b.belfry.cluster.v1.LendCallH\x00R\x04lend\x12:\n" +
 	"\amembers\x18\n" +
 	" \x01(\v2\x1e.belfry.cluster.v1.MembersCallH\x00R\amembers\x124\n" +
-	"\x05begin\x18\v \x01(\v2\x1c.belfry.cluster.v1.BeginCallH\x00R\x05begin\x12A\n" +
+	"\x05begin\x18\v \x01(\v2\x1c.belfry.cluster.v1.BeginCallH\x00R\x05begin\x12F\n" +
+	"\rchange_access\x18\f \x01(\v2\x1f.belfry.cluster.v1.AccessChangeH\x00R\fchangeAccess\x12A\n" +
 	"\n" +
 	"read_slots\x18\x10 \x01(\v2 .belfry.cluster.v1.ReadSlotsCallH\x00R\treadSlots\x12A\n" +
 	"\n" +
@@ -5453,7 +5877,27 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\vQueueChange\x12/\n" +
 	"\x03set\x18\x01 \x01(\v2\x1b.belfry.cluster.v1.SetQueueH\x00R\x03set\x128\n" +
 	"\x06delete\x18\x02 \x01(\v2\x1e.belfry.cluster.v1.DeleteQueueH\x00R\x06deleteB\x04\n" +
-	"\x02op\"R\n" +
+	"\x02op\"\xdf\x03\n" +
+	"\fAccessChange\x124\n" +
+	"\aadd_key\x18\x01 \x01(\v2\x19.belfry.cluster.v1.AddKeyH\x00R\x06addKey\x12=\n" +
+	"\n" +
+	"remove_key\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.RemoveKeyH\x00R\tremoveKey\x12=\n" +
+	"\n" +
+	"rotate_key\x18\x03 \x01(\v2\x1c.belfry.cluster.v1.RotateKeyH\x00R\trotateKey\x127\n" +
+	"\buse_keys\x18\x04 \x01(\v2\x1a.belfry.cluster.v1.UseKeysH\x00R\auseKeys\x12C\n" +
+	"\fenforce_keys\x18\x05 \x01(\v2\x1e.belfry.cluster.v1.EnforceKeysH\x00R\venforceKeys\x12F\n" +
+	"\rset_namespace\x18\x06 \x01(\v2\x1f.belfry.cluster.v1.SetNamespaceH\x00R\fsetNamespace\x12O\n" +
+	"\x10delete_namespace\x18\a \x01(\v2\".belfry.cluster.v1.DeleteNamespaceH\x00R\x0fdeleteNamespaceB\x04\n" +
+	"\x02op\"\x88\x02\n" +
+	"\rAccessChanged\x12\x1e\n" +
+	"\n" +
+	"impossible\x18\x01 \x01(\tR\n" +
+	"impossible\x12\x18\n" +
+	"\aexisted\x18\x02 \x01(\bR\aexisted\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\x04R\aversion\x12+\n" +
+	"\x03key\x18\x04 \x01(\v2\x19.belfry.cluster.v1.ApiKeyR\x03key\x12:\n" +
+	"\tnamespace\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.NamespaceR\tnamespace\x12:\n" +
+	"\toperation\x18\x06 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\"R\n" +
 	"\n" +
 	"QueuesCall\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
@@ -5504,7 +5948,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"silence_ms\x18\x03 \x01(\x03R\tsilenceMs\x12\x10\n" +
 	"\x03lag\x18\x04 \x01(\x04R\x03lag\"F\n" +
 	"\fForwardReply\x126\n" +
-	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xde\x04\n" +
+	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\x98\x05\n" +
 	"\tCallReply\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x122\n" +
 	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12;\n" +
@@ -5516,7 +5960,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x04loan\x18\b \x01(\v2\x17.belfry.cluster.v1.LoanR\x04loan\x127\n" +
 	"\amembers\x18\t \x01(\v2\x1d.belfry.cluster.v1.MembershipR\amembers\x12.\n" +
 	"\x05began\x18\n" +
-	" \x01(\v2\x18.belfry.cluster.v1.BeganR\x05began\x123\n" +
+	" \x01(\v2\x18.belfry.cluster.v1.BeganR\x05began\x128\n" +
+	"\x06access\x18\v \x01(\v2 .belfry.cluster.v1.AccessChangedR\x06access\x123\n" +
 	"\x05batch\x18\x10 \x01(\v2\x1d.belfry.cluster.v1.SlotsBatchR\x05batch\x12<\n" +
 	"\bprogress\x18\x11 \x01(\v2 .belfry.cluster.v1.SlotsProgressR\bprogress\"^\n" +
 	"\fQueueChanged\x12\x18\n" +
@@ -5600,7 +6045,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x10ERROR_KIND_UNFIT\x10\t\x12\x14\n" +
 	"\x10ERROR_KIND_MOVED\x10\x10\x12\x18\n" +
 	"\x14ERROR_KIND_MOVE_LOST\x10\x11\x12\x1b\n" +
-	"\x17ERROR_KIND_MOVE_REFUSED\x10\x122\xf9\t\n" +
+	"\x17ERROR_KIND_MOVE_REFUSED\x10\x122\xd4\n" +
+	"\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +
@@ -5610,7 +6056,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06Faults\x12 .belfry.cluster.v1.FaultsRequest\x1a\x1e.belfry.cluster.v1.FaultsReply\x12M\n" +
 	"\aApplied\x12!.belfry.cluster.v1.AppliedRequest\x1a\x1f.belfry.cluster.v1.AppliedReply\x12M\n" +
 	"\aCompare\x12!.belfry.cluster.v1.CompareRequest\x1a\x1f.belfry.cluster.v1.CompareReply\x12Y\n" +
-	"\vAwaitQueues\x12%.belfry.cluster.v1.AwaitQueuesRequest\x1a#.belfry.cluster.v1.AwaitQueuesReply\x12H\n" +
+	"\vAwaitQueues\x12%.belfry.cluster.v1.AwaitQueuesRequest\x1a#.belfry.cluster.v1.AwaitQueuesReply\x12Y\n" +
+	"\vAwaitAccess\x12%.belfry.cluster.v1.AwaitAccessRequest\x1a#.belfry.cluster.v1.AwaitAccessReply\x12H\n" +
 	"\x04Pull\x12\x1e.belfry.cluster.v1.PullRequest\x1a\x1c.belfry.cluster.v1.PullReply(\x010\x01\x12M\n" +
 	"\aArrived\x12!.belfry.cluster.v1.ArrivedRequest\x1a\x1f.belfry.cluster.v1.ArrivedReply\x12M\n" +
 	"\aWitness\x12!.belfry.cluster.v1.WitnessRequest\x1a\x1f.belfry.cluster.v1.WitnessReply\x12O\n" +
@@ -5633,7 +6080,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 81)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 87)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(MoveWait)(0),              // 0: belfry.cluster.v1.MoveWait
 	(ErrorKind)(0),             // 1: belfry.cluster.v1.ErrorKind
@@ -5655,205 +6102,236 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*PingReply)(nil),          // 17: belfry.cluster.v1.PingReply
 	(*AwaitQueuesRequest)(nil), // 18: belfry.cluster.v1.AwaitQueuesRequest
 	(*AwaitQueuesReply)(nil),   // 19: belfry.cluster.v1.AwaitQueuesReply
-	(*PullRequest)(nil),        // 20: belfry.cluster.v1.PullRequest
-	(*PullDemand)(nil),         // 21: belfry.cluster.v1.PullDemand
-	(*PullReply)(nil),          // 22: belfry.cluster.v1.PullReply
-	(*PullAnswer)(nil),         // 23: belfry.cluster.v1.PullAnswer
-	(*ArrivedRequest)(nil),     // 24: belfry.cluster.v1.ArrivedRequest
-	(*ArrivedReply)(nil),       // 25: belfry.cluster.v1.ArrivedReply
-	(*StatusRequest)(nil),      // 26: belfry.cluster.v1.StatusRequest
-	(*StatusReply)(nil),        // 27: belfry.cluster.v1.StatusReply
-	(*FaultsRequest)(nil),      // 28: belfry.cluster.v1.FaultsRequest
-	(*FaultsReply)(nil),        // 29: belfry.cluster.v1.FaultsReply
-	(*ReplicaFault)(nil),       // 30: belfry.cluster.v1.ReplicaFault
-	(*AppliedRequest)(nil),     // 31: belfry.cluster.v1.AppliedRequest
-	(*AppliedReply)(nil),       // 32: belfry.cluster.v1.AppliedReply
-	(*ReplicaApplied)(nil),     // 33: belfry.cluster.v1.ReplicaApplied
-	(*Vitals)(nil),             // 34: belfry.cluster.v1.Vitals
-	(*AuditRequest)(nil),       // 35: belfry.cluster.v1.AuditRequest
-	(*AuditReply)(nil),         // 36: belfry.cluster.v1.AuditReply
-	(*BackupOutcome)(nil),      // 37: belfry.cluster.v1.BackupOutcome
-	(*Shape)(nil),              // 38: belfry.cluster.v1.Shape
-	(*AutoSplit)(nil),          // 39: belfry.cluster.v1.AutoSplit
-	(*SlotsWait)(nil),          // 40: belfry.cluster.v1.SlotsWait
-	(*NodeHealth)(nil),         // 41: belfry.cluster.v1.NodeHealth
-	(*ReplicaStatus)(nil),      // 42: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),         // 43: belfry.cluster.v1.Checkpoint
-	(*CompareRequest)(nil),     // 44: belfry.cluster.v1.CompareRequest
-	(*ReplicaAsked)(nil),       // 45: belfry.cluster.v1.ReplicaAsked
-	(*CompareReply)(nil),       // 46: belfry.cluster.v1.CompareReply
-	(*ReplicaReport)(nil),      // 47: belfry.cluster.v1.ReplicaReport
-	(*ForwardRequest)(nil),     // 48: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),               // 49: belfry.cluster.v1.Call
-	(*Commands)(nil),           // 50: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 51: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 52: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 53: belfry.cluster.v1.QueueChange
-	(*QueuesCall)(nil),         // 54: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 55: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 56: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),          // 57: belfry.cluster.v1.BeginCall
-	(*Began)(nil),              // 58: belfry.cluster.v1.Began
-	(*PlannedMove)(nil),        // 59: belfry.cluster.v1.PlannedMove
-	(*Membership)(nil),         // 60: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 61: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 62: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 63: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 64: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 65: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 66: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 67: belfry.cluster.v1.CallError
-	(*ReadSlotsCall)(nil),      // 68: belfry.cluster.v1.ReadSlotsCall
-	(*SlotsBatch)(nil),         // 69: belfry.cluster.v1.SlotsBatch
-	(*PullSlotsCall)(nil),      // 70: belfry.cluster.v1.PullSlotsCall
-	(*SlotsProgress)(nil),      // 71: belfry.cluster.v1.SlotsProgress
-	(*BackupRequest)(nil),      // 72: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 73: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 74: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 75: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 76: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 77: belfry.cluster.v1.Shape.AwayMsEntry
-	nil,                        // 78: belfry.cluster.v1.Shape.StuckMsEntry
-	nil,                        // 79: belfry.cluster.v1.Shape.SlotsEntry
-	nil,                        // 80: belfry.cluster.v1.Shape.StepsEntry
-	nil,                        // 81: belfry.cluster.v1.Shape.WaitsForEntry
-	nil,                        // 82: belfry.cluster.v1.Shape.SlotsWaitEntry
-	(*Shard)(nil),              // 83: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 84: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 85: belfry.cluster.v1.JoinToken
-	(*fsmpb.Task)(nil),         // 86: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 87: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 88: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 89: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 90: belfry.cluster.v1.DeleteQueue
-	(*Operation)(nil),          // 91: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 92: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 93: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 94: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 95: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 96: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 97: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 98: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 99: belfry.cluster.v1.Backups
+	(*AwaitAccessRequest)(nil), // 20: belfry.cluster.v1.AwaitAccessRequest
+	(*AwaitAccessReply)(nil),   // 21: belfry.cluster.v1.AwaitAccessReply
+	(*PullRequest)(nil),        // 22: belfry.cluster.v1.PullRequest
+	(*PullDemand)(nil),         // 23: belfry.cluster.v1.PullDemand
+	(*PullReply)(nil),          // 24: belfry.cluster.v1.PullReply
+	(*PullAnswer)(nil),         // 25: belfry.cluster.v1.PullAnswer
+	(*ArrivedRequest)(nil),     // 26: belfry.cluster.v1.ArrivedRequest
+	(*ArrivedReply)(nil),       // 27: belfry.cluster.v1.ArrivedReply
+	(*StatusRequest)(nil),      // 28: belfry.cluster.v1.StatusRequest
+	(*StatusReply)(nil),        // 29: belfry.cluster.v1.StatusReply
+	(*FaultsRequest)(nil),      // 30: belfry.cluster.v1.FaultsRequest
+	(*FaultsReply)(nil),        // 31: belfry.cluster.v1.FaultsReply
+	(*ReplicaFault)(nil),       // 32: belfry.cluster.v1.ReplicaFault
+	(*AppliedRequest)(nil),     // 33: belfry.cluster.v1.AppliedRequest
+	(*AppliedReply)(nil),       // 34: belfry.cluster.v1.AppliedReply
+	(*ReplicaApplied)(nil),     // 35: belfry.cluster.v1.ReplicaApplied
+	(*Vitals)(nil),             // 36: belfry.cluster.v1.Vitals
+	(*AuditRequest)(nil),       // 37: belfry.cluster.v1.AuditRequest
+	(*AuditReply)(nil),         // 38: belfry.cluster.v1.AuditReply
+	(*BackupOutcome)(nil),      // 39: belfry.cluster.v1.BackupOutcome
+	(*Shape)(nil),              // 40: belfry.cluster.v1.Shape
+	(*Deletion)(nil),           // 41: belfry.cluster.v1.Deletion
+	(*AutoSplit)(nil),          // 42: belfry.cluster.v1.AutoSplit
+	(*SlotsWait)(nil),          // 43: belfry.cluster.v1.SlotsWait
+	(*NodeHealth)(nil),         // 44: belfry.cluster.v1.NodeHealth
+	(*ReplicaStatus)(nil),      // 45: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),         // 46: belfry.cluster.v1.Checkpoint
+	(*CompareRequest)(nil),     // 47: belfry.cluster.v1.CompareRequest
+	(*ReplicaAsked)(nil),       // 48: belfry.cluster.v1.ReplicaAsked
+	(*CompareReply)(nil),       // 49: belfry.cluster.v1.CompareReply
+	(*ReplicaReport)(nil),      // 50: belfry.cluster.v1.ReplicaReport
+	(*ForwardRequest)(nil),     // 51: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),               // 52: belfry.cluster.v1.Call
+	(*Commands)(nil),           // 53: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 54: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 55: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 56: belfry.cluster.v1.QueueChange
+	(*AccessChange)(nil),       // 57: belfry.cluster.v1.AccessChange
+	(*AccessChanged)(nil),      // 58: belfry.cluster.v1.AccessChanged
+	(*QueuesCall)(nil),         // 59: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 60: belfry.cluster.v1.LendCall
+	(*MembersCall)(nil),        // 61: belfry.cluster.v1.MembersCall
+	(*BeginCall)(nil),          // 62: belfry.cluster.v1.BeginCall
+	(*Began)(nil),              // 63: belfry.cluster.v1.Began
+	(*PlannedMove)(nil),        // 64: belfry.cluster.v1.PlannedMove
+	(*Membership)(nil),         // 65: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 66: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 67: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 68: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 69: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 70: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 71: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 72: belfry.cluster.v1.CallError
+	(*ReadSlotsCall)(nil),      // 73: belfry.cluster.v1.ReadSlotsCall
+	(*SlotsBatch)(nil),         // 74: belfry.cluster.v1.SlotsBatch
+	(*PullSlotsCall)(nil),      // 75: belfry.cluster.v1.PullSlotsCall
+	(*SlotsProgress)(nil),      // 76: belfry.cluster.v1.SlotsProgress
+	(*BackupRequest)(nil),      // 77: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 78: belfry.cluster.v1.BackupReply
+	(*SetBackupsRequest)(nil),  // 79: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 80: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 81: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 82: belfry.cluster.v1.Shape.AwayMsEntry
+	nil,                        // 83: belfry.cluster.v1.Shape.StuckMsEntry
+	nil,                        // 84: belfry.cluster.v1.Shape.SlotsEntry
+	nil,                        // 85: belfry.cluster.v1.Shape.StepsEntry
+	nil,                        // 86: belfry.cluster.v1.Shape.WaitsForEntry
+	nil,                        // 87: belfry.cluster.v1.Shape.SlotsWaitEntry
+	nil,                        // 88: belfry.cluster.v1.Shape.DeletionsEntry
+	(*Shard)(nil),              // 89: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 90: belfry.cluster.v1.Node
+	(*JoinToken)(nil),          // 91: belfry.cluster.v1.JoinToken
+	(*fsmpb.Task)(nil),         // 92: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 93: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 94: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 95: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 96: belfry.cluster.v1.DeleteQueue
+	(*AddKey)(nil),             // 97: belfry.cluster.v1.AddKey
+	(*RemoveKey)(nil),          // 98: belfry.cluster.v1.RemoveKey
+	(*RotateKey)(nil),          // 99: belfry.cluster.v1.RotateKey
+	(*UseKeys)(nil),            // 100: belfry.cluster.v1.UseKeys
+	(*EnforceKeys)(nil),        // 101: belfry.cluster.v1.EnforceKeys
+	(*SetNamespace)(nil),       // 102: belfry.cluster.v1.SetNamespace
+	(*DeleteNamespace)(nil),    // 103: belfry.cluster.v1.DeleteNamespace
+	(*ApiKey)(nil),             // 104: belfry.cluster.v1.ApiKey
+	(*Namespace)(nil),          // 105: belfry.cluster.v1.Namespace
+	(*Operation)(nil),          // 106: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 107: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 108: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 109: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 110: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 111: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 112: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 113: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 114: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
-	2,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
-	3,  // 1: belfry.cluster.v1.SeenNode.positions:type_name -> belfry.cluster.v1.SeenPosition
-	4,  // 2: belfry.cluster.v1.SeenNodes.nodes:type_name -> belfry.cluster.v1.SeenNode
-	2,  // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
-	2,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
-	4,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
-	8,  // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	83, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	84, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
-	14, // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	85, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
-	21, // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
-	23, // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	86, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	67, // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
-	42, // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	41, // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	34, // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
-	38, // 18: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
-	30, // 19: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
-	33, // 20: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
-	37, // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	76, // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	77, // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	78, // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	79, // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
-	80, // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
-	81, // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
-	82, // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
-	39, // 29: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
-	45, // 30: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	47, // 31: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	41, // 32: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	43, // 33: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	49, // 34: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	50, // 35: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	51, // 36: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	52, // 37: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	53, // 38: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	54, // 39: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	55, // 40: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	56, // 41: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	57, // 42: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	68, // 43: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	70, // 44: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	87, // 45: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	88, // 46: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	89, // 47: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	90, // 48: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	60, // 49: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	91, // 50: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	91, // 51: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	59, // 52: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	61, // 53: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	63, // 54: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	67, // 55: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	66, // 56: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	86, // 57: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	92, // 58: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	64, // 59: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	93, // 60: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	65, // 61: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	60, // 62: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	58, // 63: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	69, // 64: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	71, // 65: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	94, // 66: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	67, // 67: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	1,  // 68: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	95, // 69: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	96, // 70: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	97, // 71: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	95, // 72: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	98, // 73: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	67, // 74: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	99, // 75: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	67, // 76: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	71, // 77: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
-	0,  // 78: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
-	40, // 79: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
-	9,  // 80: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	11, // 81: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	48, // 82: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	16, // 83: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	26, // 84: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	28, // 85: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
-	31, // 86: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	44, // 87: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	18, // 88: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	20, // 89: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	24, // 90: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	6,  // 91: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	13, // 92: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	72, // 93: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	74, // 94: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	35, // 95: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
-	10, // 96: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	12, // 97: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	62, // 98: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	17, // 99: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	27, // 100: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	29, // 101: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	32, // 102: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	46, // 103: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	19, // 104: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	22, // 105: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	25, // 106: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	7,  // 107: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	15, // 108: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	73, // 109: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	75, // 110: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	36, // 111: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
-	96, // [96:112] is the sub-list for method output_type
-	80, // [80:96] is the sub-list for method input_type
-	80, // [80:80] is the sub-list for extension type_name
-	80, // [80:80] is the sub-list for extension extendee
-	0,  // [0:80] is the sub-list for field type_name
+	2,   // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
+	3,   // 1: belfry.cluster.v1.SeenNode.positions:type_name -> belfry.cluster.v1.SeenPosition
+	4,   // 2: belfry.cluster.v1.SeenNodes.nodes:type_name -> belfry.cluster.v1.SeenNode
+	2,   // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
+	2,   // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
+	4,   // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
+	8,   // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
+	89,  // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	90,  // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	14,  // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
+	91,  // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	23,  // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
+	25,  // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
+	92,  // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	72,  // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	45,  // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	44,  // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	36,  // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
+	40,  // 18: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
+	32,  // 19: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
+	35,  // 20: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
+	39,  // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
+	81,  // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	82,  // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	83,  // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	84,  // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
+	85,  // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
+	86,  // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
+	87,  // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
+	42,  // 29: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
+	88,  // 30: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
+	48,  // 31: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	50,  // 32: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	44,  // 33: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	46,  // 34: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	52,  // 35: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	53,  // 36: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	54,  // 37: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	55,  // 38: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	56,  // 39: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	59,  // 40: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	60,  // 41: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	61,  // 42: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	62,  // 43: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	57,  // 44: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
+	73,  // 45: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	75,  // 46: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	93,  // 47: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	94,  // 48: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	95,  // 49: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	96,  // 50: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	97,  // 51: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
+	98,  // 52: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
+	99,  // 53: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
+	100, // 54: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
+	101, // 55: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
+	102, // 56: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
+	103, // 57: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
+	104, // 58: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
+	105, // 59: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
+	106, // 60: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
+	65,  // 61: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	106, // 62: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	106, // 63: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	64,  // 64: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	66,  // 65: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	68,  // 66: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	72,  // 67: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	71,  // 68: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	92,  // 69: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	107, // 70: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	69,  // 71: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	108, // 72: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	70,  // 73: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	65,  // 74: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	63,  // 75: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	58,  // 76: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
+	74,  // 77: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	76,  // 78: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	109, // 79: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	72,  // 80: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	1,   // 81: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	110, // 82: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	111, // 83: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	112, // 84: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	110, // 85: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	113, // 86: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	72,  // 87: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	114, // 88: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	72,  // 89: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	76,  // 90: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	0,   // 91: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
+	43,  // 92: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
+	41,  // 93: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
+	9,   // 94: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	11,  // 95: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	51,  // 96: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	16,  // 97: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	28,  // 98: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	30,  // 99: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
+	33,  // 100: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
+	47,  // 101: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	18,  // 102: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	20,  // 103: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
+	22,  // 104: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	26,  // 105: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	6,   // 106: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	13,  // 107: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
+	77,  // 108: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	79,  // 109: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	37,  // 110: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
+	10,  // 111: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	12,  // 112: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	67,  // 113: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	17,  // 114: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	29,  // 115: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	31,  // 116: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	34,  // 117: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	49,  // 118: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	19,  // 119: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	21,  // 120: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
+	24,  // 121: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	27,  // 122: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	7,   // 123: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	15,  // 124: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	78,  // 125: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	80,  // 126: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	38,  // 127: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
+	111, // [111:128] is the sub-list for method output_type
+	94,  // [94:111] is the sub-list for method input_type
+	94,  // [94:94] is the sub-list for extension type_name
+	94,  // [94:94] is the sub-list for extension extendee
+	0,   // [0:94] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -5867,7 +6345,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*TokenChange_Add)(nil),
 		(*TokenChange_Remove)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[47].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[50].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
@@ -5876,14 +6354,24 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_Lend)(nil),
 		(*Call_Members)(nil),
 		(*Call_Begin)(nil),
+		(*Call_ChangeAccess)(nil),
 		(*Call_ReadSlots)(nil),
 		(*Call_PullSlots)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[51].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[54].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[54].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[55].OneofWrappers = []any{
+		(*AccessChange_AddKey)(nil),
+		(*AccessChange_RemoveKey)(nil),
+		(*AccessChange_RotateKey)(nil),
+		(*AccessChange_UseKeys)(nil),
+		(*AccessChange_EnforceKeys)(nil),
+		(*AccessChange_SetNamespace)(nil),
+		(*AccessChange_DeleteNamespace)(nil),
+	}
+	file_cluster_clusterpb_peer_proto_msgTypes[59].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -5895,7 +6383,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   81,
+			NumMessages:   87,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -31,6 +31,7 @@ const (
 	Peer_Applied_FullMethodName      = "/belfry.cluster.v1.Peer/Applied"
 	Peer_Compare_FullMethodName      = "/belfry.cluster.v1.Peer/Compare"
 	Peer_AwaitQueues_FullMethodName  = "/belfry.cluster.v1.Peer/AwaitQueues"
+	Peer_AwaitAccess_FullMethodName  = "/belfry.cluster.v1.Peer/AwaitAccess"
 	Peer_Pull_FullMethodName         = "/belfry.cluster.v1.Peer/Pull"
 	Peer_Arrived_FullMethodName      = "/belfry.cluster.v1.Peer/Arrived"
 	Peer_Witness_FullMethodName      = "/belfry.cluster.v1.Peer/Witness"
@@ -64,6 +65,8 @@ type PeerClient interface {
 	// AwaitQueues returns when this version of the queues' policies, or a later one, is in force on the receiving node
 	// and in every shard that the node leads.
 	AwaitQueues(ctx context.Context, in *AwaitQueuesRequest, opts ...grpc.CallOption) (*AwaitQueuesReply, error)
+	// AwaitAccess returns when the receiving node knows this version of the keys and namespaces, or a later one.
+	AwaitAccess(ctx context.Context, in *AwaitAccessRequest, opts ...grpc.CallOption) (*AwaitAccessReply, error)
 	// Pull carries the demands of the calling node's consumers to shards that the receiving node leads, and the leased
 	// tasks back.
 	Pull(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PullRequest, PullReply], error)
@@ -184,6 +187,16 @@ func (c *peerClient) AwaitQueues(ctx context.Context, in *AwaitQueuesRequest, op
 	return out, nil
 }
 
+func (c *peerClient) AwaitAccess(ctx context.Context, in *AwaitAccessRequest, opts ...grpc.CallOption) (*AwaitAccessReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AwaitAccessReply)
+	err := c.cc.Invoke(ctx, Peer_AwaitAccess_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *peerClient) Pull(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PullRequest, PullReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Peer_ServiceDesc.Streams[1], Peer_Pull_FullMethodName, cOpts...)
@@ -290,6 +303,8 @@ type PeerServer interface {
 	// AwaitQueues returns when this version of the queues' policies, or a later one, is in force on the receiving node
 	// and in every shard that the node leads.
 	AwaitQueues(context.Context, *AwaitQueuesRequest) (*AwaitQueuesReply, error)
+	// AwaitAccess returns when the receiving node knows this version of the keys and namespaces, or a later one.
+	AwaitAccess(context.Context, *AwaitAccessRequest) (*AwaitAccessReply, error)
 	// Pull carries the demands of the calling node's consumers to shards that the receiving node leads, and the leased
 	// tasks back.
 	Pull(grpc.BidiStreamingServer[PullRequest, PullReply]) error
@@ -343,6 +358,9 @@ func (UnimplementedPeerServer) Compare(context.Context, *CompareRequest) (*Compa
 }
 func (UnimplementedPeerServer) AwaitQueues(context.Context, *AwaitQueuesRequest) (*AwaitQueuesReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method AwaitQueues not implemented")
+}
+func (UnimplementedPeerServer) AwaitAccess(context.Context, *AwaitAccessRequest) (*AwaitAccessReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method AwaitAccess not implemented")
 }
 func (UnimplementedPeerServer) Pull(grpc.BidiStreamingServer[PullRequest, PullReply]) error {
 	return status.Error(codes.Unimplemented, "method Pull not implemented")
@@ -537,6 +555,24 @@ func _Peer_AwaitQueues_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Peer_AwaitAccess_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AwaitAccessRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).AwaitAccess(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_AwaitAccess_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).AwaitAccess(ctx, req.(*AwaitAccessRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Peer_Pull_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(PeerServer).Pull(&grpc.GenericServerStream[PullRequest, PullReply]{ServerStream: stream})
 }
@@ -683,6 +719,10 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AwaitQueues",
 			Handler:    _Peer_AwaitQueues_Handler,
+		},
+		{
+			MethodName: "AwaitAccess",
+			Handler:    _Peer_AwaitAccess_Handler,
 		},
 		{
 			MethodName: "Arrived",

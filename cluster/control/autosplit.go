@@ -88,7 +88,7 @@ func (g growth) tooMany() string {
 
 func (g growth) busy() string {
 	for _, op := range g.state.Operations {
-		if op.State == clusterpb.OperationState_OPERATION_STATE_RUNNING {
+		if op.State == clusterpb.OperationState_OPERATION_STATE_RUNNING && !onNamespace(op) {
 			return fmt.Sprintf("operation %s is under way", op.Id)
 		}
 	}

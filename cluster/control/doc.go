@@ -7,6 +7,8 @@
 //	operations orders of operators: nodes to drain or remove, the replication factor, slots to move
 //	queues     the queues' policies
 //	tokens     the one-time tokens of new nodes, as hashes
+//	keys       the keys of callers, as hashes, and whether calls need one: see package tenancy
+//	namespaces the namespaces of callers, and those that are being deleted
 //
 // The voters of the group are the nodes that formed the cluster; three or five of the nodes after others have joined
 // (see placement.Voters). All other nodes are non-voters. Each node reads the state from its own replica. That state
@@ -120,6 +122,8 @@
 //     and the snapshot of every node instead of misreading them. Before, each node may return to its older build,
 //     because logs and snapshots have no newer parts.
 //   - A lost node keeps the version from rising until it is waived (Waive).
+//   - Each entry has the version that brought its kind. So a cluster of versions 2 and 3 moves its replicas as ever, and
+//     only keys and namespaces wait.
 //
 // Why not a number for each kind of log? A node registers one number, and the first build compares that one. So all
 // builds judge a registration alike. And an operator can understand one.

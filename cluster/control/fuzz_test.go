@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
@@ -32,6 +33,20 @@ func formed(tb testing.TB) *clusterpb.ControlState {
 	apply(register("a", 1, 1))
 	apply(register("b", 3, 2))
 	apply(setQueue(policy("q", 7)))
+	return withCallers(s)
+}
+
+// withCallers adds a key, a namespace, and one that is being deleted.
+func withCallers(s *clusterpb.ControlState) *clusterpb.ControlState {
+	s = proto.CloneOf(s)
+	s.KeysInForce = true
+	s.ApiKeys = []*clusterpb.ApiKey{{
+		Id: "k", Secrets: []*clusterpb.KeySecret{{Hash: []byte("1")}},
+		Grants: []*clusterpb.KeyGrant{{Role: clusterpb.KeyRole_KEY_ROLE_ADMIN, Namespace: "*"}, {Namespace: "old"}},
+	}}
+	s.Namespaces = []*clusterpb.Namespace{
+		{Name: "old", State: clusterpb.NamespaceState_NAMESPACE_STATE_DELETING}, {Name: "shop"},
+	}
 	return s
 }
 
@@ -65,6 +80,17 @@ func FuzzControlApply(f *testing.F) {
 		{Op: &clusterpb.ControlEntry_Place{Place: &clusterpb.Place{Shards: []*clusterpb.Shard{
 			{Id: 1, Replicas: []string{"a", "b"}, Preferred: "a"}, {Id: 99, Replicas: []string{"a"}, Preferred: "a"}}}}},
 		{Op: &clusterpb.ControlEntry_Register{}}, {Op: &clusterpb.ControlEntry_SetQueue{}},
+		{Op: &clusterpb.ControlEntry_AddKey{AddKey: &clusterpb.AddKey{Key: &clusterpb.ApiKey{
+			Id: "k2", Secrets: []*clusterpb.KeySecret{{Hash: []byte("2")}},
+			Grants: []*clusterpb.KeyGrant{{Role: clusterpb.KeyRole_KEY_ROLE_READ, Namespace: "shop"}}}}}},
+		{Op: &clusterpb.ControlEntry_RemoveKey{RemoveKey: &clusterpb.RemoveKey{Id: "k"}}},
+		{Op: &clusterpb.ControlEntry_RotateKey{RotateKey: &clusterpb.RotateKey{Id: "k", Hash: []byte("3"), AtMs: 9}}},
+		{Op: &clusterpb.ControlEntry_UseKeys{UseKeys: &clusterpb.UseKeys{Ids: []string{"k", "none"}, HourMs: 3_600_000}}},
+		{Op: &clusterpb.ControlEntry_EnforceKeys{}},
+		{Op: &clusterpb.ControlEntry_SetNamespace{SetNamespace: &clusterpb.SetNamespace{
+			Namespace: &clusterpb.Namespace{Name: "town", Quotas: &clusterpb.Quotas{Queues: 3}}}}},
+		{Op: &clusterpb.ControlEntry_DeleteNamespace{DeleteNamespace: &clusterpb.DeleteNamespace{Name: "shop", Operation: "op"}}},
+		{Op: &clusterpb.ControlEntry_EndNamespace{EndNamespace: &clusterpb.EndNamespace{Name: "old", AtMs: 5}}},
 	} {
 		whole := marshal(f, e)
 		f.Add(whole, true)
@@ -115,6 +141,17 @@ func inOrder(t *testing.T, s *clusterpb.ControlState) {
 		}
 		if next != task.Slots {
 			t.Errorf("slots end at %d", next)
+		}
+	}
+	for i, k := range s.ApiKeys {
+		if tenancy.Key(s, k.Id) != k || len(k.Grants) == 0 || len(k.Secrets) == 0 || !s.KeysInForce ||
+			i > 0 && s.ApiKeys[i-1].Id >= k.Id {
+			t.Errorf("key %v of %v", k, s.ApiKeys)
+		}
+	}
+	for i, n := range s.Namespaces {
+		if tenancy.Find(s, n.Name) != n || i > 0 && s.Namespaces[i-1].Name >= n.Name {
+			t.Errorf("namespace %v of %v", n, s.Namespaces)
 		}
 	}
 	for i, q := range s.Queues {

@@ -153,6 +153,8 @@ func (l look) isDone(op *clusterpb.Operation) bool {
 	switch op.Kind {
 	case clusterpb.OperationKind_OPERATION_KIND_RESUME:
 		return true
+	case clusterpb.OperationKind_OPERATION_KIND_DELETE_NAMESPACE:
+		return false // EndNamespace ends it
 	case splitShard, moveSlots, balance, keepSlots:
 		return HaveMoved(l.state, op)
 	case clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
@@ -165,10 +167,13 @@ func (l look) isDone(op *clusterpb.Operation) bool {
 }
 
 // Left returns the number of replicas that an operation has still to move, add or remove, or of slots that it has still
-// to move.
+// to move. The state does not tell how many tasks a namespace has left: see clusterpb.Deletion.
 func Left(state *clusterpb.ControlState, op *clusterpb.Operation) uint32 {
-	if onSlots(op) {
+	switch {
+	case onSlots(op):
 		return SlotsLeft(state, op)
+	case onNamespace(op):
+		return 0
 	}
 	return ReplicasLeft(state, op)
 }

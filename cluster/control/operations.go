@@ -113,12 +113,12 @@ func SameRequest(a, b *clusterpb.Operation) bool {
 
 // onNode reports whether an operation is about one node.
 func onNode(op *clusterpb.Operation) bool {
-	return op.GetKind() != clusterpb.OperationKind_OPERATION_KIND_REPLICATION && !onSlots(op)
+	return op.GetKind() != clusterpb.OperationKind_OPERATION_KIND_REPLICATION && !onSlots(op) && !onNamespace(op)
 }
 
 // contradicts reports whether a new operation stops an old one.
 func contradicts(op, old *clusterpb.Operation) bool {
-	return onNode(old) == onNode(op) && onSlots(old) == onSlots(op) && old.Node == op.Node
+	return onNode(old) == onNode(op) && onSlots(old) == onSlots(op) && old.Node == op.Node && !onNamespace(old)
 }
 
 // applyEnd ends an operation. The node of a removal leaves the cluster.

@@ -98,7 +98,10 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 	case *clusterpb.ControlEntry_Raise:
 		// its version is all that it brings
 	default:
-		return state, Change{}, fmt.Errorf("%w: it has no operation known here", errUnreadable)
+		known := false
+		if known, refusal = applyAccess(next, &entry); !known {
+			return state, Change{}, fmt.Errorf("%w: it has no operation known here", errUnreadable)
+		}
 	}
 	if refusal != nil {
 		return state, Change{}, fmt.Errorf("%w: %w", ErrRefused, refusal)

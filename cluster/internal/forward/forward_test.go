@@ -139,6 +139,11 @@ func (l local) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (
 	return &clusterpb.QueueChanged{Existed: true, Version: 9}, r.Err
 }
 
+func (l local) ChangeAccess(ctx context.Context, change *clusterpb.AccessChange) (*clusterpb.AccessChanged, error) {
+	r := l.do(ctx, 0, change.GetRemoveKey().GetId())
+	return &clusterpb.AccessChanged{Existed: true, Version: 9}, r.Err
+}
+
 func echo(_ context.Context, shard uint32, id string) task.Reply {
 	return task.Reply{Result: &fsmpb.Result{Detail: fmt.Sprintf("%d/%s", shard, id)}}
 }

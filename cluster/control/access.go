@@ -1,0 +1,110 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/tenancy"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// ChangeAccess changes a key or a namespace, and waits until the entry is committed; see package tenancy. It answers
+// with the reason if the state, or a node with an older build, does not allow the change. The error is a
+// *task.FieldError if a field breaks a limit, and a *task.NotLeaderError on a node that is not the leader.
+// ChangeAccess only reads the message.
+func (g *Group) ChangeAccess(
+	ctx context.Context, change *clusterpb.AccessChange,
+) (*clusterpb.AccessChanged, error) {
+	entry, err := tenancy.Prepare(change, g.cfg.Clock())
+	if err != nil {
+		return nil, err
+	}
+	before := g.State()
+	_, err = g.decide(ctx, entry)
+	var behind *BehindError
+	var refusal *tenancy.Refusal
+	switch {
+	case errors.As(err, &behind):
+		return &clusterpb.AccessChanged{Impossible: behind.Error()}, nil
+	case errors.As(err, &refusal):
+		return &clusterpb.AccessChanged{Impossible: refusal.Error()}, nil
+	case err != nil:
+		return nil, err
+	}
+	return accessChanged(before, g.State(), change), nil
+}
+
+// accessChanged describes a change by the states before and after it.
+func accessChanged(before, after *clusterpb.ControlState, change *clusterpb.AccessChange) *clusterpb.AccessChanged {
+	changed := &clusterpb.AccessChanged{Version: after.AccessVersion}
+	key := func(id string) {
+		old := tenancy.Key(before, id)
+		changed.Existed, changed.Key = old != nil, tenancy.Key(after, id)
+		if changed.Key == nil {
+			changed.Key = old
+		}
+	}
+	namespace := func(name string) {
+		changed.Existed, changed.Namespace = tenancy.Find(before, name) != nil, tenancy.Find(after, name)
+		changed.Operation = tenancy.Deletion(after, name)
+	}
+	switch op := change.GetOp().(type) {
+	case *clusterpb.AccessChange_AddKey:
+		key(op.AddKey.GetKey().GetId())
+	case *clusterpb.AccessChange_RemoveKey:
+		key(op.RemoveKey.GetId())
+	case *clusterpb.AccessChange_RotateKey:
+		key(op.RotateKey.GetId())
+	case *clusterpb.AccessChange_SetNamespace:
+		namespace(op.SetNamespace.GetNamespace().GetName())
+	case *clusterpb.AccessChange_DeleteNamespace:
+		namespace(op.DeleteNamespace.GetName())
+	}
+	return changed
+}
+
+// applyAccess carries out an entry about keys or namespaces. It reports false for an entry about neither.
+func applyAccess(s *clusterpb.ControlState, entry *clusterpb.ControlEntry) (known bool, err error) {
+	if known, err = tenancy.Apply(s, entry); err != nil || !known {
+		return known, err
+	}
+	if entry.GetDeleteNamespace() != nil || entry.GetEndNamespace() != nil {
+		s.Operations = slices.Clone(s.Operations)
+		forgetOperations(s)
+	}
+	return true, nil
+}
+
+// onNamespace reports whether an operation is about a namespace.
+func onNamespace(op *clusterpb.Operation) bool {
+	return op.GetKind() == clusterpb.OperationKind_OPERATION_KIND_DELETE_NAMESPACE
+}
+
+// ChangeAccess changes a key or a namespace through the node's group, which must lead; see Group.
+func (r *Replica) ChangeAccess(
+	ctx context.Context, change *clusterpb.AccessChange,
+) (*clusterpb.AccessChanged, error) {
+	g := r.Group()
+	if g == nil {
+		return nil, fmt.Errorf("%w: this node is in no cluster yet", task.ErrNotProposed)
+	}
+	return g.ChangeAccess(ctx, change)
+}
+
+// AwaitAccess waits until this node knows a version of the keys and namespaces.
+func (r *Replica) AwaitAccess(ctx context.Context, version uint64) error {
+	for {
+		state, changed := r.Watch()
+		if state.AccessVersion >= version {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

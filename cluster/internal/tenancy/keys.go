@@ -1,0 +1,190 @@
+package tenancy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// Refusal is the error of a change that the state does not allow. Its text is for the caller.
+type Refusal struct{ Reason string }
+
+func (r *Refusal) Error() string { return r.Reason }
+
+func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
+
+// Apply carries out an entry about keys or namespaces on a state, whose changed parts it replaces. It reports false for
+// an entry about neither. After an error the state is spoiled.
+func Apply(s *clusterpb.ControlState, entry *clusterpb.ControlEntry) (known bool, err error) {
+	switch op := entry.Op.(type) {
+	case *clusterpb.ControlEntry_AddKey:
+		return true, addKey(s, op.AddKey.GetKey())
+	case *clusterpb.ControlEntry_RemoveKey:
+		removeKey(s, op.RemoveKey.GetId())
+	case *clusterpb.ControlEntry_RotateKey:
+		return true, rotateKey(s, op.RotateKey)
+	case *clusterpb.ControlEntry_UseKeys:
+		useKeys(s, op.UseKeys)
+	case *clusterpb.ControlEntry_EnforceKeys:
+		enforceKeys(s)
+	case *clusterpb.ControlEntry_SetNamespace:
+		return true, setNamespace(s, op.SetNamespace.GetNamespace())
+	case *clusterpb.ControlEntry_DeleteNamespace:
+		return true, deleteNamespace(s, op.DeleteNamespace)
+	case *clusterpb.ControlEntry_EndNamespace:
+		return true, endNamespace(s, op.EndNamespace)
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// Key returns a key of the state, or nil if there is none. The caller must not change it.
+func Key(s *clusterpb.ControlState, id string) *clusterpb.ApiKey {
+	if at, found := findKey(s, id); found {
+		return s.ApiKeys[at]
+	}
+	return nil
+}
+
+func findKey(s *clusterpb.ControlState, id string) (at int, found bool) {
+	return slices.BinarySearchFunc(s.ApiKeys, id, func(k *clusterpb.ApiKey, id string) int {
+		return strings.Compare(k.Id, id)
+	})
+}
+
+// addKey adds a key, and removes those that have expired long before.
+func addKey(s *clusterpb.ControlState, key *clusterpb.ApiKey) error {
+	if key.GetId() == "" || len(key.Secrets) == 0 || len(key.Grants) == 0 {
+		return errors.New("a key has an id, a secret and a grant")
+	}
+	if old := Key(s, key.Id); old != nil {
+		if hasSecret(old, key.Secrets[0].GetHash()) {
+			return nil
+		}
+		return refuse("another key has the id %s", key.Id)
+	}
+	for i, g := range key.Grants {
+		if err := checkReach(s, fmt.Sprintf("grants[%d].namespace", i), g.GetNamespace()); err != nil {
+			return err
+		}
+	}
+	expired := func(k *clusterpb.ApiKey) bool {
+		return k.ExpiresMs != 0 && k.ExpiresMs <= key.CreatedMs-KeepExpired.Milliseconds()
+	}
+	kept := slices.DeleteFunc(slices.Clone(s.ApiKeys), expired)
+	if len(kept) >= MaxKeys {
+		return &task.FieldError{
+			Field: "keys", Detail: "are as many as may be; revoke one that is not needed", Limit: fmt.Sprint(MaxKeys),
+		}
+	}
+	s.ApiKeys, s.KeysInForce = kept, true
+	at, _ := findKey(s, key.Id)
+	s.ApiKeys = slices.Insert(s.ApiKeys, at, key)
+	s.AccessVersion++
+	return nil
+}
+
+// checkReach refuses a grant for a namespace that a caller cannot use.
+func checkReach(s *clusterpb.ControlState, field, namespace string) error {
+	if namespace == AllNamespaces {
+		return nil
+	}
+	found := Find(s, namespace)
+	switch {
+	case found == nil:
+		return &task.FieldError{Field: field, Detail: fmt.Sprintf("is %q, which does not exist", namespace)}
+	case found.State == clusterpb.NamespaceState_NAMESPACE_STATE_DELETING:
+		return &task.FieldError{Field: field, Detail: fmt.Sprintf("is %q, which is being deleted", namespace)}
+	}
+	return nil
+}
+
+func hasSecret(key *clusterpb.ApiKey, hash []byte) bool {
+	return slices.ContainsFunc(key.Secrets, func(s *clusterpb.KeySecret) bool { return bytes.Equal(s.Hash, hash) })
+}
+
+func removeKey(s *clusterpb.ControlState, id string) {
+	at, found := findKey(s, id)
+	if !found {
+		return
+	}
+	s.ApiKeys = slices.Delete(slices.Clone(s.ApiKeys), at, at+1)
+	s.AccessVersion++
+}
+
+// rotateKey adds a secret to a key, and drops those that have expired.
+func rotateKey(s *clusterpb.ControlState, op *clusterpb.RotateKey) error {
+	at, found := findKey(s, op.GetId())
+	if !found || hasSecret(s.ApiKeys[at], op.Hash) {
+		return nil
+	}
+	key := proto.CloneOf(s.ApiKeys[at])
+	if key.ExpiresMs != 0 && key.ExpiresMs <= op.AtMs {
+		return refuse("key %s has expired; make another one", key.Id)
+	}
+	key.Secrets = rest(key.Secrets, op.AtMs, op.AtMs+op.OverlapMs)
+	if len(key.Secrets) >= MaxSecrets {
+		return &task.FieldError{
+			Field: "overlap", Limit: fmt.Sprintf("%d valid secrets", MaxSecrets),
+			Detail: fmt.Sprintf("would leave the key a third secret until %s; an overlap of 0s ends the older ones at once",
+				time.UnixMilli(key.Secrets[0].ExpiresMs).UTC().Format(time.RFC3339)),
+		}
+	}
+	key.Secrets = append(key.Secrets, &clusterpb.KeySecret{Hash: op.Hash})
+	replaceKeys(s, func(keys []*clusterpb.ApiKey) { keys[at] = key })
+	return nil
+}
+
+// rest returns the secrets that are valid behind an instant, until the given end at most. The secrets belong to the
+// caller.
+func rest(secrets []*clusterpb.KeySecret, after, until int64) []*clusterpb.KeySecret {
+	for _, secret := range secrets {
+		if secret.ExpiresMs == 0 || secret.ExpiresMs > until {
+			secret.ExpiresMs = until
+		}
+	}
+	return slices.DeleteFunc(secrets, func(secret *clusterpb.KeySecret) bool { return secret.ExpiresMs <= after })
+}
+
+// useKeys records the hour of a use. Keys that are gone do not count.
+func useKeys(s *clusterpb.ControlState, op *clusterpb.UseKeys) {
+	used := make(map[int]*clusterpb.ApiKey)
+	for _, id := range op.GetIds() {
+		if at, found := findKey(s, id); found && s.ApiKeys[at].UsedMs < op.HourMs {
+			used[at] = proto.CloneOf(s.ApiKeys[at])
+			used[at].UsedMs = op.HourMs
+		}
+	}
+	if len(used) == 0 {
+		return
+	}
+	replaceKeys(s, func(keys []*clusterpb.ApiKey) {
+		for at, key := range used {
+			keys[at] = key
+		}
+	})
+}
+
+// replaceKeys lets edit write to a copy of the list of keys.
+func replaceKeys(s *clusterpb.ControlState, edit func(keys []*clusterpb.ApiKey)) {
+	s.ApiKeys = slices.Clone(s.ApiKeys)
+	edit(s.ApiKeys)
+	s.AccessVersion++
+}
+
+func enforceKeys(s *clusterpb.ControlState) {
+	if s.KeysInForce {
+		return
+	}
+	s.KeysInForce = true
+	s.AccessVersion++
+}
