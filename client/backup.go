@@ -57,9 +57,9 @@ func (c *Client) backup(ctx context.Context, url string, w io.Writer) (*Backup, 
 	quiet := newQuiet(c.cfg.Timeout, func() { cancel(errSilent) })
 	defer quiet.stop()
 	made := &Backup{}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	req, err := c.newRequest(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return made, &unsendableError{err}
+		return made, err
 	}
 	resp, err := c.cfg.HTTPClient.Do(req)
 	if err != nil {

@@ -202,7 +202,7 @@ func (c *Client) sendLines(ctx context.Context, lines []*line) error {
 	for _, l := range lines {
 		body = append(body, l.data...)
 	}
-	call := call{method: http.MethodPost, path: "/v1/batch", body: body, contentType: ndjsonType}
+	call := call{method: http.MethodPost, path: c.root + "/batch", body: body, contentType: ndjsonType}
 	return c.do(ctx, call, func(a reply) error { return readResults(a.body, lines) })
 }
 

@@ -18,7 +18,7 @@ import (
 // Unlike Batch, it sends each line once, to the first address that accepts the connection. ErrUnknown means that the
 // answer broke off: unanswered lines may have been carried out. Lines with a "key" of their own can be sent again.
 func (c *Client) BatchLines(ctx context.Context, in io.Reader, take func(answer []byte) error) error {
-	failed := &callError{method: http.MethodPost, path: "/v1/batch"}
+	failed := &callError{method: http.MethodPost, path: c.root + "/batch"}
 	for _, node := range c.nodes.given {
 		err := c.batchLines(ctx, node.base, in, take)
 		if err == nil || !neverSent(err) {
@@ -35,9 +35,9 @@ func (c *Client) batchLines(ctx context.Context, base string, in io.Reader, take
 	quiet := newQuiet(c.cfg.Timeout, func() { cancel(errSilent) })
 	defer quiet.stop()
 	body := io.NopCloser(&quietInput{in, quiet})
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/batch", body)
+	req, err := c.newRequest(ctx, http.MethodPost, base+c.root+"/batch", body)
 	if err != nil {
-		return &unsendableError{err}
+		return err
 	}
 	req.Header.Set("Content-Type", ndjsonType)
 	resp, err := c.cfg.HTTPClient.Do(req)

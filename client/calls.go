@@ -52,7 +52,7 @@ func (c *Client) Cancel(ctx context.Context, id string, opts ...Option) (Outcome
 func (c *Client) FireNow(ctx context.Context, id string, opts ...Option) (Change, error) {
 	o := gather(opts)
 	if c.single(&o) {
-		return c.changeAlone(ctx, http.MethodPost, taskPath(id)+"/fire", id, nil, &o)
+		return c.changeAlone(ctx, http.MethodPost, c.taskPath(id)+"/fire", id, nil, &o)
 	}
 	w := c.newWaiter("fire", id)
 	return c.gathered(ctx, w, c.appendHead(w.line.data, "fire", id, &o), nil)
@@ -66,7 +66,7 @@ func (c *Client) Touch(ctx context.Context, id string, touch Touch, opts ...Opti
 		if err != nil {
 			return Change{}, fmt.Errorf("touch %s: %w", id, err)
 		}
-		return c.changeAlone(ctx, http.MethodPost, taskPath(id)+"/touch", id, fields, &o)
+		return c.changeAlone(ctx, http.MethodPost, c.taskPath(id)+"/touch", id, fields, &o)
 	}
 	w := c.newWaiter("touch", id)
 	data := c.appendHead(w.line.data, "touch", id, &o)
@@ -97,13 +97,13 @@ func (c *Client) gathered(ctx context.Context, w *waiter, data []byte, err error
 
 const jsonType = "application/json"
 
-func taskPath(id string) string { return "/v1/tasks/" + url.PathEscape(id) }
+func (c *Client) taskPath(id string) string { return c.root + "/tasks/" + url.PathEscape(id) }
 
 // scheduleAlone schedules a task with a request of its own.
 func (c *Client) scheduleAlone(ctx context.Context, task *Task, o *options) (Change, error) {
-	method, path := http.MethodPut, taskPath(task.ID)
+	method, path := http.MethodPut, c.taskPath(task.ID)
 	if task.ID == "" {
-		method, path = http.MethodPost, "/v1/tasks"
+		method, path = http.MethodPost, c.root+"/tasks"
 	}
 	fields, err := appendTask(nil, task)
 	if err != nil {
@@ -136,7 +136,7 @@ func (c *Client) changeAlone(
 
 func (c *Client) cancelAlone(ctx context.Context, id string, o *options) (Outcome, error) {
 	var outcome Outcome
-	call := call{method: http.MethodDelete, path: taskPath(id), header: c.header(o), about: id}
+	call := call{method: http.MethodDelete, path: c.taskPath(id), header: c.header(o), about: id}
 	err := c.do(ctx, call, func(a reply) error {
 		if err := readAnswer(outcome.read)(a); err != nil {
 			return err
@@ -176,7 +176,7 @@ func (c *Client) Patch(ctx context.Context, id string, patch Patch, opts ...Opti
 	}
 	o := gather(opts)
 	task := new(Task)
-	call := call{method: http.MethodPatch, path: taskPath(id), body: body, contentType: jsonType, header: c.header(&o),
+	call := call{method: http.MethodPatch, path: c.taskPath(id), body: body, contentType: jsonType, header: c.header(&o),
 		about: id}
 	if err := c.do(ctx, call, readAnswer(task.read)); err != nil {
 		return nil, err
@@ -187,12 +187,12 @@ func (c *Client) Patch(ctx context.Context, id string, patch Patch, opts ...Opti
 // Get returns a task with its payload. Tombstones are included. Get sees every change that was acknowledged before the
 // call.
 func (c *Client) Get(ctx context.Context, id string) (*Task, error) {
-	return c.get(ctx, taskPath(id), id)
+	return c.get(ctx, c.taskPath(id), id)
 }
 
 // GetStale returns a task from the nearest replica, which may lag behind. It needs no leader.
 func (c *Client) GetStale(ctx context.Context, id string) (*Task, error) {
-	return c.get(ctx, taskPath(id)+"?consistency=stale", "")
+	return c.get(ctx, c.taskPath(id)+"?consistency=stale", "")
 }
 
 func (c *Client) get(ctx context.Context, path, about string) (*Task, error) {

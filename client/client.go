@@ -3,19 +3,21 @@ package client
 import (
 	"context"
 	"errors"
-	"net/url"
+	"strings"
 	"sync"
 	"time"
 )
 
 // Client talks to one cluster. It is safe for concurrent use.
 type Client struct {
-	cfg       Config
-	ownHTTP   bool // Config.HTTPClient was nil
-	nodes     *nodes
-	directory *directory
-	keys      *keys
-	wait      func(ctx context.Context, d time.Duration) error // replaced in tests
+	cfg        Config
+	ownHTTP    bool // Config.HTTPClient was nil
+	credential *credential
+	root       string // of the paths of tasks and queues
+	nodes      *nodes
+	directory  *directory
+	keys       *keys
+	wait       func(ctx context.Context, d time.Duration) error // replaced in tests
 
 	waiters, chunks, bodies, readers sync.Pool // *waiter, *chunk, *body, *bufio.Reader, for reuse
 
@@ -29,8 +31,6 @@ type Client struct {
 
 // New makes a client. It opens no connection yet.
 func New(cfg Config) (*Client, error) {
-	ownHTTP := cfg.HTTPClient == nil
-	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
@@ -38,25 +38,49 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{cfg: cfg, ownHTTP: ownHTTP, nodes: new(nodes), keys: newKeys(), wait: wait}
+	credential, err := newCredential(&cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		cfg: cfg.withDefaults(), ownHTTP: cfg.HTTPClient == nil, credential: credential, root: rootOf(cfg.Namespace),
+		nodes: new(nodes), keys: newKeys(), wait: wait,
+	}
+	if credential.present() {
+		c.cfg.HTTPClient = stayHome(c.cfg.HTTPClient)
+	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
+	scheme := "" // no addresses but the given ones
 	for _, base := range bases {
 		c.nodes.given = append(c.nodes.given, c.newEndpoint(base, true))
 	}
-	c.directory = newDirectory(c, !cfg.FixedAddrs && plain(bases))
+	if !cfg.FixedAddrs {
+		scheme = commonScheme(bases)
+	}
+	c.directory = newDirectory(c, scheme)
 	return c, nil
 }
 
-// plain reports whether all addresses are plain http://host:port, as nodes announce theirs. Behind other addresses the
-// nodes' own are useless, or less safe.
-func plain(bases []string) bool {
-	for _, base := range bases {
-		u, err := url.Parse(base)
-		if err != nil || u.Scheme != "http" || u.Path != "" {
-			return false
+// commonScheme returns the scheme of the addresses, http or https. It returns "" if they differ, or if one has a path:
+// behind such addresses the nodes' own are useless, or less safe.
+func commonScheme(bases []string) string {
+	common := ""
+	for i, base := range bases {
+		scheme, rest, _ := strings.Cut(base, "://")
+		if strings.Contains(rest, "/") || i > 0 && scheme != common {
+			return ""
 		}
+		common = scheme
 	}
-	return true
+	return common
+}
+
+// rootOf returns the beginning of the paths of a namespace's tasks and queues.
+func rootOf(namespace string) string {
+	if namespace == "" {
+		return "/v1"
+	}
+	return "/v1/namespaces/" + namespace
 }
 
 // errClosed is the error of a call that was not answered before Close.

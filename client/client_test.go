@@ -39,7 +39,13 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	body, err := io.ReadAll(r.Body)
+	var body []byte
+	var err error
+	if strings.HasSuffix(r.URL.Path, "/stream") { // the body ends after the answer
+		err = http.NewResponseController(w).EnableFullDuplex()
+	} else {
+		body, err = io.ReadAll(r.Body)
+	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

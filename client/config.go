@@ -1,10 +1,12 @@
 package client
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -15,6 +17,19 @@ type Config struct {
 	Addrs []string
 	// HTTPClient carries the calls; nil: a client with its own connection pool and the usual settings.
 	HTTPClient *http.Client
+
+	// Key is an API key, or a token of the issuer that the nodes trust. Calls carry it as a bearer token, but never to a
+	// host to which another one redirects. Empty: calls carry none.
+	Key Secret
+	// KeyFile is a file with the key, in place of Key. It is read again once it has changed.
+	KeyFile string
+	// TLS is for calls to https:// addresses; nil: the usual settings. LoadTLS makes it of files. It needs a nil
+	// HTTPClient.
+	TLS *tls.Config
+	// Namespace is the namespace of the calls about tasks and queues; empty: the key's own. That is "default" without
+	// keys, and for keys of several namespaces.
+	Namespace string
+
 	// Timeout bounds a call with all its repeats, or each chunk of a batch. Default 30 s. A context may end a call sooner.
 	Timeout time.Duration
 	// AttemptTimeout bounds the node's silence during one request, so that a node that hangs costs no more. Default 5 s.
@@ -30,6 +45,9 @@ type Config struct {
 	SingleCalls bool
 }
 
+// namespaceForm is the form of a namespace's name.
+var namespaceForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
 const (
 	defaultTimeout        = 30 * time.Second
 	defaultAttemptTimeout = 5 * time.Second
@@ -43,7 +61,7 @@ func (c Config) withDefaults() Config {
 		c.AttemptTimeout = defaultAttemptTimeout
 	}
 	if c.HTTPClient == nil {
-		c.HTTPClient = newHTTPClient()
+		c.HTTPClient = newHTTPClient(c.TLS)
 	}
 	return c
 }
@@ -56,6 +74,13 @@ func (c Config) validate() error {
 		return errors.New("client: a timeout is negative")
 	case c.MaxAttempts < 0:
 		return errors.New("client: Config.MaxAttempts is negative")
+	case c.HTTPClient != nil && c.TLS != nil:
+		return errTwoTransports
+	case c.Key.Text() != "" && c.KeyFile != "":
+		return errors.New("client: Config.Key and Config.KeyFile exclude each other")
+	case c.Namespace != "" && !namespaceForm.MatchString(c.Namespace):
+		return fmt.Errorf("client: Config.Namespace %q is not 1 to 63 of a-z, 0-9 and -, with no - at either end",
+			c.Namespace)
 	}
 	return nil
 }
@@ -84,15 +109,4 @@ func parseAddrs(addrs []string) ([]string, error) {
 		bases = append(bases, strings.TrimRight(u.Scheme+"://"+u.Host+u.Path, "/"))
 	}
 	return bases, nil
-}
-
-// newHTTPClient returns a client that keeps as many idle connections to a node as a busy program uses. The standard two
-// per host would close and reopen a connection for nearly every concurrent call.
-func newHTTPClient() *http.Client {
-	return &http.Client{Transport: &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
-		MaxIdleConnsPerHost: 256,
-		IdleConnTimeout:     90 * time.Second,
-		ForceAttemptHTTP2:   true,
-	}}
 }

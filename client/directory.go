@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,10 +15,10 @@ import (
 // directory is the client's knowledge of shards and their leaders. It is optional: without it, calls go to the
 // configured addresses.
 type directory struct {
-	c       *Client
-	leaders bool // leaders' own addresses are used; else only slots, to keep shards apart
-	layout  atomic.Pointer[layout]
-	due     atomic.Bool // a look is due
+	c      *Client
+	scheme string // of the given addresses; empty: leaders' own addresses are not used, only slots to keep shards apart
+	layout atomic.Pointer[layout]
+	due    atomic.Bool // a look is due
 	// learning is set while a goroutine learns the map. It is set with the mutex held.
 	learning atomic.Bool
 	retryAt  atomic.Int64 // when an unusable address may be retried, in Unix nanoseconds; 0: never
@@ -31,15 +33,16 @@ type directory struct {
 const (
 	minLook      = 200 * time.Millisecond
 	maxLook      = 30 * time.Second
+	refusedLook  = 10 * time.Minute // after a look that the key does not allow: the nodes record each refusal
 	lookTimeout  = 5 * time.Second
 	probeTimeout = time.Second
 	minBan       = 5 * time.Second
 	maxBan       = 10 * time.Minute
 )
 
-func newDirectory(c *Client, leaders bool) *directory {
+func newDirectory(c *Client, scheme string) *directory {
 	d := &directory{
-		c: c, leaders: leaders, pause: minLook, shards: map[uint32]*shard{}, endpoints: map[string]*endpoint{},
+		c: c, scheme: scheme, pause: minLook, shards: map[uint32]*shard{}, endpoints: map[string]*endpoint{},
 	}
 	for _, e := range c.nodes.given {
 		d.endpoints[e.base] = e
@@ -56,7 +59,7 @@ func (d *directory) route(l *line) *lane {
 		}
 		return d.c.nodes.first().lane
 	}
-	l.shard = known.shards[slotOf(l.id)]
+	l.shard = known.shards[slotOf(d.c.cfg.Namespace, l.id)]
 	if aside := l.shard.aside.Load(); aside != nil {
 		return aside
 	}
@@ -75,7 +78,7 @@ func (d *directory) target(s *shard) *endpoint {
 // map.
 func (d *directory) leaderOf(id string) *endpoint {
 	if known := d.layout.Load(); id != "" && known != nil {
-		return d.target(known.shards[slotOf(id)])
+		return d.target(known.shards[slotOf(d.c.cfg.Namespace, id)])
 	}
 	return d.c.nodes.first()
 }
@@ -138,11 +141,15 @@ func (d *directory) learn() {
 			return // the client is being closed
 		}
 		d.due.Store(false)
-		news := d.look()
+		news, err := d.look()
 		d.mu.Lock()
-		d.pause = min(2*d.pause, maxLook)
-		if news {
+		switch {
+		case news:
 			d.pause = minLook
+		case errors.Is(err, ErrForbidden):
+			d.pause = refusedLook
+		default:
+			d.pause = min(2*d.pause, maxLook)
 		}
 		d.next = time.Now().Add(d.pause)
 		more = d.due.Load()
@@ -151,19 +158,20 @@ func (d *directory) learn() {
 	}
 }
 
-// look reads the map from a node, and reports whether it contained news.
-func (d *directory) look() (news bool) {
+// look reads the map from a node, and reports whether it contained news. Callers find out about most errors by
+// themselves, and ask again.
+func (d *directory) look() (news bool, err error) {
 	ctx, cancel := context.WithTimeout(d.c.ctx, lookTimeout)
 	defer cancel()
 	view, err := d.c.Cluster(ctx)
 	if err != nil {
-		return false // callers find out by themselves and ask again
+		return false, err
 	}
 	d.mu.Lock()
 	known := newLayout(view, d.shards)
 	d.mu.Unlock()
 	if known == nil {
-		return false
+		return false, nil
 	}
 	leaders := d.find(ctx, view)
 	d.mu.Lock()
@@ -180,7 +188,7 @@ func (d *directory) look() (news bool) {
 		}
 	}
 	before := d.layout.Swap(known)
-	return news || before == nil || before.version != known.version
+	return news || before == nil || before.version != known.version, nil
 }
 
 // nextTry returns when the first unusable address may be retried, or 0 if all are usable. The caller holds the lock.
@@ -200,7 +208,7 @@ func (d *directory) nextTry() int64 {
 // find returns the addresses of the leading nodes, by the nodes' ids. It has probed those that were not usable.
 func (d *directory) find(ctx context.Context, view *Cluster) map[string]*endpoint {
 	found := map[string]*endpoint{}
-	if !d.leaders {
+	if d.scheme == "" {
 		return found
 	}
 	var probes sync.WaitGroup
@@ -223,12 +231,15 @@ func (d *directory) find(ctx context.Context, view *Cluster) map[string]*endpoin
 
 // endpointOf returns a node's address, or nil if it has none that may be tried now.
 func (d *directory) endpointOf(n *Node) (e *endpoint, usable bool) {
-	if n == nil || !n.Alive || !reachable(n.HTTPAddr) {
+	if n == nil || !n.Alive {
+		return nil, false
+	}
+	base := d.baseOf(n)
+	if base == "" {
 		return nil, false
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	base := "http://" + n.HTTPAddr
 	e = d.endpoints[base]
 	if e == nil {
 		e = d.c.newEndpoint(base, false)
@@ -240,13 +251,29 @@ func (d *directory) endpointOf(n *Node) (e *endpoint, usable bool) {
 	return e, e.usable
 }
 
-// reachable reports whether addr can be connected to. The unspecified address and port 0 cannot.
-func reachable(addr string) bool {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil || host == "" || port == "0" {
+// baseOf returns the base URL that a node announces, or "" if it cannot be used. A client of https:// addresses uses no
+// http:// address, which would show its key to the network.
+func (d *directory) baseOf(n *Node) string {
+	announced := n.HTTPURL
+	if announced == "" {
+		announced = "http://" + n.HTTPAddr // the node's build announces no scheme
+	}
+	u, err := url.Parse(announced)
+	if err != nil || u.User != nil || strings.Trim(u.Path, "/") != "" || !reachable(u) {
+		return ""
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || d.scheme != "http") {
+		return ""
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// reachable reports whether a URL's host can be connected to. The unspecified address and port 0 cannot.
+func reachable(u *url.URL) bool {
+	if u.Hostname() == "" || u.Port() == "0" {
 		return false
 	}
-	ip := net.ParseIP(host)
+	ip := net.ParseIP(u.Hostname())
 	return ip == nil || !ip.IsUnspecified()
 }
 
@@ -271,7 +298,9 @@ func (d *directory) probe(ctx context.Context, e *endpoint, cluster, node string
 		Cluster string `json:"cluster_id"`
 		Node    string `json:"node"`
 	}
-	if err := d.c.send(ctx, e.base, call{method: http.MethodGet, path: "/readyz"}, readJSON(&self)); err != nil {
+	// The key stays here, since the address is not known to be a node's.
+	ready := call{method: http.MethodGet, path: "/readyz", open: true}
+	if err := d.c.send(ctx, e.base, ready, readJSON(&self)); err != nil {
 		return err
 	}
 	if self.Cluster != cluster || self.Node != node {

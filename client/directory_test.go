@@ -216,7 +216,7 @@ func (w *world) hang(shard int) (release func()) {
 		n.hold = hold
 		n.held = func(b *sentBatch) bool {
 			return slices.ContainsFunc(b.lines, func(l sentLine) bool {
-				slot := uint32(slotOf(l.ID))
+				slot := uint32(slotOf("", l.ID))
 				return slots.First <= slot && slot < slots.End
 			})
 		}
@@ -307,7 +307,7 @@ func TestBatchIsSplitByLeader(t *testing.T) {
 		n := 0
 		for r := range c.ScheduleMany(t.Context(), numbered(tasks)) {
 			id := fmt.Sprint("t", n)
-			shard := c.directory.layout.Load().shards[slotOf(id)]
+			shard := c.directory.layout.Load().shards[slotOf("", id)]
 			atB := c.directory.target(shard).base == "http://b:1"
 			if r.ID != id || errors.Is(r.Err, ErrNotFound) != atB || (r.Status == http.StatusCreated) == atB {
 				t.Fatalf("%d: %+v", n, r)

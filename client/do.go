@@ -23,6 +23,7 @@ type call struct {
 	header      http.Header
 	about       string        // the task's id, whose leader is asked first; empty: any node
 	wait        time.Duration // further silence that the service may need, beyond that of other calls
+	open        bool          // the call goes without a key: the address may not be a node's
 }
 
 // reply is the answer to a request that was not refused.
@@ -65,9 +66,12 @@ func (c *Client) do(ctx context.Context, call call, read func(reply) error) erro
 // send makes one request of a call, and reads its answer.
 func (c *Client) send(ctx context.Context, base string, call call, read func(reply) error) error {
 	return c.attempt(ctx, base, call.wait, read, func(ctx context.Context) (*http.Request, error) {
-		req, err := http.NewRequestWithContext(ctx, call.method, base+call.path, bytes.NewReader(call.body))
+		req, err := c.newRequest(ctx, call.method, base+call.path, bytes.NewReader(call.body))
 		if err != nil {
-			return nil, &unsendableError{err}
+			return nil, err
+		}
+		if call.open {
+			req.Header.Del("Authorization")
 		}
 		for name, values := range call.header {
 			req.Header[name] = values

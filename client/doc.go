@@ -8,6 +8,8 @@
 //	Replay, DropDead                          handle dead letters
 //	Cluster, Nodes, Ready                     read the state of the cluster and of a node
 //	DrainNode, …, SetReplication, Operation   change the shape of the cluster
+//	CreateKey, RotateKey, RevokeKey, WhoAmI   manage API keys
+//	PutNamespace, DeleteNamespace, …          manage namespaces and their quotas
 //
 // The package needs only the standard library and this module's contract package, so that it adds no further
 // dependencies to a program.
@@ -75,8 +77,35 @@
 //     node of that cluster, since an announced address may lead to another machine, or to none, from the client's
 //     network. Until then, and when the address fails, calls go to the configured addresses, and the client retries the
 //     leader's address at growing intervals.
-//   - With Config.FixedAddrs, or with addresses that are not plain http://host:port, the client uses the configured
-//     addresses only.
+//   - With Config.FixedAddrs, or with addresses that have a path, the client uses the configured addresses only. Given
+//     https:// addresses, it uses no leader's http:// address.
+//   - A key without a grant for all namespaces may not read /v1/cluster. Its calls go to the configured addresses, and
+//     the nodes pass them on.
+//
+// # Keys, namespaces and TLS
+//
+//	security, err := client.LoadTLS("ca.pem", "", "")
+//	c, err := client.New(client.Config{
+//		Addrs:     []string{"https://belfry.example:8400"},
+//		KeyFile:   "/run/secrets/belfry.key",
+//		Namespace: "orders",
+//		TLS:       security,
+//	})
+//
+// Every call of this client carries the key:
+//
+//   - A key file that was replaced, after a rotation or for a fresh token, is read again.
+//   - A redirect to another scheme, host or port is not followed. It is an error that names the other host. net/http
+//     would send the key to another port, to a subdomain, and from https to http.
+//   - The address of a leader gets the key only after it has answered as that node.
+//   - No error shows the key, also if a proxy echoes the request. fmt, log/slog and encoding/json write *** for a
+//     Secret.
+//   - With Config.Namespace, all calls about tasks and queues go to that namespace. The calls about the cluster, keys
+//     and namespaces are the same in every namespace.
+//   - ErrUnauthenticated, ErrForbidden and ErrQuotaExceeded match refusals. A call waits as long as an exceeded rate
+//     asks for, and fails at once on a quota that time does not free.
+//
+// Why does Config.Key take a Secret, and not a string? A program that prints its settings would print the key.
 //
 // # Consuming
 //

@@ -25,7 +25,12 @@ var (
 	ErrKeyReused    = errors.New("the idempotency key was used with another call")
 	ErrOverloaded   = errors.New("too many calls")
 	ErrNoRoom       = errors.New("the service's disks are nearly full")
-	ErrImpossible   = errors.New("the operation cannot be carried out as things are")
+	// ErrUnauthenticated means that the call had no key, or one that is wrong, expired or revoked.
+	ErrUnauthenticated = errors.New("no valid key")
+	ErrForbidden       = errors.New("the key does not allow the call")
+	// ErrQuotaExceeded means that a quota of the namespace or the key is used up; Error.Quota and Error.Limit name it.
+	ErrQuotaExceeded = errors.New("a quota is exceeded")
+	ErrImpossible    = errors.New("the operation cannot be carried out as things are")
 	// ErrUnknown means that the call may or may not have happened. A repeat with the same key finds out.
 	ErrUnknown = errors.New("it is unknown whether the call happened")
 )
@@ -38,6 +43,8 @@ type Error struct {
 	Detail     string        // the fault of this call
 	Field      string        // the faulty field; empty: none
 	Limit      string        // the broken limit; empty: none
+	Quota      string        // the exceeded quota, such as max_pending; empty: none
+	Used       string        // how much of the quota is used
 	Committed  string        // of 5xx: "no" or "unknown"
 	State      State         // the task's state, for a conflict
 	Attempts   int           // the task's attempts, for a conflict
@@ -76,7 +83,7 @@ func (e *Error) Is(target error) bool {
 func named(slug string) error {
 	switch slug {
 	case contract.TaskNotFound, contract.QueueNotFound, contract.LeaseNotFound, contract.NodeNotFound,
-		contract.OperationNotFound, contract.TokenNotFound:
+		contract.OperationNotFound, contract.TokenNotFound, contract.NotFound:
 		return ErrNotFound
 	case contract.WrongState, contract.LeaseEnded, contract.QueueNotEmpty, contract.QueuesFull, contract.KeyForgotten:
 		return ErrConflict
@@ -90,15 +97,23 @@ func named(slug string) error {
 		return ErrOverloaded
 	case contract.NoRoom:
 		return ErrNoRoom
+	case contract.Unauthenticated:
+		return ErrUnauthenticated
+	case contract.Forbidden:
+		return ErrForbidden
+	case contract.QuotaExceeded:
+		return ErrQuotaExceeded
 	}
 	return nil
 }
 
 // transient reports whether the same call may succeed a little later. A changing call carries a key, so that it may be
-// repeated even if its outcome is unknown.
+// repeated even if its outcome is unknown. A quota without RetryAfter is one that time does not free.
 func (e *Error) transient() bool {
 	switch e.Status {
-	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests:
+		return e.RetryAfter > 0 || !errors.Is(e, ErrQuotaExceeded)
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	}
 	return false
@@ -236,13 +251,14 @@ func (e *Error) read(r *contract.Reader) error {
 		{contract.Type, &e.Type}, {contract.Title, &e.Title}, {contract.Status, &e.Status},
 		{contract.Detail, &e.Detail}, {contract.FieldName, &e.Field}, {contract.Limit, (*limitText)(&e.Limit)},
 		{contract.Committed, &e.Committed}, {contract.State, &e.State}, {contract.Attempts, &e.Attempts},
-		{contract.Task, &e.Task}, {contract.RetryAfter, &seconds},
+		{contract.Task, &e.Task}, {contract.RetryAfter, &seconds}, {contract.Quota, &e.Quota},
+		{contract.Used, (*limitText)(&e.Used)},
 	})
 	e.RetryAfter = time.Duration(seconds) * time.Second
 	return err
 }
 
-// limitText is the limit of a problem, which is a string or a number in the answer.
+// limitText is the limit of a problem, or how much of it is used: a string or a number in the answer.
 type limitText string
 
 func (l *limitText) read(r *contract.Reader, name string) error {
@@ -269,7 +285,13 @@ const maxProblemBytes = 1 << 20 // more than the largest task
 // readError returns the Error of an answer with a status other than 2xx. A body that is no problem, of a proxy perhaps,
 // becomes the detail.
 func readError(resp *http.Response) *Error {
+	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
+		return &Error{Status: resp.StatusCode, Detail: redirected(resp)}
+	}
 	body, readErr := io.ReadAll(io.LimitReader(resp.Body, maxProblemBytes))
+	if resp.Request != nil {
+		body = redact(body, resp.Request.Header.Get("Authorization"))
+	}
 	e := new(Error)
 	if readErr != nil || whole(body, e.read) != nil {
 		e = &Error{Detail: strings.TrimSpace(string(body))}

@@ -48,7 +48,7 @@ func (c *Client) Lease(ctx context.Context, queue string, demand Demand) ([]Leas
 	body = contract.Close(contract.AppendSpan(body, contract.Lease, demand.Lease), 0)
 	var tasks []Leased
 	// The call has no key, as in Settle: net/http might send a call with a key twice, and it would lease twice.
-	call := call{method: http.MethodPost, path: queuePath(queue) + "/lease", body: body, contentType: jsonType,
+	call := call{method: http.MethodPost, path: c.queuePath(queue) + "/lease", body: body, contentType: jsonType,
 		wait: demand.Wait}
 	err := c.do(ctx, call, readAnswer(func(r *contract.Reader) error {
 		return readObject(r, "lease", []member{{contract.Tasks, func() error {
@@ -167,7 +167,7 @@ func (s Settlement) lines() []*line {
 func (c *Client) sendReceipts(ctx context.Context, queue string, lines []*line) error {
 	// The call has no key. The service has no use for one, and net/http would take it as leave to repeat the call by
 	// itself, so that the results would hide those of the first try.
-	call := call{method: http.MethodPost, path: queuePath(queue) + "/settle", body: settleBody(lines),
+	call := call{method: http.MethodPost, path: c.queuePath(queue) + "/settle", body: settleBody(lines),
 		contentType: jsonType}
 	return c.do(ctx, call, func(a reply) error { return readSettled(a.body, lines) })
 }

@@ -73,7 +73,7 @@ func (c *Client) Pages(ctx context.Context, filter Filter) iter.Seq2[[]Task, err
 		for {
 			var tasks []Task
 			var next string
-			call := call{method: http.MethodGet, path: "/v1/tasks?" + query.Encode()}
+			call := call{method: http.MethodGet, path: c.root + "/tasks?" + query.Encode()}
 			if err := c.do(ctx, call, readPage(contract.Tasks, &tasks, &next, (*Task).read)); err != nil {
 				yield(nil, err)
 				return
@@ -109,12 +109,12 @@ func (f DeadFilter) query() url.Values {
 // Replay makes dead letters due again, with all their attempts before them, and returns their number. After an
 // ErrUnknown some may have been replayed; the same call continues with the rest.
 func (c *Client) Replay(ctx context.Context, queue string, filter DeadFilter) (int, error) {
-	return c.eachDead(ctx, http.MethodPost, queuePath(queue)+"/dead/replay", filter)
+	return c.eachDead(ctx, http.MethodPost, c.queuePath(queue)+"/dead/replay", filter)
 }
 
 // DropDead removes dead letters for ever, and returns their number. Its errors are those of Replay.
 func (c *Client) DropDead(ctx context.Context, queue string, filter DeadFilter) (int, error) {
-	return c.eachDead(ctx, http.MethodDelete, queuePath(queue)+"/dead", filter)
+	return c.eachDead(ctx, http.MethodDelete, c.queuePath(queue)+"/dead", filter)
 }
 
 func (c *Client) eachDead(ctx context.Context, method, path string, filter DeadFilter) (int, error) {

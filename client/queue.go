@@ -53,14 +53,14 @@ func (q *Queue) UnmarshalJSON(data []byte) error { return whole(data, q.read) }
 // MarshalJSON writes a queue as the service does.
 func (q Queue) MarshalJSON() ([]byte, error) { return contract.Close(appendQueue(nil, &q), 0), nil }
 
-func queuePath(name string) string { return "/v1/queues/" + url.PathEscape(name) }
+func (c *Client) queuePath(name string) string { return c.root + "/queues/" + url.PathEscape(name) }
 
 // PutQueue replaces the whole policy of the queue with this name, and returns the stored policy. The policy is in force
 // when the call returns, except at leaders that cannot be reached.
 func (c *Client) PutQueue(ctx context.Context, queue Queue) (*Queue, error) {
 	queue.Counts = nil
 	body := contract.Close(appendQueue(nil, &queue), 0)
-	return c.queueCall(ctx, call{method: http.MethodPut, path: queuePath(queue.Name), body: body, contentType: jsonType,
+	return c.queueCall(ctx, call{method: http.MethodPut, path: c.queuePath(queue.Name), body: body, contentType: jsonType,
 		header: c.header(&options{})})
 }
 
@@ -75,29 +75,31 @@ func (c *Client) PatchQueue(ctx context.Context, name string, patch QueuePatch) 
 	if err != nil {
 		return nil, fmt.Errorf("queue %s: %w", name, err)
 	}
-	return c.queueCall(ctx, call{method: http.MethodPatch, path: queuePath(name), body: body, contentType: jsonType,
+	return c.queueCall(ctx, call{method: http.MethodPatch, path: c.queuePath(name), body: body, contentType: jsonType,
 		header: c.header(&options{})})
 }
 
 // PauseQueue stops new attempts and leases of a queue, and returns its policy. Attempts and leases in progress
 // continue.
 func (c *Client) PauseQueue(ctx context.Context, name string) (*Queue, error) {
-	return c.queueCall(ctx, call{method: http.MethodPost, path: queuePath(name) + "/pause", header: c.header(&options{})})
+	return c.queueCall(ctx, call{method: http.MethodPost, path: c.queuePath(name) + "/pause",
+		header: c.header(&options{})})
 }
 
 // ResumeQueue ends a queue's pause, and returns its policy.
 func (c *Client) ResumeQueue(ctx context.Context, name string) (*Queue, error) {
-	return c.queueCall(ctx, call{method: http.MethodPost, path: queuePath(name) + "/resume", header: c.header(&options{})})
+	return c.queueCall(ctx, call{method: http.MethodPost, path: c.queuePath(name) + "/resume",
+		header: c.header(&options{})})
 }
 
 // Queue reads a queue's policy and counts.
 func (c *Client) Queue(ctx context.Context, name string) (*Queue, error) {
-	return c.queueCall(ctx, call{method: http.MethodGet, path: queuePath(name)})
+	return c.queueCall(ctx, call{method: http.MethodGet, path: c.queuePath(name)})
 }
 
 // DeleteQueue deletes a queue's policy. It returns ErrConflict if the queue has unfinished tasks.
 func (c *Client) DeleteQueue(ctx context.Context, name string) error {
-	_, err := c.queueCall(ctx, call{method: http.MethodDelete, path: queuePath(name), header: c.header(&options{})})
+	_, err := c.queueCall(ctx, call{method: http.MethodDelete, path: c.queuePath(name), header: c.header(&options{})})
 	return err
 }
 
@@ -116,7 +118,7 @@ func (c *Client) Queues(ctx context.Context) iter.Seq2[*Queue, error] {
 		for {
 			var queues []Queue
 			var next string
-			call := call{method: http.MethodGet, path: "/v1/queues?" + query.Encode()}
+			call := call{method: http.MethodGet, path: c.root + "/queues?" + query.Encode()}
 			if err := c.do(ctx, call, readPage(contract.Queues, &queues, &next, (*Queue).read)); err != nil {
 				yield(nil, err)
 				return

@@ -61,9 +61,9 @@ func (r *request) carryOut() {
 func (r *request) send(at *endpoint) error {
 	c := r.lane.c
 	return c.attempt(c.ctx, at.base, 0, r.read, func(ctx context.Context) (*http.Request, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, at.base+"/v1/batch", r.body.reader())
+		req, err := c.newRequest(ctx, http.MethodPost, at.base+c.root+"/batch", r.body.reader())
 		if err != nil {
-			return nil, &unsendableError{err}
+			return nil, err
 		}
 		// The request has no key, so that net/http repeats it only if none of its bytes were sent.
 		req.GetBody = func() (io.ReadCloser, error) { return r.body.reader(), nil }

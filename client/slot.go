@@ -9,10 +9,13 @@ import (
 // slotCount is the number of slots. It never changes.
 const slotCount = 4096
 
-// slotOf returns a task's slot: xxhash64(namespace, 0 byte, id) modulo slotCount.
-func slotOf(id string) int {
-	var room [256]byte
-	b := append(room[:0], "default\x00"...)
+// slotOf returns a task's slot: xxhash64(namespace, 0 byte, id) modulo slotCount. An empty namespace is "default".
+func slotOf(namespace, id string) int {
+	if namespace == "" {
+		namespace = "default"
+	}
+	var room [320]byte // the longest namespace and id fit
+	b := append(append(room[:0], namespace...), 0)
 	return int(xxhash64(append(b, id...)) % slotCount)
 }
 

@@ -2,6 +2,7 @@ package client
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/cespare/xxhash/v2"
@@ -20,14 +21,16 @@ func TestSlots(t *testing.T) {
 		if got, want := xxhash64(b), xxhash.Sum64(b); got != want {
 			t.Fatalf("%d bytes: %x, want %x", n, got, want)
 		}
-		if got, want := slotOf(string(b)), int(task.Slot("", string(b))); got != want {
-			t.Fatalf("%q: slot %d, want %d", b, got, want)
+		for _, namespace := range []string{"", "default", "orders", strings.Repeat("n", 63)} {
+			if got, want := slotOf(namespace, string(b)), int(task.Slot(namespace, string(b))); got != want {
+				t.Fatalf("%s %q: slot %d, want %d", namespace, b, got, want)
+			}
 		}
 	}
 }
 
 func BenchmarkSlot(b *testing.B) {
 	for b.Loop() {
-		slotOf("order-1042-close-0000001")
+		slotOf("", "order-1042-close-0000001")
 	}
 }

@@ -61,10 +61,10 @@ func (k *consumer) streamFrom(ctx context.Context, base string) error {
 	}()
 	silence := time.AfterFunc(k.c.cfg.AttemptTimeout, func() { cancel(errSilent) })
 	defer silence.Stop()
-	path := base + queuePath(k.queue) + "/stream?lease=" + k.o.Lease.String()
-	req, err := http.NewRequestWithContext(alive, http.MethodPost, path, body)
+	path := base + k.c.queuePath(k.queue) + "/stream?lease=" + k.o.Lease.String()
+	req, err := k.c.newRequest(alive, http.MethodPost, path, body)
 	if err != nil {
-		return &unsendableError{err}
+		return err
 	}
 	req.Header.Set("Content-Type", ndjsonType)
 	k.forget()

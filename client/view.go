@@ -90,8 +90,9 @@ type Node struct {
 	ID            string  `json:"id"`
 	Name          string  `json:"name"`
 	HTTPAddr      string  `json:"http_addr"`
-	Zone          string  `json:"zone"`   // nodes of one zone may fail together; empty: a zone of its own
-	Weight        int     `json:"weight"` // its part of replicas and leaderships; 0: it runs a build without weights
+	HTTPURL       string  `json:"http_url"` // the same with its scheme; empty: the node's build announces none
+	Zone          string  `json:"zone"`     // nodes of one zone may fail together; empty: a zone of its own
+	Weight        int     `json:"weight"`   // its part of replicas and leaderships; 0: it runs a build without weights
 	Alive         bool    `json:"alive"`
 	ClockOffsetMs float64 `json:"clock_offset_ms"`
 	DiskLow       bool    `json:"disk_low"`    // its disk is nearly full: it leads only if no other node can

@@ -22,9 +22,11 @@ type world struct {
 
 	mu      sync.Mutex
 	view    Cluster
-	nodes   map[string]*worldNode // by address
-	batches []*sentBatch          // in order of arrival
-	others  []string              // method, host and path of all other requests
+	nodes   map[string]*worldNode              // by address
+	batches []*sentBatch                       // in order of arrival
+	others  []string                           // method, host and path of all other requests
+	carried []string                           // URL without its query, and key, of all requests
+	refuse  func(*http.Request) *http.Response // of any request; nil: none
 }
 
 type worldNode struct {
@@ -98,6 +100,20 @@ func (w *world) sent() []*sentBatch {
 	return slices.Clone(w.batches)
 }
 
+// carriedTo returns the requests to a host, each with its URL and key, sorted and without repeats.
+func (w *world) carriedTo(host string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var found []string
+	for _, c := range w.carried {
+		if strings.Contains(c, "://"+host+"/") {
+			found = append(found, c)
+		}
+	}
+	slices.Sort(found)
+	return strings.Join(slices.Compact(found), ", ")
+}
+
 // asked returns the number of other requests that contain text.
 func (w *world) asked(text string) int {
 	w.mu.Lock()
@@ -126,14 +142,22 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	node := w.nodes[r.URL.Host]
 	view := w.view
-	if r.URL.Path != "/v1/batch" {
+	w.carried = append(w.carried, r.URL.Scheme+"://"+r.URL.Host+r.URL.Path+" "+r.Header.Get("Authorization"))
+	if w.refuse != nil {
+		if resp := w.refuse(r); resp != nil {
+			w.others = append(w.others, r.Method+" "+r.URL.Host+r.URL.Path)
+			w.mu.Unlock()
+			return resp, nil
+		}
+	}
+	if !strings.HasSuffix(r.URL.Path, "/batch") {
 		w.others = append(w.others, r.Method+" "+r.URL.Host+r.URL.Path)
 	}
 	w.mu.Unlock()
 	if node == nil {
 		return nil, &net.OpError{Op: "dial", Err: errors.New("no route")}
 	}
-	if r.URL.Path == "/v1/batch" {
+	if strings.HasSuffix(r.URL.Path, "/batch") {
 		return w.batch(r, node, body)
 	}
 	if err := w.failure(node); err != nil {
@@ -217,7 +241,7 @@ func (w *world) idIn(shard int, n int) string {
 	for i := 0; ; i++ {
 		id := fmt.Sprint("t", i)
 		s := w.view.Shards[shard-1].Slots[0]
-		if slot := uint32(slotOf(id)); slot < s.First || slot >= s.End {
+		if slot := uint32(slotOf("", id)); slot < s.First || slot >= s.End {
 			continue
 		}
 		if n--; n < 0 {

@@ -97,6 +97,8 @@ const (
 	Limit
 	Committed
 	RetryAfter
+	Quota
+	Used
 	Task
 	Tasks
 	Queues
@@ -143,8 +145,8 @@ var names = [...]string{
 
 	Status: "status", Problem: "problem", Results: "results", StartedAt: "started_at", EndedAt: "ended_at",
 	Node: "node", Error: "error", Type: "type", Title: "title", Detail: "detail", FieldName: "field", Limit: "limit",
-	Committed: "committed", RetryAfter: "retry_after", Task: "task", Tasks: "tasks", Queues: "queues",
-	NextCursor: "next_cursor", Count: "count",
+	Committed: "committed", RetryAfter: "retry_after", Quota: "quota", Used: "used", Task: "task", Tasks: "tasks",
+	Queues: "queues", NextCursor: "next_cursor", Count: "count",
 
 	Scheduled: "scheduled", Ready: "ready", Firing: "firing", Leased: "leased", Retrying: "retrying",
 	Delivered: "delivered", Dead: "dead", Cancelled: "cancelled", Due1m: "due_1m", Due1h: "due_1h", Due1d: "due_1d",

@@ -12,6 +12,7 @@ const (
 	OperationNotFound = "operation-not-found"
 	Impossible        = "impossible"
 	TokenNotFound     = "token-not-found"
+	NotFound          = "not-found"
 	WrongState        = "wrong-state"
 	QueueNotEmpty     = "queue-not-empty"
 	QueuesFull        = "queues-full"
@@ -23,4 +24,7 @@ const (
 	Overloaded        = "overloaded"
 	MemoryFull        = "memory-full"
 	NoRoom            = "no-room"
+	Unauthenticated   = "unauthenticated"
+	Forbidden         = "forbidden"
+	QuotaExceeded     = "quota-exceeded"
 )

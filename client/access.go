@@ -1,0 +1,126 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Role is what the holder of a key may do.
+type Role string
+
+// The roles. Each one includes RoleRead, and RoleAdmin includes all.
+const (
+	RoleRead     Role = "read"     // reads tasks, queues and the state of the cluster
+	RoleSchedule Role = "schedule" // makes, changes and cancels tasks
+	RoleConsume  Role = "consume"  // leases and settles tasks
+	RoleOperate  Role = "operate"  // changes queues, nodes and shards, and makes backups
+	RoleAdmin    Role = "admin"    // manages keys and namespaces, and reads the audit log
+)
+
+// AllNamespaces is the namespace of a grant that reaches all of them.
+const AllNamespaces = "*"
+
+// Grant allows a role within a namespace. Each entry of Queues and IDs is a name, or a prefix that ends in an asterisk;
+// an empty list allows all.
+type Grant struct {
+	Role      Role     `json:"role"`
+	Namespace string   `json:"namespace"` // AllNamespaces: every one, and the calls about the whole cluster
+	Queues    []string `json:"queues,omitempty"`
+	IDs       []string `json:"ids,omitempty"`
+}
+
+// APIKey describes an API key, without its text.
+type APIKey struct {
+	ID         string     `json:"id"` // the public part of the text
+	Name       string     `json:"name"`
+	Grants     []Grant    `json:"grants"`
+	CreatedAt  time.Time  `json:"created_at"`
+	ExpiresAt  *time.Time `json:"expires_at"`   // nil: never
+	LastUsedAt *time.Time `json:"last_used_at"` // to the hour; nil: never
+}
+
+// NewAPIKey is a key that was just made or rotated. The service keeps only a hash of its text.
+type NewAPIKey struct {
+	APIKey
+	Key Secret `json:"key"` // the text for Config.Key
+}
+
+// KeyRequest describes a key to be made.
+type KeyRequest struct {
+	Name      string // for people, 1 to 100 characters
+	Grants    []Grant
+	ExpiresAt time.Time // zero: never
+}
+
+// CreateKey makes an API key, which is valid at the answering node at once, and at every node within a second. A repeat
+// after a lost answer makes another key, so that one may remain that no caller knows.
+func (c *Client) CreateKey(ctx context.Context, r KeyRequest) (*NewAPIKey, error) {
+	members := map[string]any{"name": r.Name, "grants": r.Grants}
+	if !r.ExpiresAt.IsZero() {
+		members["expires_at"] = r.ExpiresAt.UTC()
+	}
+	return c.newKey(ctx, "/v1/keys", members)
+}
+
+// RotateKey gives a key a new text. The earlier text stays valid for the overlap, at most 30 days.
+func (c *Client) RotateKey(ctx context.Context, id string, overlap time.Duration) (*NewAPIKey, error) {
+	return c.newKey(ctx, keyPath(id)+"/rotate", map[string]any{"overlap": spanText(overlap)})
+}
+
+func (c *Client) newKey(ctx context.Context, path string, members map[string]any) (*NewAPIKey, error) {
+	body, err := json.Marshal(members)
+	if err != nil {
+		return nil, err
+	}
+	made := new(NewAPIKey)
+	call := call{method: http.MethodPost, path: path, body: body, contentType: jsonType}
+	if err := c.do(ctx, call, readJSON(made)); err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+func keyPath(id string) string { return "/v1/keys/" + url.PathEscape(id) }
+
+// Keys returns the API keys that the caller may manage.
+func (c *Client) Keys(ctx context.Context) ([]APIKey, error) {
+	var list struct{ Keys []APIKey }
+	err := c.do(ctx, call{method: http.MethodGet, path: "/v1/keys"}, readJSON(&list))
+	return list.Keys, err
+}
+
+// Key returns an API key. The error is ErrNotFound if there is none with this ID.
+func (c *Client) Key(ctx context.Context, id string) (*APIKey, error) {
+	key := new(APIKey)
+	if err := c.do(ctx, call{method: http.MethodGet, path: keyPath(id)}, readJSON(key)); err != nil {
+		return nil, err
+	}
+	return key, nil
+}
+
+// RevokeKey ends an API key for ever, at the answering node at once, and at every node within a second. The error is
+// ErrNotFound if there is none with this ID.
+func (c *Client) RevokeKey(ctx context.Context, id string) error {
+	return c.do(ctx, call{method: http.MethodDelete, path: keyPath(id)}, func(reply) error { return nil })
+}
+
+// Caller is the identity behind a call.
+type Caller struct {
+	Kind      string  `json:"kind"` // key, root key, token, certificate, or local where no keys are in force
+	ID        string  `json:"id"`   // of the key; subject of a token or certificate
+	Name      string  `json:"name"`
+	Grants    []Grant `json:"grants"`
+	Namespace string  `json:"namespace"` // of calls without Config.Namespace
+}
+
+// WhoAmI returns the identity that the service sees behind this client's calls.
+func (c *Client) WhoAmI(ctx context.Context) (*Caller, error) {
+	caller := new(Caller)
+	if err := c.do(ctx, call{method: http.MethodGet, path: "/v1/whoami"}, readJSON(caller)); err != nil {
+		return nil, err
+	}
+	return caller, nil
+}
