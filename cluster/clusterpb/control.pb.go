@@ -860,17 +860,18 @@ func (x *Namespace) GetCreatedMs() int64 {
 	return 0
 }
 
-// Quotas limits what callers may use. 0 stands for no limit, except in weight.
+// Quotas has the limits of a namespace or a key: see package quota. 0 stands for no limit, except in weight. A key has
+// no max_pending, max_bytes, max_queues and weight.
 type Quotas struct {
 	state              protoimpl.MessageState `protogen:"open.v1"`
-	PendingTasks       uint64                 `protobuf:"varint,1,opt,name=pending_tasks,json=pendingTasks,proto3" json:"pending_tasks,omitempty"` // that are not done
-	PendingBytes       uint64                 `protobuf:"varint,2,opt,name=pending_bytes,json=pendingBytes,proto3" json:"pending_bytes,omitempty"` // of their payloads
-	PayloadBytes       uint32                 `protobuf:"varint,3,opt,name=payload_bytes,json=payloadBytes,proto3" json:"payload_bytes,omitempty"` // of one task
+	MaxPending         uint64                 `protobuf:"varint,1,opt,name=max_pending,json=maxPending,proto3" json:"max_pending,omitempty"`
+	MaxBytes           uint64                 `protobuf:"varint,2,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	MaxPayload         uint64                 `protobuf:"varint,3,opt,name=max_payload,json=maxPayload,proto3" json:"max_payload,omitempty"`
 	SchedulesPerSecond float64                `protobuf:"fixed64,4,opt,name=schedules_per_second,json=schedulesPerSecond,proto3" json:"schedules_per_second,omitempty"`
 	CallsPerSecond     float64                `protobuf:"fixed64,5,opt,name=calls_per_second,json=callsPerSecond,proto3" json:"calls_per_second,omitempty"`
-	Consumers          uint32                 `protobuf:"varint,6,opt,name=consumers,proto3" json:"consumers,omitempty"` // that wait at the same time
-	Queues             uint32                 `protobuf:"varint,7,opt,name=queues,proto3" json:"queues,omitempty"`       // with a policy or a task
-	Weight             uint32                 `protobuf:"varint,8,opt,name=weight,proto3" json:"weight,omitempty"`       // part of each node's capacity for due work, beside other namespaces; 0: 1
+	MaxConsumers       uint64                 `protobuf:"varint,6,opt,name=max_consumers,json=maxConsumers,proto3" json:"max_consumers,omitempty"`
+	MaxQueues          uint64                 `protobuf:"varint,7,opt,name=max_queues,json=maxQueues,proto3" json:"max_queues,omitempty"`
+	Weight             uint32                 `protobuf:"varint,8,opt,name=weight,proto3" json:"weight,omitempty"`
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -905,23 +906,23 @@ func (*Quotas) Descriptor() ([]byte, []int) {
 	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *Quotas) GetPendingTasks() uint64 {
+func (x *Quotas) GetMaxPending() uint64 {
 	if x != nil {
-		return x.PendingTasks
+		return x.MaxPending
 	}
 	return 0
 }
 
-func (x *Quotas) GetPendingBytes() uint64 {
+func (x *Quotas) GetMaxBytes() uint64 {
 	if x != nil {
-		return x.PendingBytes
+		return x.MaxBytes
 	}
 	return 0
 }
 
-func (x *Quotas) GetPayloadBytes() uint32 {
+func (x *Quotas) GetMaxPayload() uint64 {
 	if x != nil {
-		return x.PayloadBytes
+		return x.MaxPayload
 	}
 	return 0
 }
@@ -940,16 +941,16 @@ func (x *Quotas) GetCallsPerSecond() float64 {
 	return 0
 }
 
-func (x *Quotas) GetConsumers() uint32 {
+func (x *Quotas) GetMaxConsumers() uint64 {
 	if x != nil {
-		return x.Consumers
+		return x.MaxConsumers
 	}
 	return 0
 }
 
-func (x *Quotas) GetQueues() uint32 {
+func (x *Quotas) GetMaxQueues() uint64 {
 	if x != nil {
-		return x.Queues
+		return x.MaxQueues
 	}
 	return 0
 }
@@ -4057,15 +4058,18 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x06quotas\x18\x02 \x01(\v2\x19.belfry.cluster.v1.QuotasR\x06quotas\x127\n" +
 	"\x05state\x18\x03 \x01(\x0e2!.belfry.cluster.v1.NamespaceStateR\x05state\x12\x1d\n" +
 	"\n" +
-	"created_ms\x18\x04 \x01(\x03R\tcreatedMs\"\xa1\x02\n" +
-	"\x06Quotas\x12#\n" +
-	"\rpending_tasks\x18\x01 \x01(\x04R\fpendingTasks\x12#\n" +
-	"\rpending_bytes\x18\x02 \x01(\x04R\fpendingBytes\x12#\n" +
-	"\rpayload_bytes\x18\x03 \x01(\rR\fpayloadBytes\x120\n" +
+	"created_ms\x18\x04 \x01(\x03R\tcreatedMs\"\x9f\x02\n" +
+	"\x06Quotas\x12\x1f\n" +
+	"\vmax_pending\x18\x01 \x01(\x04R\n" +
+	"maxPending\x12\x1b\n" +
+	"\tmax_bytes\x18\x02 \x01(\x04R\bmaxBytes\x12\x1f\n" +
+	"\vmax_payload\x18\x03 \x01(\x04R\n" +
+	"maxPayload\x120\n" +
 	"\x14schedules_per_second\x18\x04 \x01(\x01R\x12schedulesPerSecond\x12(\n" +
-	"\x10calls_per_second\x18\x05 \x01(\x01R\x0ecallsPerSecond\x12\x1c\n" +
-	"\tconsumers\x18\x06 \x01(\rR\tconsumers\x12\x16\n" +
-	"\x06queues\x18\a \x01(\rR\x06queues\x12\x16\n" +
+	"\x10calls_per_second\x18\x05 \x01(\x01R\x0ecallsPerSecond\x12#\n" +
+	"\rmax_consumers\x18\x06 \x01(\x04R\fmaxConsumers\x12\x1d\n" +
+	"\n" +
+	"max_queues\x18\a \x01(\x04R\tmaxQueues\x12\x16\n" +
 	"\x06weight\x18\b \x01(\rR\x06weight\"\xdc\x01\n" +
 	"\bSlotMove\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x120\n" +

@@ -582,13 +582,13 @@ func (m *Quotas) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x40
 	}
-	if m.Queues != 0 {
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Queues))
+	if m.MaxQueues != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.MaxQueues))
 		i--
 		dAtA[i] = 0x38
 	}
-	if m.Consumers != 0 {
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Consumers))
+	if m.MaxConsumers != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.MaxConsumers))
 		i--
 		dAtA[i] = 0x30
 	}
@@ -604,18 +604,18 @@ func (m *Quotas) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x21
 	}
-	if m.PayloadBytes != 0 {
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.PayloadBytes))
+	if m.MaxPayload != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.MaxPayload))
 		i--
 		dAtA[i] = 0x18
 	}
-	if m.PendingBytes != 0 {
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.PendingBytes))
+	if m.MaxBytes != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.MaxBytes))
 		i--
 		dAtA[i] = 0x10
 	}
-	if m.PendingTasks != 0 {
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.PendingTasks))
+	if m.MaxPending != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.MaxPending))
 		i--
 		dAtA[i] = 0x8
 	}
@@ -3902,14 +3902,14 @@ func (m *Quotas) SizeVT() (n int) {
 	}
 	var l int
 	_ = l
-	if m.PendingTasks != 0 {
-		n += 1 + protohelpers.SizeOfVarint(uint64(m.PendingTasks))
+	if m.MaxPending != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.MaxPending))
 	}
-	if m.PendingBytes != 0 {
-		n += 1 + protohelpers.SizeOfVarint(uint64(m.PendingBytes))
+	if m.MaxBytes != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.MaxBytes))
 	}
-	if m.PayloadBytes != 0 {
-		n += 1 + protohelpers.SizeOfVarint(uint64(m.PayloadBytes))
+	if m.MaxPayload != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.MaxPayload))
 	}
 	if m.SchedulesPerSecond != 0 {
 		n += 9
@@ -3917,11 +3917,11 @@ func (m *Quotas) SizeVT() (n int) {
 	if m.CallsPerSecond != 0 {
 		n += 9
 	}
-	if m.Consumers != 0 {
-		n += 1 + protohelpers.SizeOfVarint(uint64(m.Consumers))
+	if m.MaxConsumers != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.MaxConsumers))
 	}
-	if m.Queues != 0 {
-		n += 1 + protohelpers.SizeOfVarint(uint64(m.Queues))
+	if m.MaxQueues != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.MaxQueues))
 	}
 	if m.Weight != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Weight))
@@ -6726,9 +6726,9 @@ func (m *Quotas) UnmarshalVT(dAtA []byte) error {
 		switch fieldNum {
 		case 1:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field PendingTasks", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field MaxPending", wireType)
 			}
-			m.PendingTasks = 0
+			m.MaxPending = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return protohelpers.ErrIntOverflow
@@ -6738,16 +6738,16 @@ func (m *Quotas) UnmarshalVT(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.PendingTasks |= uint64(b&0x7F) << shift
+				m.MaxPending |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
 			}
 		case 2:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field PendingBytes", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field MaxBytes", wireType)
 			}
-			m.PendingBytes = 0
+			m.MaxBytes = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return protohelpers.ErrIntOverflow
@@ -6757,16 +6757,16 @@ func (m *Quotas) UnmarshalVT(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.PendingBytes |= uint64(b&0x7F) << shift
+				m.MaxBytes |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
 			}
 		case 3:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field PayloadBytes", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field MaxPayload", wireType)
 			}
-			m.PayloadBytes = 0
+			m.MaxPayload = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return protohelpers.ErrIntOverflow
@@ -6776,7 +6776,7 @@ func (m *Quotas) UnmarshalVT(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.PayloadBytes |= uint32(b&0x7F) << shift
+				m.MaxPayload |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -6805,9 +6805,9 @@ func (m *Quotas) UnmarshalVT(dAtA []byte) error {
 			m.CallsPerSecond = float64(math.Float64frombits(v))
 		case 6:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Consumers", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field MaxConsumers", wireType)
 			}
-			m.Consumers = 0
+			m.MaxConsumers = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return protohelpers.ErrIntOverflow
@@ -6817,16 +6817,16 @@ func (m *Quotas) UnmarshalVT(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Consumers |= uint32(b&0x7F) << shift
+				m.MaxConsumers |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
 			}
 		case 7:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Queues", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field MaxQueues", wireType)
 			}
-			m.Queues = 0
+			m.MaxQueues = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return protohelpers.ErrIntOverflow
@@ -6836,7 +6836,7 @@ func (m *Quotas) UnmarshalVT(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.Queues |= uint32(b&0x7F) << shift
+				m.MaxQueues |= uint64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

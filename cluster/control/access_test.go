@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -15,7 +16,7 @@ import (
 func newKey(id string) *clusterpb.AccessChange {
 	return &clusterpb.AccessChange{Op: &clusterpb.AccessChange_AddKey{AddKey: &clusterpb.AddKey{Key: &clusterpb.ApiKey{
 		Id: id, Name: "ci", Secrets: []*clusterpb.KeySecret{{Hash: HashToken(id)}},
-		Grants: []*clusterpb.KeyGrant{{Role: clusterpb.KeyRole_KEY_ROLE_READ, Namespace: tenancy.AllNamespaces}},
+		Grants: []*clusterpb.KeyGrant{{Role: clusterpb.KeyRole_KEY_ROLE_READ, Namespace: access.AllNamespaces}},
 	}}}}
 }
 

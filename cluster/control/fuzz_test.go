@@ -88,7 +88,7 @@ func FuzzControlApply(f *testing.F) {
 		{Op: &clusterpb.ControlEntry_UseKeys{UseKeys: &clusterpb.UseKeys{Ids: []string{"k", "none"}, HourMs: 3_600_000}}},
 		{Op: &clusterpb.ControlEntry_EnforceKeys{}},
 		{Op: &clusterpb.ControlEntry_SetNamespace{SetNamespace: &clusterpb.SetNamespace{
-			Namespace: &clusterpb.Namespace{Name: "town", Quotas: &clusterpb.Quotas{Queues: 3}}}}},
+			Namespace: &clusterpb.Namespace{Name: "town", Quotas: &clusterpb.Quotas{MaxQueues: 3}}}}},
 		{Op: &clusterpb.ControlEntry_DeleteNamespace{DeleteNamespace: &clusterpb.DeleteNamespace{Name: "shop", Operation: "op"}}},
 		{Op: &clusterpb.ControlEntry_EndNamespace{EndNamespace: &clusterpb.EndNamespace{Name: "old", AtMs: 5}}},
 	} {

@@ -13,7 +13,6 @@ import (
 // The contract has these limits. Sizes are in bytes.
 const (
 	MaxNameBytes       = 200 // id, queue
-	MaxNamespaceBytes  = 63
 	MaxPayloadBytes    = 256 << 10
 	MaxLabels          = 16
 	MaxLabelNameBytes  = 63
@@ -62,24 +61,6 @@ func CheckName(field, name string) *FieldError {
 		}
 	}
 	if n := len(name); n > MaxNameBytes {
-		return &FieldError{Field: field, Detail: fmt.Sprintf("is %d characters long", n), Limit: rule}
-	}
-	return nil
-}
-
-// CheckNamespace checks the name of a namespace. Its characters are the same in a path, in a metric's label and, since
-// none is a capital letter, on every file system.
-func CheckNamespace(field, name string) *FieldError {
-	const rule = "[a-z0-9][a-z0-9._-]{0,62}"
-	for i, c := range name {
-		if !('a' <= c && c <= 'z' || '0' <= c && c <= '9') && (i == 0 || !strings.ContainsRune("._-", c)) {
-			return &FieldError{Field: field, Detail: fmt.Sprintf("has %q as character %d", c, i+1), Limit: rule}
-		}
-	}
-	switch n := len(name); {
-	case n == 0:
-		return &FieldError{Field: field, Detail: "is empty", Limit: rule}
-	case n > MaxNamespaceBytes:
 		return &FieldError{Field: field, Detail: fmt.Sprintf("is %d characters long", n), Limit: rule}
 	}
 	return nil

@@ -144,16 +144,3 @@ func TestSlotIsFixed(t *testing.T) {
 func delays(n int, ms int64) *fsmpb.Spec {
 	return &fsmpb.Spec{Retry: &fsmpb.Retry{DelaysMs: slices.Repeat([]int64{ms}, n)}}
 }
-
-func TestCheckNamespace(t *testing.T) {
-	for _, good := range []string{"a", "0", DefaultNamespace, "shop.eu-1_x", strings.Repeat("a", MaxNamespaceBytes)} {
-		if err := CheckNamespace("namespace", good); err != nil {
-			t.Errorf("%q: %v", good, err)
-		}
-	}
-	for _, bad := range []string{"", "A", "-a", ".", "a b", "a/b", "*", "é", "a\xff", strings.Repeat("a", MaxNamespaceBytes+1)} {
-		if err := CheckNamespace("namespace", bad); err == nil || err.Field != "namespace" || err.Limit == "" {
-			t.Errorf("%q: %v", bad, err)
-		}
-	}
-}

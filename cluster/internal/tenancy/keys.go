@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -95,7 +96,7 @@ func addKey(s *clusterpb.ControlState, key *clusterpb.ApiKey) error {
 
 // checkReach refuses a grant for a namespace that a caller cannot use.
 func checkReach(s *clusterpb.ControlState, field, namespace string) error {
-	if namespace == AllNamespaces {
+	if namespace == access.AllNamespaces {
 		return nil
 	}
 	found := Find(s, namespace)

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -78,7 +79,7 @@ func hash(of string) []byte { return []byte(fmt.Sprintf("%-32s", of)) }
 
 func newKey(id string, grants ...*clusterpb.KeyGrant) *clusterpb.ApiKey {
 	if len(grants) == 0 {
-		grants = []*clusterpb.KeyGrant{grant(tenancy.AllNamespaces)}
+		grants = []*clusterpb.KeyGrant{grant(access.AllNamespaces)}
 	}
 	return &clusterpb.ApiKey{
 		Id: id, Name: "key " + id, Grants: grants, Secrets: []*clusterpb.KeySecret{{Hash: hash(id)}},
@@ -170,8 +171,8 @@ func TestLastKeyOpensNothing(t *testing.T) {
 }
 
 func TestBadKeysNameTheirField(t *testing.T) {
-	long := strings.Repeat("x", tenancy.MaxNameRunes+1)
-	many := make([]string, tenancy.MaxPatterns+1)
+	long := strings.Repeat("x", access.MaxKeyNameChars+1)
+	many := make([]string, access.MaxPatterns+1)
 	for i := range many {
 		many[i] = "q"
 	}
@@ -182,9 +183,9 @@ func TestBadKeysNameTheirField(t *testing.T) {
 		"grants[0].role":      func(k *clusterpb.ApiKey) { k.Grants[0].Role = 0 },
 		"grants[0].namespace": func(k *clusterpb.ApiKey) { k.Grants[0].Namespace = "Shop" },
 		"grants[0].queues":    func(k *clusterpb.ApiKey) { k.Grants[0].Queues = many },
-		"grants[0].queues[1]": func(k *clusterpb.ApiKey) { k.Grants[0].Queues = []string{"ok*", "a*b"} },
+		"grants[0].queues[1]": func(k *clusterpb.ApiKey) { k.Grants[0].Queues = []string{"ok*", "a b"} },
 		"grants[0].ids[0]":    func(k *clusterpb.ApiKey) { k.Grants[0].Ids = []string{""} },
-		"quotas.weight":       func(k *clusterpb.ApiKey) { k.Quotas = &clusterpb.Quotas{Weight: 101} },
+		"quotas.weight":       func(k *clusterpb.ApiKey) { k.Quotas = &clusterpb.Quotas{Weight: 1} },
 		"quotas.calls_per_second": func(k *clusterpb.ApiKey) {
 			k.Quotas = &clusterpb.Quotas{CallsPerSecond: math.NaN()}
 		},
@@ -263,7 +264,7 @@ func TestRotation(t *testing.T) {
 	b.now = start.Add(time.Hour)
 	b.do(rotate("a", "fifth", time.Minute))
 	expect("after the first overlap", b.now.Add(time.Minute).UnixMilli(), 0)
-	for _, overlap := range []time.Duration{-1 * time.Millisecond, tenancy.MaxOverlap + time.Millisecond} {
+	for _, overlap := range []time.Duration{-1 * time.Millisecond, access.MaxOverlap + time.Millisecond} {
 		if err := b.try(rotate("a", "sixth", overlap)); !isField(err, "overlap") {
 			t.Errorf("an overlap of %v: %v", overlap, err)
 		}
@@ -308,9 +309,9 @@ func TestNamespaces(t *testing.T) {
 	b.do(set("shop", nil))
 	b.do(set(task.DefaultNamespace, &clusterpb.Quotas{Weight: 3}))
 	b.now = start.Add(time.Minute)
-	b.do(set("shop", &clusterpb.Quotas{Queues: 2}))
+	b.do(set("shop", &clusterpb.Quotas{MaxQueues: 2}))
 	shop := tenancy.Find(b.state, "shop")
-	if shop.CreatedMs != start.UnixMilli() || shop.Quotas.GetQueues() != 2 {
+	if shop.CreatedMs != start.UnixMilli() || shop.Quotas.GetMaxQueues() != 2 {
 		t.Errorf("after a change of its quotas: %v", shop)
 	}
 	if all := tenancy.List(b.state); len(all) != 2 || all[0].Quotas.GetWeight() != 3 || all[0].CreatedMs != 0 {
