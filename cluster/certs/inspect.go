@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/peerkeys"
+	"github.com/belfryhq/belfry/cluster/reload"
 )
 
 // Entry is one certificate or gossip key of a folder.
@@ -32,7 +33,7 @@ type State string
 // The states. Nodes refuse a certificate that is Faulty, Ended or NotYet.
 const (
 	Valid    State = "valid"
-	EndsSoon State = "ends soon" // within peerkeys.NearEnd
+	EndsSoon State = "ends soon" // within reload.NearEnd
 	Ended    State = "ended"
 	NotYet   State = "not valid yet"
 	Faulty   State = "faulty"
@@ -134,7 +135,7 @@ func entryOf(kind string, cert *x509.Certificate, role string) Entry {
 		e.State = Ended
 	case now.Before(e.Begins):
 		e.State = NotYet
-	case e.Ends.Sub(now) <= peerkeys.NearEnd:
+	case e.Ends.Sub(now) <= reload.NearEnd:
 		e.State = EndsSoon
 	}
 	return e

@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -20,18 +19,6 @@ type Files struct {
 	Key    string // PEM: its private key
 	CA     string // PEM: the authorities that sign the nodes' certificates
 	Gossip string // keys of gossip packets, as FormatGossip writes them
-}
-
-// readFiles returns the contents of the files.
-func readFiles(paths []string) ([][]byte, error) {
-	contents := make([][]byte, len(paths))
-	for i, path := range paths {
-		var err error
-		if contents[i], err = os.ReadFile(path); err != nil {
-			return nil, err
-		}
-	}
-	return contents, nil
 }
 
 // NodeName returns the name of the node that a certificate names. A certificate that names none or several is an error.

@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-)
 
-const every = 2 * time.Second
+	"github.com/belfryhq/belfry/cluster/reload"
+)
 
 // Config holds the files and the node that they belong to.
 type Config struct {
 	Files
 	NodeName string          // must be in the certificate, followed by NameSuffix
-	Every    time.Duration   // interval at which Run reads the files; 0: two seconds
+	Every    time.Duration   // interval at which Run reads the files; 0: reload.Every
 	Reload   <-chan struct{} // each receive makes Run read the files at once; nil: none comes
 
 	Logger     *slog.Logger          // nil: none
@@ -24,10 +24,10 @@ type Config struct {
 // Keys are the present contents of a node's files. Their methods are safe for concurrent use.
 type Keys struct {
 	cfg         Config
-	credentials source[*Credentials]
-	gossip      source[[][]byte]
+	credentials reload.Value[*Credentials]
+	gossip      reload.Value[[][]byte]
 	metrics     *metrics
-	reminded    time.Time // last reminder of an end; only of Run's goroutine
+	reminder    reload.Reminder // only of Run's goroutine
 }
 
 // Open reads the files.
@@ -35,19 +35,16 @@ func Open(cfg Config) (*Keys, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Every == 0 {
-		cfg.Every = every
-	}
 	k := &Keys{cfg: cfg}
 	f := cfg.Files
-	k.credentials.files = []string{f.Cert, f.Key, f.CA}
-	k.credentials.parse = func(c [][]byte) (*Credentials, error) { return f.parseCredentials(cfg.NodeName, c) }
-	k.credentials.admit = func(present, next *Credentials) error { return next.mayReplace(present) }
-	k.gossip.files, k.gossip.parse = []string{f.Gossip}, f.parseGossip
-	if err := k.credentials.open(); err != nil {
+	k.credentials.Files = []string{f.Cert, f.Key, f.CA}
+	k.credentials.Parse = func(c [][]byte) (*Credentials, error) { return f.parseCredentials(cfg.NodeName, c) }
+	k.credentials.Admit = func(present, next *Credentials) error { return next.mayReplace(present) }
+	k.gossip.Files, k.gossip.Parse = []string{f.Gossip}, f.parseGossip
+	if err := k.credentials.Open(); err != nil {
 		return nil, err
 	}
-	if err := k.gossip.open(); err != nil {
+	if err := k.gossip.Open(); err != nil {
 		return nil, err
 	}
 	k.metrics = newMetrics(k)
@@ -55,48 +52,38 @@ func Open(cfg Config) (*Keys, error) {
 }
 
 // Credentials returns the present certificate and authorities.
-func (k *Keys) Credentials() *Credentials { return k.credentials.get() }
+func (k *Keys) Credentials() *Credentials { return k.credentials.Get() }
 
 // Gossip returns the present keys of gossip packets. The first one encrypts. The caller must not change them.
-func (k *Keys) Gossip() [][]byte { return k.gossip.get() }
+func (k *Keys) Gossip() [][]byte { return k.gossip.Get() }
 
 // Run reads the files again and again until the context ends. It calls onGossip with new keys of gossip packets.
 func (k *Keys) Run(ctx context.Context, onGossip func(keys [][]byte) error) {
-	ticker := time.NewTicker(k.cfg.Every)
-	defer ticker.Stop()
 	k.remind()
-	for {
-		now := false
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		case <-k.cfg.Reload:
-			now = true
-		}
+	reload.Loop(ctx, k.cfg.Every, k.cfg.Reload, func(now bool) {
 		k.lookAtCredentials(now)
 		k.lookAtGossip(now, onGossip)
 		k.remind()
-	}
+	})
 }
 
 func (k *Keys) lookAtCredentials(now bool) {
-	switch out, err := k.credentials.look(now); out {
-	case taken:
+	switch out, err := k.credentials.Look(now); out {
+	case reload.Taken:
 		c := k.Credentials()
 		k.metrics.taken("certificate")
-		k.reminded = time.Time{}
+		k.reminder.Renewed()
 		k.cfg.Logger.Info("a new certificate is in use for new connections to other nodes", "file", k.cfg.Cert,
 			"fingerprint", Fingerprint(c.Cert.Leaf.Raw), "ends", c.Ends(), "authorities", len(c.authorities))
-	case faulty:
+	case reload.Faulty:
 		k.cfg.Logger.Warn("the files of the certificate are faulty: the earlier certificate stays in use",
 			"ends", k.Credentials().Ends(), "err", err)
 	}
 }
 
 func (k *Keys) lookAtGossip(now bool, onGossip func([][]byte) error) {
-	switch out, err := k.gossip.look(now); out {
-	case taken:
+	switch out, err := k.gossip.Look(now); out {
+	case reload.Taken:
 		if err := onGossip(k.Gossip()); err != nil {
 			k.cfg.Logger.Error("the new gossip keys could not be used", "err", err)
 			return
@@ -104,7 +91,7 @@ func (k *Keys) lookAtGossip(now bool, onGossip func([][]byte) error) {
 		k.metrics.taken("gossip")
 		k.cfg.Logger.Info("new gossip keys are in use", "file", k.cfg.Gossip, "keys", len(k.Gossip()),
 			"encrypts", Fingerprint(k.Gossip()[0]))
-	case faulty:
+	case reload.Faulty:
 		k.cfg.Logger.Warn("the file of the gossip keys is faulty: the earlier keys stay in use", "err", err)
 	}
 }

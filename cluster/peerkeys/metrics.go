@@ -67,8 +67,8 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	left := func(cert *x509.Certificate) float64 { return time.Until(cert.NotAfter).Seconds() }
 	gauge(expiresDesc, left(c.Cert.Leaf), "node")
 	gauge(expiresDesc, left(c.authority()), "authority")
-	gauge(refusedDesc, number(m.keys.credentials.refused.Load()), "certificate")
-	gauge(refusedDesc, number(m.keys.gossip.refused.Load()), "gossip")
+	gauge(refusedDesc, number(m.keys.credentials.Refused()), "certificate")
+	gauge(refusedDesc, number(m.keys.gossip.Refused()), "gossip")
 	gauge(loadedDesc, 1, "node", "1", Fingerprint(c.Cert.Leaf.Raw))
 	for i, a := range c.authorities {
 		gauge(loadedDesc, 1, "authority", strconv.Itoa(i+1), Fingerprint(a.Raw))
