@@ -35,6 +35,9 @@ type Config struct {
 	BindAddr      string // host:port for other nodes; port 0 picks one. Empty: 127.0.0.1:0
 	AdvertiseAddr string // address that other nodes dial; empty: BindAddr as bound
 	HTTPAddr      string // host:port for callers of this node; sent to other nodes, not opened here
+	HTTPS         bool   // callers reach HTTPAddr by HTTPS
+	// HTTPKeysEnd returns the end of the certificate that callers see, for Doctor. Nil: they see none of this node.
+	HTTPKeysEnd func() time.Time
 
 	// Join has addresses at which other nodes may be. BootstrapExpect is the number of nodes, this one included, that
 	// form a new cluster: 1, 3 or 5. 0 joins an existing cluster, or means 1 if Join is empty. BootstrapExpect is

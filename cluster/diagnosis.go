@@ -34,6 +34,9 @@ func (n *Node) vitals() *clusterpb.Vitals {
 	if n.keys != nil {
 		v.KeysEndMs = n.keys.Credentials().Ends().UnixMilli()
 	}
+	if n.cfg.HTTPKeysEnd != nil {
+		v.HttpKeysEndMs = n.cfg.HTTPKeysEnd().UnixMilli()
+	}
 	for _, id := range n.known() {
 		if id != n.ID() && n.health.Alive(id) {
 			v.Hears = append(v.Hears, id)
@@ -109,12 +112,12 @@ func (n *Node) addShape(s *doctor.Snapshot, state *clusterpb.ControlState, shape
 func (n *Node) describe(id string, state *clusterpb.ControlState, a *account, failed error) doctor.Node {
 	entry := control.Node(state, id)
 	d := doctor.Node{
-		ID: id, Name: cmp.Or(entry.GetName(), n.directory.Name(id), id), HTTPAddr: entry.GetHttpAddr(),
+		ID: id, Name: cmp.Or(entry.GetName(), n.directory.Name(id), id), URL: control.URL(entry),
 		Zone:           entry.GetZone(),
 		CommandVersion: entry.GetCommandVersion(), Answers: a != nil || n.health.Alive(id),
 	}
 	if id == n.ID() {
-		d.Name, d.HTTPAddr, d.ClockKnown = n.cfg.Name, n.cfg.HTTPAddr, true
+		d.Name, d.URL, d.ClockKnown = n.cfg.Name, control.URL(n.entry()), true
 	} else {
 		d.Clock, _, d.ClockKnown = n.clocks.Offset(id)
 	}
@@ -127,10 +130,16 @@ func (n *Node) describe(id string, state *clusterpb.ControlState, a *account, fa
 	d.DiskFree, d.DiskTotal, d.DiskReserve = v.GetDiskFree(), v.GetDiskTotal(), v.GetDiskReserve()
 	d.DiskLow, d.MemoryFull = a.diskLow, a.memoryFull
 	d.MemoryUsed, d.MemoryLimit = v.GetMemoryUsed(), v.GetMemoryLimit()
-	if v.GetKeysEndMs() != 0 {
-		d.KeysEnd = time.Until(time.UnixMilli(v.GetKeysEndMs()))
-	}
+	d.KeysEnd, d.HTTPKeysEnd = untilEnd(v.GetKeysEndMs()), untilEnd(v.GetHttpKeysEndMs())
 	return d
+}
+
+// untilEnd returns the time until the end of a certificate, or 0 if there is none.
+func untilEnd(endMs int64) time.Duration {
+	if endMs == 0 {
+		return 0
+	}
+	return time.Until(time.UnixMilli(endMs))
 }
 
 func (n *Node) describeSilent(d *doctor.Node, failed error) {

@@ -61,16 +61,21 @@ func (n *Node) newDirectory() *directory.Directory {
 
 func (n *Node) newRegistrar() *membership.Registrar {
 	cfg := membership.RegistrarConfig{
-		Entry: &clusterpb.Node{
-			Id: n.ID(), Name: n.cfg.Name, PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr,
-			CommandVersion: fsm.CommandVersion, Boot: n.identity.Boot(), Zone: n.cfg.Zone, Weight: uint32(n.cfg.Weight),
-		},
-		Hold: n.cfg.HoldVersion, Control: n.control, Peer: n.peers.rpc, Removed: n.removed, Logger: n.cfg.Logger,
+		Entry: n.entry(),
+		Hold:  n.cfg.HoldVersion, Control: n.control, Peer: n.peers.rpc, Removed: n.removed, Logger: n.cfg.Logger,
 	}
 	if n.NeedsJoinTokens() {
 		cfg.TokenFile = n.cfg.JoinTokenFile
 	}
 	return membership.NewRegistrar(cfg)
+}
+
+// entry returns this node's entry in the map of the control group.
+func (n *Node) entry() *clusterpb.Node {
+	return &clusterpb.Node{
+		Id: n.ID(), Name: n.cfg.Name, PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr, Https: n.cfg.HTTPS,
+		CommandVersion: fsm.CommandVersion, Boot: n.identity.Boot(), Zone: n.cfg.Zone, Weight: uint32(n.cfg.Weight),
+	}
 }
 
 func (n *Node) newMember() *membership.Member {

@@ -20,8 +20,9 @@ func (n *Node) startGossip() error {
 	n.gossip, err = gossip.Start(gossip.Config{
 		Self: &clusterpb.GossipMeta{
 			Id: n.ID(), Boot: n.identity.Boot(), ClusterId: n.identity.ClusterID(), Name: n.cfg.Name,
-			PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr, BootstrapExpect: uint32(n.cfg.BootstrapExpect),
-			Nonce: n.runHere.Nonce, TakesPart: n.admission.TakesPart(),
+			PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr, Https: n.cfg.HTTPS,
+			BootstrapExpect: uint32(n.cfg.BootstrapExpect),
+			Nonce:           n.runHere.Nonce, TakesPart: n.admission.TakesPart(),
 		},
 		Transport: n.endpoint.Gossip(), Keys: keys, Join: n.directory.JoinAddrs, Member: n.directory.IsKnown,
 		Logger: n.cfg.Logger, Hints: n.leaders.All, OnHint: n.takeHint, Muted: n.cfg.GossipMuted,

@@ -49,6 +49,7 @@ type ControlView struct {
 // NodeView describes one node.
 type NodeView struct {
 	ID, Name, HTTPAddr, PeerAddr string
+	URL                          string // HTTPAddr with its scheme
 	Zone                         string // empty: a zone of its own
 	Weight                       int    // 0: the node runs a build without weights
 	Alive                        bool
@@ -283,7 +284,7 @@ func (w *viewer) status() *clusterpb.StatusReply {
 func (w *viewer) viewNode(node *clusterpb.Node, report *account) NodeView {
 	v := NodeView{
 		ID: node.Id, Name: node.Name, HTTPAddr: node.HttpAddr, PeerAddr: node.PeerAddr, Zone: node.Zone,
-		Weight: int(node.Weight),
+		Weight: int(node.Weight), URL: control.URL(node),
 	}
 	v.Alive = report != nil || w.health.Alive(node.Id)
 	v.DiskLow = report != nil && report.diskLow
@@ -380,6 +381,9 @@ func computeMapVersion(state *clusterpb.ControlState, beliefs *leaders.Beliefs) 
 	}
 	for _, node := range state.Nodes {
 		say("%q %q\n", node.Id, node.HttpAddr)
+		if node.Https { // earlier builds know no such nodes, and have the same digest of all others
+			say("https\n")
+		}
 	}
 	return fmt.Sprintf("%016x", h.Sum64())
 }

@@ -139,8 +139,9 @@ type NodeView struct {
 	ID            string  `json:"id"`
 	Name          string  `json:"name"`
 	HTTPAddr      string  `json:"http_addr"`
-	Zone          string  `json:"zone"`   // empty: a zone of its own
-	Weight        int     `json:"weight"` // its part of replicas and leaderships; 0: it runs a build without weights
+	HTTPURL       string  `json:"http_url"` // HTTPAddr with its scheme
+	Zone          string  `json:"zone"`     // empty: a zone of its own
+	Weight        int     `json:"weight"`   // its part of replicas and leaderships; 0: it runs a build without weights
 	Alive         bool    `json:"alive"`
 	ClockOffsetMs float64 `json:"clock_offset_ms"` // its clock minus the answering node's
 	DiskLow       bool    `json:"disk_low"`        // it leads only if no other node can

@@ -278,7 +278,7 @@ func (f *fakeBackend) Cluster(context.Context) (ClusterView, error) {
 	}
 	return ClusterView{
 		ClusterID: "c1", Map: f.MapVersion(), CommandVersion: 1,
-		Nodes: []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", Alive: true, ClockOffsetMs: -0.25,
+		Nodes: []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", HTTPURL: "http://127.0.0.1:8400", Alive: true, ClockOffsetMs: -0.25,
 			Order: "work"}},
 		Operations: f.operations, Replication: Replication{Wanted: 3, Fewest: 3},
 		Control: ControlView{Leader: "n1", Term: 2, Voters: []string{"n1"}},

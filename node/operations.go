@@ -169,7 +169,8 @@ func planOf(v cluster.View, began *clusterpb.Began) *httpapi.PlanView {
 
 func nodeView(n cluster.NodeView, now time.Time) httpapi.NodeView {
 	view := httpapi.NodeView{
-		ID: n.ID, Name: n.Name, HTTPAddr: n.HTTPAddr, PeerAddr: n.PeerAddr, Zone: n.Zone, Weight: n.Weight, Alive: n.Alive,
+		ID: n.ID, Name: n.Name, HTTPAddr: n.HTTPAddr, HTTPURL: n.URL, PeerAddr: n.PeerAddr,
+		Zone: n.Zone, Weight: n.Weight, Alive: n.Alive,
 		DiskLow: n.DiskLow, MemoryFull: n.MemoryFull, CommandVersion: n.CommandVersion, Order: nameOf(n.Order, orderPrefix),
 		Replicas: n.Replicas, Leads: n.Leads, Build: n.Build, DiskFree: n.DiskFree, DiskTotal: n.DiskTotal,
 		ClockOffsetMs: float64(n.ClockOffset.Round(time.Microsecond)) / float64(time.Millisecond),

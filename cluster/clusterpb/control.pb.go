@@ -1389,6 +1389,7 @@ type Node struct {
 	Boot           uint64                 `protobuf:"varint,6,opt,name=boot,proto3" json:"boot,omitempty"`                                           // number of starts; a registration never replaces one with a higher boot
 	Zone           string                 `protobuf:"bytes,7,opt,name=zone,proto3" json:"zone,omitempty"`                                            // nodes of one zone may fail together; empty: the node is a zone of its own
 	Weight         uint32                 `protobuf:"varint,8,opt,name=weight,proto3" json:"weight,omitempty"`                                       // the node's part of replicas and leaderships, 1 to 100; 0: not set, for an earlier build
+	Https          bool                   `protobuf:"varint,9,opt,name=https,proto3" json:"https,omitempty"`                                         // callers reach http_addr by HTTPS; earlier builds ignore it, and never set it
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1477,6 +1478,13 @@ func (x *Node) GetWeight() uint32 {
 		return x.Weight
 	}
 	return 0
+}
+
+func (x *Node) GetHttps() bool {
+	if x != nil {
+		return x.Https
+	}
+	return false
 }
 
 // SlotRange assigns the slots [first, end) to a shard.
@@ -3780,6 +3788,7 @@ type GossipMeta struct {
 	Name            string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	PeerAddr        string                 `protobuf:"bytes,5,opt,name=peer_addr,json=peerAddr,proto3" json:"peer_addr,omitempty"`
 	HttpAddr        string                 `protobuf:"bytes,6,opt,name=http_addr,json=httpAddr,proto3" json:"http_addr,omitempty"`
+	Https           bool                   `protobuf:"varint,10,opt,name=https,proto3" json:"https,omitempty"`                                           // as in Node
 	BootstrapExpect uint32                 `protobuf:"varint,7,opt,name=bootstrap_expect,json=bootstrapExpect,proto3" json:"bootstrap_expect,omitempty"` // number of nodes that must be there to form a cluster; 0: the node forms none
 	Nonce           uint64                 `protobuf:"fixed64,8,opt,name=nonce,proto3" json:"nonce,omitempty"`                                           // nonce of the node's start; see NodeRun
 	TakesPart       bool                   `protobuf:"varint,9,opt,name=takes_part,json=takesPart,proto3" json:"takes_part,omitempty"`                   // the node has checked its data folder, and is in its Raft groups or about to join some
@@ -3857,6 +3866,13 @@ func (x *GossipMeta) GetHttpAddr() string {
 		return x.HttpAddr
 	}
 	return ""
+}
+
+func (x *GossipMeta) GetHttps() bool {
+	if x != nil {
+		return x.Https
+	}
+	return false
 }
 
 func (x *GossipMeta) GetBootstrapExpect() uint32 {
@@ -4109,7 +4125,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x05slots\x18\r \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x05slots\x120\n" +
 	"\x04aims\x18\x0e \x03(\v2\x1c.belfry.cluster.v1.SlotRangeR\x04aims\x12\x14\n" +
 	"\x05cause\x18\x0f \x01(\tR\x05cause\x12\x1c\n" +
-	"\tnamespace\x18\x10 \x01(\tR\tnamespace\"\xcd\x01\n" +
+	"\tnamespace\x18\x10 \x01(\tR\tnamespace\"\xe3\x01\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -4118,7 +4134,8 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x0fcommand_version\x18\x05 \x01(\rR\x0ecommandVersion\x12\x12\n" +
 	"\x04boot\x18\x06 \x01(\x04R\x04boot\x12\x12\n" +
 	"\x04zone\x18\a \x01(\tR\x04zone\x12\x16\n" +
-	"\x06weight\x18\b \x01(\rR\x06weight\"_\n" +
+	"\x06weight\x18\b \x01(\rR\x06weight\x12\x14\n" +
+	"\x05https\x18\t \x01(\bR\x05https\"_\n" +
 	"\tSlotRange\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\rR\x05first\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\rR\x03end\x12\x14\n" +
@@ -4270,7 +4287,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\"!\n" +
 	"\x05Raise\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\rR\aversion\"\xfd\x01\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\"\x93\x02\n" +
 	"\n" +
 	"GossipMeta\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -4279,7 +4296,9 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"cluster_id\x18\x03 \x01(\tR\tclusterId\x12\x12\n" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12\x1b\n" +
 	"\tpeer_addr\x18\x05 \x01(\tR\bpeerAddr\x12\x1b\n" +
-	"\thttp_addr\x18\x06 \x01(\tR\bhttpAddr\x12)\n" +
+	"\thttp_addr\x18\x06 \x01(\tR\bhttpAddr\x12\x14\n" +
+	"\x05https\x18\n" +
+	" \x01(\bR\x05https\x12)\n" +
 	"\x10bootstrap_expect\x18\a \x01(\rR\x0fbootstrapExpect\x12\x14\n" +
 	"\x05nonce\x18\b \x01(\x06R\x05nonce\x12\x1d\n" +
 	"\n" +

@@ -2070,12 +2070,13 @@ type Vitals struct {
 	DiskTotal      uint64                 `protobuf:"varint,6,opt,name=disk_total,json=diskTotal,proto3" json:"disk_total,omitempty"`
 	DiskReserve    uint64                 `protobuf:"varint,7,opt,name=disk_reserve,json=diskReserve,proto3" json:"disk_reserve,omitempty"`
 	MemoryUsed     int64                  `protobuf:"varint,8,opt,name=memory_used,json=memoryUsed,proto3" json:"memory_used,omitempty"`
-	MemoryLimit    int64                  `protobuf:"varint,9,opt,name=memory_limit,json=memoryLimit,proto3" json:"memory_limit,omitempty"` // 0: none
-	KeysEndMs      int64                  `protobuf:"varint,10,opt,name=keys_end_ms,json=keysEndMs,proto3" json:"keys_end_ms,omitempty"`    // Unix time of the end of the node's certificate or its authority's; 0: it has none
-	Backup         *BackupOutcome         `protobuf:"bytes,11,opt,name=backup,proto3" json:"backup,omitempty"`                              // absent: no backup was made through the node since its start
-	NotReady       string                 `protobuf:"bytes,12,opt,name=not_ready,json=notReady,proto3" json:"not_ready,omitempty"`          // reason why the node would not serve all calls; empty: it would
-	AuditFault     string                 `protobuf:"bytes,20,opt,name=audit_fault,json=auditFault,proto3" json:"audit_fault,omitempty"`    // reason why the audit log loses records; empty: it does not
-	ClusterKeys    []string               `protobuf:"bytes,21,rep,name=cluster_keys,json=clusterKeys,proto3" json:"cluster_keys,omitempty"` // ids of the node's cluster keys, the sealing one first
+	MemoryLimit    int64                  `protobuf:"varint,9,opt,name=memory_limit,json=memoryLimit,proto3" json:"memory_limit,omitempty"`            // 0: none
+	KeysEndMs      int64                  `protobuf:"varint,10,opt,name=keys_end_ms,json=keysEndMs,proto3" json:"keys_end_ms,omitempty"`               // Unix time of the end of the node's certificate or its authority's; 0: it has none
+	Backup         *BackupOutcome         `protobuf:"bytes,11,opt,name=backup,proto3" json:"backup,omitempty"`                                         // absent: no backup was made through the node since its start
+	NotReady       string                 `protobuf:"bytes,12,opt,name=not_ready,json=notReady,proto3" json:"not_ready,omitempty"`                     // reason why the node would not serve all calls; empty: it would
+	HttpKeysEndMs  int64                  `protobuf:"varint,13,opt,name=http_keys_end_ms,json=httpKeysEndMs,proto3" json:"http_keys_end_ms,omitempty"` // Unix time of the end of the certificate that callers see; 0: it has none
+	AuditFault     string                 `protobuf:"bytes,20,opt,name=audit_fault,json=auditFault,proto3" json:"audit_fault,omitempty"`               // reason why the audit log loses records; empty: it does not
+	ClusterKeys    []string               `protobuf:"bytes,21,rep,name=cluster_keys,json=clusterKeys,proto3" json:"cluster_keys,omitempty"`            // ids of the node's cluster keys, the sealing one first
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2192,6 +2193,13 @@ func (x *Vitals) GetNotReady() string {
 		return x.NotReady
 	}
 	return ""
+}
+
+func (x *Vitals) GetHttpKeysEndMs() int64 {
+	if x != nil {
+		return x.HttpKeysEndMs
+	}
+	return 0
 }
 
 func (x *Vitals) GetAuditFault() string {
@@ -5715,7 +5723,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x0eReplicaApplied\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x1a\n" +
-	"\bcommands\x18\x03 \x01(\x04R\bcommands\"\xd1\x03\n" +
+	"\bcommands\x18\x03 \x01(\x04R\bcommands\"\xfa\x03\n" +
 	"\x06Vitals\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x12'\n" +
 	"\x0fcommand_version\x18\x02 \x01(\rR\x0ecommandVersion\x12\x14\n" +
@@ -5731,7 +5739,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\vkeys_end_ms\x18\n" +
 	" \x01(\x03R\tkeysEndMs\x128\n" +
 	"\x06backup\x18\v \x01(\v2 .belfry.cluster.v1.BackupOutcomeR\x06backup\x12\x1b\n" +
-	"\tnot_ready\x18\f \x01(\tR\bnotReady\x12\x1f\n" +
+	"\tnot_ready\x18\f \x01(\tR\bnotReady\x12'\n" +
+	"\x10http_keys_end_ms\x18\r \x01(\x03R\rhttpKeysEndMs\x12\x1f\n" +
 	"\vaudit_fault\x18\x14 \x01(\tR\n" +
 	"auditFault\x12!\n" +
 	"\fcluster_keys\x18\x15 \x03(\tR\vclusterKeys\"U\n" +

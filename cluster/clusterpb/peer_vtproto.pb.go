@@ -1833,6 +1833,11 @@ func (m *Vitals) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0xa2
 	}
+	if m.HttpKeysEndMs != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.HttpKeysEndMs))
+		i--
+		dAtA[i] = 0x68
+	}
 	if len(m.NotReady) > 0 {
 		i -= len(m.NotReady)
 		copy(dAtA[i:], m.NotReady)
@@ -6109,6 +6114,9 @@ func (m *Vitals) SizeVT() (n int) {
 	l = len(m.NotReady)
 	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.HttpKeysEndMs != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.HttpKeysEndMs))
 	}
 	l = len(m.AuditFault)
 	if l > 0 {
@@ -11804,6 +11812,25 @@ func (m *Vitals) UnmarshalVT(dAtA []byte) error {
 			}
 			m.NotReady = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 13:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field HttpKeysEndMs", wireType)
+			}
+			m.HttpKeysEndMs = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.HttpKeysEndMs |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		case 20:
 			if wireType != 2 {
 				return fmt.Errorf("proto: wrong wireType = %d for field AuditFault", wireType)

@@ -208,3 +208,14 @@ func Node(s *clusterpb.ControlState, id string) *clusterpb.Node {
 	}
 	return nil
 }
+
+// URL returns the address of a node for callers, with its scheme, or "" if it has none.
+func URL(n *clusterpb.Node) string {
+	switch {
+	case n.GetHttpAddr() == "":
+		return ""
+	case n.GetHttps():
+		return "https://" + n.GetHttpAddr()
+	}
+	return "http://" + n.GetHttpAddr()
+}

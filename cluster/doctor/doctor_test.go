@@ -17,7 +17,7 @@ func healthy() *Snapshot {
 	}
 	for i, id := range []string{"a", "b", "c"} {
 		s.Nodes = append(s.Nodes, Node{
-			ID: id, Name: "node-" + id, HTTPAddr: "10.0.0." + id + ":8400", Zone: fmt.Sprint("zone-", i+1), Answers: true,
+			ID: id, Name: "node-" + id, URL: "http://10.0.0." + id + ":8400", Zone: fmt.Sprint("zone-", i+1), Answers: true,
 			Hears: []string{"a", "b", "c"}, Build: "v1.0.0", CommandVersion: 2, ClockKnown: true,
 			DiskFree: 50 << 30, DiskTotal: 100 << 30, DiskReserve: 1 << 30,
 			MemoryUsed: 1 << 30, MemoryLimit: 4 << 30, KeysEnd: 90 * 24 * time.Hour,
@@ -42,7 +42,7 @@ func healthy() *Snapshot {
 func (s *Snapshot) lose(ids ...string) {
 	for _, id := range ids {
 		n := s.find(id)
-		*n = Node{ID: id, Name: n.Name, HTTPAddr: n.HTTPAddr, Zone: n.Zone, CommandVersion: 2, Silent: 5 * time.Minute}
+		*n = Node{ID: id, Name: n.Name, URL: n.URL, Zone: n.Zone, CommandVersion: 2, Silent: 5 * time.Minute}
 		for i := range s.Groups {
 			s.Groups[i].replica(id).Present = false
 			if s.Groups[i].Leader == id {
@@ -288,6 +288,11 @@ var situations = map[string]struct {
 		"warning certificate-ends: The certificate of node-a, or of its CA, ends in 20 days. Without a valid one, other nodes " +
 			"accept no new connection of the node. [belfry certs show | belfry certs rotate]",
 	}},
+	"a certificate for callers that ends": {func(s *Snapshot) { s.Nodes[1].HTTPKeysEnd = 2 * 24 * time.Hour }, []string{
+		"critical certificate-ends: The certificate that node-b shows to callers ends in 2 days. Without a valid one, callers " +
+			"open no new connection to the node. It is in the file of --http-cert, which the node reads again without a " +
+			"restart. [belfry certs show | belfry certs rotate]",
+	}},
 	"a certificate that has ended": {func(s *Snapshot) { s.Nodes[1].KeysEnd = -2 * time.Hour }, []string{
 		"critical certificate-ends: The certificate of node-b, or of its CA, has ended 2h ago. Without a valid one, other nodes " +
 			"accept no new connection of the node. [belfry certs show | belfry certs rotate]",
@@ -398,7 +403,7 @@ func alone(s *Snapshot) {
 // spare adds node d, which holds no replica.
 func spare(s *Snapshot) {
 	d := s.Nodes[2]
-	d.ID, d.Name, d.HTTPAddr = "d", "node-d", "10.0.0.d:8400"
+	d.ID, d.Name, d.URL = "d", "node-d", "http://10.0.0.d:8400"
 	s.Nodes = append(s.Nodes, d)
 	for i := range s.Groups {
 		s.Groups[i].Replicas = append(s.Groups[i].Replicas, Replica{Node: "d", Present: true, Applied: 1000})

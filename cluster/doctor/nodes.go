@@ -38,7 +38,7 @@ func (e *examination) nodes() {
 
 func (e *examination) waits(n *Node, reason string) {
 	e.add(Warning, NodeWaits, sentence("node %s runs and takes no part: %s.", n.Name, reason),
-		"belfry doctor --addr http://"+n.HTTPAddr, "belfry verify DATA-FOLDER")
+		"belfry doctor --addr "+n.URL, "belfry verify DATA-FOLDER")
 }
 
 // readiness finds nodes that take part and are not ready, unless a critical finding explains it.
@@ -49,7 +49,7 @@ func (e *examination) readiness() {
 	for _, n := range e.Nodes {
 		if n.NotReady != "" && n.Waits == "" {
 			e.add(Warning, NodeWaits, sentence("node %s is not ready yet: %s.", n.Name, n.NotReady),
-				"belfry doctor --addr http://"+n.HTTPAddr)
+				"belfry doctor --addr "+n.URL)
 		}
 	}
 }
@@ -70,7 +70,7 @@ func (e *examination) cutOff(n *Node, hearing []string) {
 		"machines is "+
 		"broken, or a firewall is in the "+
 		"way.", e.name(e.Self), n.Name, e.names(hearing), verb(len(hearing), "reaches", "reach"), n.Name),
-		"belfry doctor --addr http://"+n.HTTPAddr)
+		"belfry doctor --addr "+n.URL)
 }
 
 func (e *examination) away(n *Node) {
@@ -173,19 +173,27 @@ const (
 // certificates finds certificates that end soon.
 func (e *examination) certificates() {
 	for _, n := range e.Nodes {
-		severity := Warning
-		switch {
-		case n.KeysEnd == 0 || n.KeysEnd > keysWarn:
-			continue
-		case n.KeysEnd <= keysAlarm:
-			severity = Critical
-		}
-		left := "ends in " + span(n.KeysEnd)
-		if n.KeysEnd < 0 {
-			left = "has ended " + span(-n.KeysEnd) + " ago"
-		}
-		e.add(severity, CertificateEnds, sentence("the certificate of %s, or of its CA, %s. Without a valid one, other "+
-			"nodes "+
-			"accept no new connection of the node.", n.Name, left), "belfry certs show", "belfry certs rotate")
+		e.certificate(n.KeysEnd, sentence("the certificate of %s, or of its CA,", n.Name), "Without a valid one, other "+
+			"nodes accept no new connection of the node.")
+		e.certificate(n.HTTPKeysEnd, sentence("the certificate that %s shows to callers", n.Name), "Without a valid one, "+
+			"callers open no new connection to the node. It is in the file of --http-cert, which the node reads again "+
+			"without a restart.")
 	}
+}
+
+// certificate finds a certificate that ends soon, or has ended. 0 stands for no certificate.
+func (e *examination) certificate(left time.Duration, subject, effect string) {
+	severity := Warning
+	switch {
+	case left == 0 || left > keysWarn:
+		return
+	case left <= keysAlarm:
+		severity = Critical
+	}
+	end := "ends in " + span(left)
+	if left < 0 {
+		end = "has ended " + span(-left) + " ago"
+	}
+	e.add(severity, CertificateEnds, fmt.Sprintf("%s %s. %s", subject, end, effect), "belfry certs show",
+		"belfry certs rotate")
 }

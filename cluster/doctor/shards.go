@@ -33,7 +33,7 @@ func (e *examination) replicas() {
 		if shards := missing[n.ID]; len(shards) > 0 {
 			e.add(Warning, ReplicaMissing, sentence("%s answers and has not opened its replica of %s: it is starting, or "+
 				"its log "+
-				"says why it cannot.", n.Name, groupsNamed(shards)), "belfry doctor --addr http://"+n.HTTPAddr, "belfry verify "+
+				"says why it cannot.", n.Name, groupsNamed(shards)), "belfry doctor --addr "+n.URL, "belfry verify "+
 				"DATA-FOLDER")
 		}
 	}

@@ -22,7 +22,7 @@ type Snapshot struct {
 // Node is one node of the cluster. Fields of a silent node that only its own answer has are zero.
 type Node struct {
 	ID, Name string
-	HTTPAddr string
+	URL      string        // for callers
 	Zone     string        // empty: the node is a zone of its own
 	Answers  bool          // it answers the node that made the snapshot
 	Refused  string        // reason for which it refuses all calls of other nodes
@@ -45,6 +45,8 @@ type Node struct {
 	Clock      time.Duration // lead over the clock of the node that made the snapshot
 	ClockKnown bool
 	KeysEnd    time.Duration // until its certificate or its CA's ends; 0: it has none
+	// HTTPKeysEnd is the time until the end of the certificate that callers see; 0: it has none.
+	HTTPKeysEnd time.Duration
 }
 
 // Group is one Raft group.

@@ -270,13 +270,13 @@ func TestList(t *testing.T) {
 }
 
 func TestClusterTable(t *testing.T) {
-	s := serveOne(t, 200, `{"cluster_id":"c1","nodes":[{"id":"n1","name":"node-1","http_addr":"h:1","zone":"eu-1","weight":20,"alive":true}],
+	s := serveOne(t, 200, `{"cluster_id":"c1","nodes":[{"id":"n1","name":"node-1","http_addr":"h:1","http_url":"https://h:1","zone":"eu-1","weight":20,"alive":true}],
 		"control":{"leader":"n1","term":5,"voters":["n2","n1"]},"slot_moves":[{"from":1,"to":0,"slots":9,"step":"seal"}],
 		"shards":[{"id":0,"leader":"n1","term":2,"replicas":[{"node":"n1","applied":9,"state":"leader","voter":true}],"tasks":4,
 			"target":["n1"],"step":"remove"},
 		{"id":1,"leader":"","term":2,"replicas":[],"tasks":0}]}`)
 	out, code := belfry(t, "cluster", "status", "--addr", s.url)
-	for _, want := range []string{"cluster c1", "node-1  h:1   eu-1  20      true", "node-1 (leader, 9)", "none",
+	for _, want := range []string{"cluster c1", "node-1  https://h:1  eu-1  20      true", "node-1 (leader, 9)", "none",
 		"control group: leader node-1, term 5, voters n2 node-1", "0 B    remove  -", "seal  0"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("%d: no %q in\n%s", code, want, out)
