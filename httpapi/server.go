@@ -71,12 +71,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.echo.ServeHTTP(w, r)
 }
 
-// HTTPServer makes a server for HTTP/1.1 and HTTP/2, both without TLS, with every timeout set. The bounds of bodies and
+// HTTPServer makes a server for HTTP/1.1 and HTTP/2, both with and without TLS, with every timeout set. It speaks TLS
+// if its listener does. The bounds of bodies and
 // streams are set for each call, since they differ. Shutdown ends the wait of consumers at once with an empty answer,
 // and later leases do not wait.
 func (s *Server) HTTPServer() *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{
 		Handler:           s,

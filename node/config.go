@@ -27,15 +27,19 @@ type Config struct {
 	Weight  int    // the node's part of replicas and leaderships, 1 to 100
 
 	HTTPAddr      string   // address at which callers are served; port 0 picks a free one
-	AdvertiseHTTP string   // address for callers; empty: HTTPAddr as bound
+	AdvertiseHTTP string   // address for callers, or its URL with http or https; empty: HTTPAddr as bound
 	AllowHosts    []string // further host names under which callers reach the API
 	AllowOrigins  []string // origins whose web pages may call the API
 	ProfileAddr   string   // address that serves Go's profiles; empty: none are served
+	TLS           TLSConfig
+	// BehindProxy tells that callers come through a proxy only. A call has the address that the proxy names in
+	// X-Forwarded-For or Forwarded.
+	BehindProxy bool
 
 	PeerAddr        string          // address for other nodes, over TCP and UDP; port 0 picks a free one
 	AdvertisePeer   string          // address for other nodes to dial; empty: PeerAddr as bound
 	PeerKeys        *peerkeys.Files // nil: no TLS, and loopback only
-	Reload          <-chan struct{} // each receive makes the node read the files of PeerKeys at once; nil: none comes
+	Reload          <-chan struct{} // each receive makes the node read the files of keys at once; nil: none comes
 	Join            []string        // peer addresses of other nodes
 	JoinTokenFile   string          // file with the one-time token of a new node; empty: none
 	BootstrapExpect int             // number of nodes that form a new cluster: 1, 3 or 5; 0: join an existing one
@@ -133,7 +137,10 @@ func (c *Config) Validate() error {
 		{"allow-host", originsOf(c.AllowHosts, nil)},
 		{"allow-origin", originsOf(nil, c.AllowOrigins)},
 		{"http", originsOf([]string{origin.HostOf(c.HTTPAddr)}, nil)},
-		{"advertise-http", originsOf([]string{origin.HostOf(c.AdvertiseHTTP)}, nil)},
+		{"advertise-http", checkAdvertised(c.AdvertiseHTTP)},
+		{"http-cert", c.TLS.checkPair()},
+		{"http-client-ca", c.TLS.checkNeeds(c.TLS.ClientCA != "")},
+		{"http-plain-loopback", c.TLS.checkNeeds(c.TLS.PlainLoopback)},
 	} {
 		if check.err != nil {
 			return &SettingError{check.setting, check.err}
@@ -188,7 +195,7 @@ func (c *Config) clusterConfig() (cluster.Config, error) {
 	}
 	cfg := cluster.Config{
 		DataDir: c.DataDir, Name: c.Name, Zone: c.Zone, Weight: c.Weight, BindAddr: c.PeerAddr,
-		AdvertiseAddr: c.AdvertisePeer, Keys: c.PeerKeys, Reload: c.Reload, Join: c.Join, JoinTokenFile: c.JoinTokenFile,
+		AdvertiseAddr: c.AdvertisePeer, Keys: c.PeerKeys, Join: c.Join, JoinTokenFile: c.JoinTokenFile,
 		BootstrapExpect: c.BootstrapExpect, Shards: c.Shards, Replication: c.Replication, ReplaceAfter: c.ReplaceAfter,
 		MaxClockOffset: c.MaxClockOffset,
 		MoveRate:       c.MoveRate, HoldVersion: c.HoldVersion, Timing: timing, MinFreeDisk: c.MinFreeDisk,

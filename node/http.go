@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/logs"
 	"github.com/belfryhq/belfry/httpapi"
 	"github.com/belfryhq/belfry/httpapi/origin"
+	"github.com/belfryhq/belfry/node/internal/port"
 	"github.com/belfryhq/belfry/node/internal/profiles"
 	"github.com/belfryhq/belfry/node/internal/room"
 )
@@ -36,7 +37,7 @@ func (n *Node) startProfiles(context.Context) error {
 		handler.Close()
 		return server.Close()
 	})
-	go n.serve(server, l)
+	go n.serve(server, n.secured(l))
 	return nil
 }
 
@@ -50,13 +51,46 @@ func (n *Node) listen(context.Context) error {
 	n.listener = l
 	n.onStop(func() error { return ignoreClosed(l.Close()) })
 	n.warnOpen()
-	address, err := advertised(n.cfg.AdvertiseHTTP, l.Addr())
-	if err != nil {
+	if n.place, err = n.cfg.advertised(l.Addr()); err != nil {
 		return err
 	}
-	own := []string{origin.HostOf(n.cfg.HTTPAddr), origin.HostOf(address)}
+	own := []string{origin.HostOf(n.cfg.HTTPAddr), origin.HostOf(n.place.addr)}
 	n.origins, err = origin.New(append(own, n.cfg.AllowHosts...), n.cfg.AllowOrigins)
 	return err
+}
+
+// openCertificates reads the files of the API's port, and reads them again as long as the node runs.
+func (n *Node) openCertificates(context.Context) error {
+	if n.cfg.TLS.Cert == "" {
+		return nil
+	}
+	var err error
+	n.certificates, err = port.Open(port.Config{
+		Files:  port.Files{Cert: n.cfg.TLS.Cert, Key: n.cfg.TLS.Key, ClientCA: n.cfg.TLS.ClientCA},
+		Host:   origin.HostOf(n.place.addr),
+		Reload: n.again.Reader(), Logger: n.log, Registerer: n.registry,
+	})
+	if err != nil {
+		return &SettingError{"http-cert", err}
+	}
+	n.background(n.certificates.Run)
+	return nil
+}
+
+// secured returns the listener of the connections of a port for callers.
+func (n *Node) secured(l net.Listener) net.Listener {
+	if n.certificates == nil {
+		return l
+	}
+	return port.Secure(l, n.certificates.TLS(), n.cfg.TLS.PlainLoopback, headerPeriod)
+}
+
+// atAddress returns a handler whose calls have the address of their caller also behind a proxy.
+func (n *Node) atAddress(api http.Handler) http.Handler {
+	if !n.cfg.BehindProxy {
+		return api
+	}
+	return port.Forwarded(api)
 }
 
 // warnOpen logs a warning if other machines can reach the API.
@@ -71,12 +105,13 @@ func (n *Node) warnOpen() {
 // newGate returns the gate that delays the start while the disk is full. The gate answers callers meanwhile.
 func (n *Node) newGate() *room.Gate {
 	return room.New(room.Config{
-		Dir: n.cfg.DataDir, Reserve: n.cfg.MinFreeDisk, Space: n.space, Listener: n.listener, Logger: n.log,
+		Dir: n.cfg.DataDir, Reserve: n.cfg.MinFreeDisk, Space: n.space, Listener: n.listener, Secured: n.secured,
+		Logger: n.log,
 		Handler: func(reason func() string, metrics prometheus.Gatherer) http.Handler {
-			return httpapi.Waiting(httpapi.WaitingConfig{
+			return n.atAddress(httpapi.Waiting(httpapi.WaitingConfig{
 				Reason: reason, Origins: n.origins, Metrics: prometheus.Gatherers{n.registry, metrics}, Logger: n.log,
 				Doctor: func(context.Context) []httpapi.Finding { return findings([]doctor.Finding{doctor.Wait(reason())}) },
-			})
+			}))
 		},
 	})
 }
@@ -90,7 +125,7 @@ func (n *Node) startHTTP(context.Context) error {
 		return err
 	}
 	server := api.HTTPServer()
-	server.Handler = n.unlessBarred(server.Handler)
+	server.Handler = n.atAddress(n.unlessBarred(server.Handler))
 	n.onStop(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), callGrace)
 		defer cancel()
@@ -100,7 +135,7 @@ func (n *Node) startHTTP(context.Context) error {
 		}
 		return nil
 	})
-	go n.serve(server, n.listener)
+	go n.serve(server, n.secured(n.listener))
 	return nil
 }
 

@@ -3,11 +3,11 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,10 +15,12 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/reload"
 	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/httpapi/origin"
 	"github.com/belfryhq/belfry/node/internal/gc"
+	"github.com/belfryhq/belfry/node/internal/port"
 	"github.com/belfryhq/belfry/node/internal/receivers"
 	"github.com/belfryhq/belfry/node/internal/tuning"
 )
@@ -35,7 +37,10 @@ type Node struct {
 
 	registry        *prometheus.Registry // of this process
 	clusterRegistry *prometheus.Registry // of cluster
+	again           reload.Fan           // of Config.Reload
+	certificates    *port.Certificates   // of the API; nil: no TLS
 	listener        net.Listener
+	place           place          // at which callers reach the node
 	origins         *origin.Policy // of the API
 	receivers       *receivers.Receivers
 	cluster         *cluster.Node
@@ -88,7 +93,8 @@ func newNode(cfg Config) (*Node, error) {
 // start starts the parts in their order, until one fails or the context ends.
 func (n *Node) start(ctx context.Context) error {
 	for _, start := range []func(context.Context) error{
-		n.boundGarbage, n.limitMemory, n.startMetrics, n.startProfiles, n.startDelivery, n.listen, n.openCluster,
+		n.boundGarbage, n.limitMemory, n.startMetrics, n.followReload, n.listen, n.openCertificates, n.startProfiles,
+		n.startDelivery, n.openCluster,
 		n.writePID, n.startHTTP, n.startBackups,
 	} {
 		if err := start(ctx); err != nil || ctx.Err() != nil {
@@ -128,6 +134,24 @@ func (n *Node) Close() error {
 		errs = append(errs, n.stops[i]())
 	}
 	return errors.Join(errs...)
+}
+
+// background runs a function until the node is closed.
+func (n *Node) background(run func(ctx context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { run(ctx) })
+	n.onStop(func() error {
+		cancel()
+		running.Wait()
+		return nil
+	})
+}
+
+// followReload passes each reload on to the parts that read files.
+func (n *Node) followReload(context.Context) error {
+	n.background(func(ctx context.Context) { n.again.Run(ctx, n.cfg.Reload) })
+	return nil
 }
 
 func (n *Node) onStop(stop func() error) { n.stops = append(n.stops, stop) }
@@ -207,10 +231,11 @@ func (n *Node) clusterConfig() (cluster.Config, error) {
 	if err := tuning.Apply(&cfg); err != nil {
 		return cfg, err
 	}
-	if cfg.HTTPAddr, err = advertised(n.cfg.AdvertiseHTTP, n.listener.Addr()); err != nil {
-		return cfg, err
-	}
 	shareMemory(&cfg, n.memory)
+	cfg.HTTPAddr, cfg.HTTPS, cfg.Reload = n.place.addr, n.place.https, n.again.Reader()
+	if n.certificates != nil {
+		cfg.HTTPKeysEnd = n.certificates.Ends
+	}
 	cfg.Clock, cfg.DiskSpace, cfg.Deliver, cfg.Logger, cfg.Fatal = n.clock, n.space, n.receivers, n.log, n.fatal
 	cfg.Build = ReadBuild().Version
 	return cfg, nil
@@ -235,21 +260,4 @@ func (n *Node) writePID(context.Context) error {
 	}
 	n.onStop(func() error { return os.Remove(path) })
 	return nil
-}
-
-// advertised returns the address for callers: the setting, or else the bound address. The host's name replaces an
-// unspecified IP address.
-func advertised(setting string, bound net.Addr) (string, error) {
-	if setting != "" {
-		return setting, nil
-	}
-	addr, ok := bound.(*net.TCPAddr)
-	if !ok || !addr.IP.IsUnspecified() {
-		return bound.String(), nil
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return "", &SettingError{"advertise-http", fmt.Errorf("is missing, and the host's name is not known: %w", err)}
-	}
-	return net.JoinHostPort(host, strconv.Itoa(addr.Port)), nil
 }

@@ -238,6 +238,9 @@ func TestValidate(t *testing.T) {
 		"allow-origin: ":                                              func(c *Config) { c.AllowOrigins = []string{"*"} },
 		"advertise-http: ":                                            func(c *Config) { c.AdvertiseHTTP = "a b:8400" },
 		"http: ":                                                      func(c *Config) { c.HTTPAddr = "a b:8400" },
+		"http-cert: the certificate and its key go together":          func(c *Config) { c.TLS.Cert = "a" },
+		"http-client-ca: needs TLS":                                   func(c *Config) { c.TLS.ClientCA = "a" },
+		"http-plain-loopback: needs TLS":                              func(c *Config) { c.TLS.PlainLoopback = true },
 	} {
 		cfg := DefaultConfig()
 		if err := cfg.Validate(); err != nil {

@@ -51,9 +51,9 @@ to a cluster keeps the addresses of the others, so a restart needs no --join.
 Each node needs one --join again if all addresses change at once.
 
 Ctrl-C and SIGTERM stop the node in order, a second signal stops it at once.
-The files of --peer-cert, --peer-key, --peer-ca and --gossip-key-file are read
-again every few seconds, and at once after a SIGHUP. All other settings are
-read at the start only. "belfry certs" makes these files.`,
+The files of --peer-cert, --peer-key, --peer-ca, --gossip-key-file, --http-cert
+and --http-key are read again every few seconds, and at once after a SIGHUP. All
+other settings are read at the start only. "belfry certs" makes these files.`,
 		Example: `  belfry serve --data /var/lib/belfry
   belfry serve --data n1 --http 127.0.0.1:8400 --peer 127.0.0.1:8500 \
     --join 127.0.0.1:8501,127.0.0.1:8502 --bootstrap-expect 3
@@ -79,12 +79,19 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 		"20 gets twice as many as one of weight 10")
 	flags.StringVar(&c.HTTPAddr, "http", c.HTTPAddr, "`address` at which callers are served")
 	flags.StringVar(&c.AdvertiseHTTP, "advertise-http", c.AdvertiseHTTP,
-		"`address` that callers are given (default: --http)")
+		"`address` that callers are given (default: --http), or a URL such as https://belfry.example")
 	flags.StringSliceVar(&c.AllowHosts, "allow-host", nil, "further host `name` under which callers reach the API, such "+
 		"as a load balancer's; localhost, IP addresses and the names in --http and --advertise-http are always "+
 		"allowed; repeatable")
 	flags.StringSliceVar(&c.AllowOrigins, "allow-origin", nil,
 		"`origin` whose web pages may call the API, such as https://app.example; repeatable")
+	flags.StringVar(&c.TLS.Cert, "http-cert", "", "PEM `file` with the certificate for callers, then intermediate "+
+		"certificates if any; it makes --http and --pprof speak TLS")
+	flags.StringVar(&c.TLS.Key, "http-key", "", "PEM `file` with its private key")
+	flags.BoolVar(&c.TLS.PlainLoopback, "http-plain-loopback", false, "let callers on this machine speak plain HTTP at "+
+		"the same port")
+	flags.BoolVar(&c.BehindProxy, "behind-proxy", false, "callers come through a proxy only: a call has the address that "+
+		"the proxy names in X-Forwarded-For or Forwarded")
 	flags.StringVar(&c.PeerAddr, "peer", c.PeerAddr, "`address` at which other nodes are answered, over TCP and UDP")
 	flags.StringVar(&c.AdvertisePeer, "advertise-peer", c.AdvertisePeer,
 		"`address` that other nodes dial (default: --peer)")

@@ -29,12 +29,14 @@ const (
 	answerGrace = 2 * time.Second  // for answers under way when the wait ends
 )
 
-// Config holds the condition of a Gate and the listener on which it answers. All fields are required.
+// Config holds the condition of a Gate and the listener on which it answers. All fields but Secured are required.
 type Config struct {
 	Dir      string       // data folder, for messages
 	Reserve  disk.Reserve // half of it must be free to start
 	Space    func() (disk.Space, error)
 	Listener net.Listener // a TCP listener, which stays open
+	// Secured returns the listener of the callers' connections, which accepts from the given one. Nil: the given one.
+	Secured func(net.Listener) net.Listener
 	// Handler returns the handler that answers calls with a reason, and serves the metrics that exist so far.
 	Handler func(reason func() string, metrics prometheus.Gatherer) http.Handler
 	Logger  *slog.Logger
@@ -162,7 +164,11 @@ func (g *Gate) answer(reason func() string) (stop func() error, err error) {
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(lentListener{l}) }()
+	lent := net.Listener(lentListener{l})
+	if g.cfg.Secured != nil {
+		lent = g.cfg.Secured(lent)
+	}
+	go func() { ended <- server.Serve(lent) }()
 	return func() error {
 		stopWatch()
 		ctx, cancel := context.WithTimeout(context.Background(), answerGrace)

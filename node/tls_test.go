@@ -1,0 +1,305 @@
+package node
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/certs"
+	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/peerkeys"
+)
+
+// keyring is an operator's folder with a certificate of a node on this machine.
+type keyring struct {
+	t *testing.T
+	*certs.Folder
+	dir string // of the node's copies
+}
+
+func newKeyring(t *testing.T) *keyring {
+	t.Helper()
+	folder, err := certs.Init(certs.Config{Dir: filepath.Join(t.TempDir(), "certs")},
+		[]certs.Node{{Name: "n1", Hosts: []string{"127.0.0.1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &keyring{t, folder, t.TempDir()}
+	k.copy()
+	return k
+}
+
+// copy copies the files to the node, each as a whole.
+func (k *keyring) copy() {
+	k.t.Helper()
+	for _, file := range []string{"node.pem", "node.key", "ca.pem"} {
+		data, err := os.ReadFile(filepath.Join(k.NodeDir("n1"), file))
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		if err := os.WriteFile(k.path(file), data, 0o600); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+}
+
+func (k *keyring) path(file string) string { return filepath.Join(k.dir, file) }
+
+func (k *keyring) tls() TLSConfig {
+	return TLSConfig{Cert: k.path("node.pem"), Key: k.path("node.key")}
+}
+
+// caller returns a client that trusts the folder's authority. Without keepAlive each call has a new connection.
+func (k *keyring) caller(keepAlive bool) *http.Client {
+	k.t.Helper()
+	data, err := os.ReadFile(filepath.Join(k.NodeDir("n1"), "ca.pem"))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(data)
+	transport := &http.Transport{
+		TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true, DisableKeepAlives: !keepAlive,
+	}
+	k.t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+}
+
+// call makes a call, and returns its answer and the answer's body.
+func call(ctx context.Context, c *http.Client, method, url, body string) (*http.Response, string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return nil, "", err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, "", err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return resp, string(text), err
+}
+
+// awaitReady waits until a node is ready.
+func awaitReady(t *testing.T, c *http.Client, base string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; {
+		resp, body, err := call(t.Context(), c, "GET", base+"/readyz", "")
+		if err == nil && resp.StatusCode == http.StatusOK {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("not ready: %v %s", err, body)
+		}
+	}
+}
+
+// One port serves TLS, with HTTP/2, and plain HTTP to this machine if that is wanted.
+func TestOnePortForTLSAndPlain(t *testing.T) {
+	k := newKeyring(t)
+	for _, plain := range []bool{false, true} {
+		cfg := testConfig(t)
+		cfg.TLS, cfg.ProfileAddr = k.tls(), "127.0.0.1:0"
+		cfg.TLS.PlainLoopback = plain
+		n, err := Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := k.caller(true)
+		awaitReady(t, c, "https://"+n.HTTPAddr())
+		resp, body, err := call(t.Context(), c, "PUT", "https://"+n.HTTPAddr()+"/v1/tasks/a", `{"delay": "1h"}`)
+		if err != nil || resp.StatusCode != http.StatusCreated || resp.ProtoMajor != 2 {
+			t.Errorf("TLS: %+v %s %v", resp, body, err)
+		}
+		resp, body, err = call(t.Context(), c, "GET", "http://"+n.HTTPAddr()+"/v1/tasks/a", "")
+		if works := err == nil && resp.StatusCode == http.StatusOK; works != plain {
+			t.Errorf("plain, %v: %+v %s %v", plain, resp, body, err)
+		}
+		_, body, err = call(t.Context(), c, "GET", "https://"+n.HTTPAddr()+"/v1/cluster", "")
+		if !strings.Contains(body, `"http_url":"https://`+n.HTTPAddr()+`"`) {
+			t.Errorf("the node announces %s %v", body, err)
+		}
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A certificate is replaced while callers open connections and keep others: no call fails, and later connections see
+// the new certificate.
+func TestCertificateIsReplacedUnderLoad(t *testing.T) {
+	k := newKeyring(t)
+	cfg := testConfig(t)
+	reload := make(chan struct{}, 1)
+	cfg.TLS, cfg.Reload = k.tls(), reload
+	n, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	base := "https://" + n.HTTPAddr()
+	awaitReady(t, k.caller(true), base)
+	var calls, done atomic.Int64
+	var load sync.WaitGroup
+	for i := range 6 {
+		c := k.caller(i%2 == 0)
+		load.Go(func() {
+			for j := 0; done.Load() == 0; j++ {
+				resp, body, err := call(t.Context(), c, "PUT", fmt.Sprintf("%s/v1/tasks/t%d-%d", base, i, j), `{"delay": "1h"}`)
+				if err != nil || resp.StatusCode != http.StatusCreated {
+					t.Errorf("%v %s", err, body)
+					return
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	for range 5 {
+		renewUnderLoad(t, k, reload, n, &calls)
+	}
+	done.Store(1)
+	load.Wait()
+	t.Logf("%d calls", calls.Load())
+}
+
+// renewUnderLoad renews the certificate, and waits until a new connection sees it and some more calls have succeeded.
+func renewUnderLoad(t *testing.T, k *keyring, reload chan<- struct{}, n *Node, calls *atomic.Int64) {
+	t.Helper()
+	if err := k.Renew(nil); err != nil {
+		t.Fatal(err)
+	}
+	k.copy()
+	want, at := k.fingerprint(), calls.Load()
+	reload <- struct{}{}
+	for end := time.Now().Add(20 * time.Second); ; {
+		resp, _, err := call(t.Context(), k.caller(false), "GET", "https://"+n.HTTPAddr()+"/healthz", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if peerkeys.Fingerprint(resp.TLS.PeerCertificates[0].Raw) == want && calls.Load() > at+20 {
+			return
+		}
+		if time.Now().After(end) || t.Failed() {
+			t.Fatal("the new certificate is not in use, or calls stand still")
+		}
+	}
+}
+
+func (k *keyring) fingerprint() string {
+	k.t.Helper()
+	pair, err := tls.LoadX509KeyPair(k.path("node.pem"), k.path("node.key"))
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return peerkeys.Fingerprint(pair.Leaf.Raw)
+}
+
+// A node without room answers with the reason by TLS, too, and serves both kinds of connections afterwards.
+func TestWaitForRoomSpeaksTLS(t *testing.T) {
+	k := newKeyring(t)
+	cfg := testConfig(t)
+	cfg.TLS = k.tls()
+	cfg.TLS.PlainLoopback = true
+	var err error
+	if cfg.MinFreeDisk, err = disk.Parse("10%"); err != nil {
+		t.Fatal(err)
+	}
+	n, err := newNode(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var free atomic.Uint64
+	free.Store(49 << 20)
+	n.space = func() (disk.Space, error) { return disk.Space{Free: free.Load(), Total: 1000 << 20}, nil }
+	defer func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, start := range []func(context.Context) error{
+		n.startMetrics, n.followReload, n.listen, n.openCertificates, n.startDelivery,
+	} {
+		if err := start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opened := make(chan error, 1)
+	go func() { opened <- n.openCluster(t.Context()) }()
+	c, addr := k.caller(true), n.HTTPAddr()
+	for _, scheme := range []string{"https://", "http://"} {
+		resp, body, err := call(t.Context(), c, "GET", scheme+addr+"/v1/tasks/a", "")
+		if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "49MiB are free") {
+			t.Errorf("%s: %v %s", scheme, err, body)
+		}
+	}
+	free.Store(200 << 20)
+	if err := <-opened; err != nil {
+		t.Fatal(err)
+	}
+	if err := n.startHTTP(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, scheme := range []string{"https://", "http://"} {
+		awaitReady(t, c, scheme+addr)
+	}
+}
+
+// lockedLog is a log that is read while the node writes it.
+type lockedLog struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lockedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lockedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+// Behind a proxy a call has the address that the proxy names. Without the setting a caller cannot choose its address.
+func TestAddressBehindProxy(t *testing.T) {
+	for _, behind := range []bool{false, true} {
+		cfg := testConfig(t)
+		log := new(lockedLog)
+		cfg.BehindProxy, cfg.Logger = behind, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		n, _ := start(t, cfg)
+		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+n.HTTPAddr()+"/v1/tasks/proxied", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("X-Forwarded-For", "6.6.6.6, 192.0.2.7")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		line := ""
+		for l := range strings.Lines(log.String()) {
+			if strings.Contains(l, "path=/v1/tasks/proxied") {
+				line = l
+			}
+		}
+		if line == "" || strings.Contains(line, "from=192.0.2.7:0") != behind || strings.Contains(line, "6.6.6.6") {
+			t.Errorf("behind a proxy %v: %q", behind, line)
+		}
+	}
+}
