@@ -49,7 +49,7 @@ func (c *Client) do(ctx context.Context, call call, read func(reply) error) erro
 			return failed
 		}
 		failed.add(err)
-		if !retryable(err) || failed.attempts == c.cfg.MaxAttempts {
+		if !c.repeats(failed) {
 			return failed
 		}
 		var refusal *Error
@@ -61,6 +61,17 @@ func (c *Client) do(ctx context.Context, call call, read func(reply) error) erro
 			return failed
 		}
 	}
+}
+
+// repeats reports whether a call that failed is worth another attempt.
+func (c *Client) repeats(failed *callError) bool {
+	switch {
+	case !retryable(failed.last) || failed.attempts == c.cfg.MaxAttempts:
+		return false
+	case noHandshake(failed.last):
+		return failed.attempts < len(c.nodes.given)
+	}
+	return true
 }
 
 // send makes one request of a call, and reads its answer.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -203,7 +204,15 @@ func neverSent(err error) bool {
 	if errors.As(err, &sent) {
 		return false
 	}
-	return errors.As(err, &unsendable) || errors.As(err, &unsent) || errors.As(err, &op) && op.Op == "dial"
+	return errors.As(err, &unsendable) || errors.As(err, &unsent) || errors.As(err, &op) && op.Op == "dial" ||
+		noHandshake(err)
+}
+
+// noHandshake reports whether the node's certificate was refused, or the node speaks no TLS. Only another node may do
+// better.
+func noHandshake(err error) bool {
+	var certificate *tls.CertificateVerificationError
+	return errors.As(err, &certificate) || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // sentError marks that the call was sent, perhaps in an earlier try than that of err. When a kept connection is lost,

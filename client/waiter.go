@@ -82,7 +82,7 @@ func (w *waiter) attempt(ctx context.Context) (left bool) {
 // again waits for the next attempt. It returns false if there should be none.
 func (w *waiter) again(ctx context.Context, deadline time.Time) bool {
 	failed := w.line.failed
-	if w.line.result.Err == nil || failed.ended != nil || failed.attempts == w.c.cfg.MaxAttempts || !retryable(failed) {
+	if w.line.result.Err == nil || failed.ended != nil || !w.c.repeats(failed) {
 		return false
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
