@@ -24,6 +24,8 @@ const (
 	MoveSlots   OperationKind = "move_slots"  // moves slots to a shard
 	Balance     OperationKind = "balance"     // gives all shards as many slots, new shards included
 	KeepSlots   OperationKind = "keep_slots"  // stops one of these three; moves under way go on to their ends
+
+	EraseNamespace OperationKind = "delete_namespace" // removes a namespace with its tasks and queues
 )
 
 // OperationState is the state of an operation.
@@ -43,9 +45,10 @@ type Operation struct {
 	Node           string         `json:"node,omitempty"` // a node's ID; empty: it is about the whole cluster
 	NodeName       string         `json:"node_name,omitempty"`
 	Replication    int            `json:"replication,omitempty"`
-	Shard          int            `json:"shard,omitempty"` // that is split
-	To             int            `json:"to,omitempty"`    // shard that gets the slots; number of shards of Balance
-	Slots          string         `json:"slots,omitempty"` // that move: "0-511,1024"
+	Shard          int            `json:"shard,omitempty"`     // that is split
+	To             int            `json:"to,omitempty"`        // shard that gets the slots; number of shards of Balance
+	Slots          string         `json:"slots,omitempty"`     // that move: "0-511,1024"
+	Namespace      string         `json:"namespace,omitempty"` // that is deleted
 	State          OperationState `json:"state"`
 	BeganAt        time.Time      `json:"began_at"`
 	EndedAt        *time.Time     `json:"ended_at"` // nil: it is under way

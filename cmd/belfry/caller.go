@@ -11,19 +11,15 @@ import (
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
-// caller holds the flags that all client commands share: the cluster's address and the form of the output.
+// caller holds the flags that all client commands share: the connection to the cluster, and the form of the output.
 type caller struct {
-	addrs   []string
-	timeout time.Duration
-	json    bool
+	cli.Connection
+	json bool
 }
 
 func (c *caller) addFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringSliceVarP(&c.addrs, "addr", "a", []string{"http://127.0.0.1:8400"},
-		"`nodes` of the cluster; the next is tried when one is down; also set by "+cli.AddrVariable)
-	flags.Var(cli.NewSpan(&c.timeout, 30*time.Second), "timeout", "how long to try")
-	flags.BoolVarP(&c.json, "json", "j", false, jsonUsage)
+	c.AddFlags(cmd.Flags())
+	cmd.Flags().BoolVarP(&c.json, "json", "j", false, jsonUsage)
 }
 
 const (
@@ -31,13 +27,7 @@ const (
 	keyUsage  = "idempotency `key` (default: a random one)"
 )
 
-func (c *caller) connect() (*client.Client, error) {
-	conn, err := client.New(client.Config{Addrs: c.addrs, Timeout: c.timeout, FixedAddrs: true, SingleCalls: true})
-	if err != nil {
-		return nil, cli.WrongUsage(err)
-	}
-	return conn, nil
-}
+func (c *caller) connect() (*client.Client, error) { return c.Open() }
 
 // show prints a result in the form that the flags ask for.
 func (c *caller) show(cmd *cobra.Command, v any, fill func(*cli.Table)) error {

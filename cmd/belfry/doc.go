@@ -3,7 +3,7 @@
 //
 //	serve, local, demo, listen         run a node, a cluster on this machine, a demonstration, a receiver
 //	task, queue, lease, dead,          call a cluster; each noun has its verbs, such as `belfry task schedule`
-//	cluster, node
+//	cluster, node, key, namespace
 //	doctor                             explain what is wrong with a cluster, and what to do next
 //	plan, certs, verify                size a cluster, make its certificates, check the folder of a stopped node
 //	restore, recover                   make a new cluster of a backup, or of the disks that are left
@@ -22,9 +22,13 @@
 //	task get --addr        BELFRY_ADDR               addr: http://node-1:8400
 //	task get --timeout     none                      timeout: 5s
 //
-// A variable is BELFRY_<COMMAND>_<FLAG>: it belongs to one command. Commands that call a cluster take only its address
-// from the environment. The nearest value wins: flag, environment, file, default. A key that the command does not know
-// is an error that names it.
+// A variable is BELFRY_<COMMAND>_<FLAG>: it belongs to one command. Commands that call a cluster take only their
+// connection from the environment: BELFRY_ADDR, BELFRY_NAMESPACE, BELFRY_KEY_FILE, BELFRY_CA, BELFRY_CLIENT_CERT and
+// BELFRY_CLIENT_KEY. The nearest value wins: flag, environment, file, default. A key that the command does not know is
+// an error that names it.
+//
+// No flag takes a secret, since all users of a machine see the flags. An API key stands in the file of --key-file, or
+// in BELFRY_KEY if no file is named.
 //
 // # Output
 //

@@ -159,6 +159,8 @@ func what(op *client.Operation) string {
 		return "balance shards"
 	case client.KeepSlots:
 		return "keep slots"
+	case client.EraseNamespace:
+		return "delete namespace " + op.Namespace
 	case client.Rest:
 		return "drain leaders of " + cmp.Or(op.NodeName, op.Node)
 	}

@@ -14,7 +14,7 @@ import (
 func TestMistakes(t *testing.T) {
 	for args, want := range map[string]string{
 		"shedule a":                                 `unknown command "shedule" for "belfry" (did you mean task schedule?); see belfry --help`,
-		"lst":                                       `(did you mean dead list or node list or operation list or queue list or shards list or task list?)`,
+		"lst":                                       `(did you mean dead list or key list or namespace list or node list or operation list or queue list or shards list or task list?)`,
 		"lisen":                                     `(did you mean listen?)`,
 		"tsk list":                                  `unknown command "tsk" for "belfry" (did you mean task?)`,
 		"task shedule a":                            `unknown command "shedule" for "belfry task" (did you mean schedule?); see belfry task --help`,
@@ -56,7 +56,7 @@ func TestMistakes(t *testing.T) {
 func TestVerbWithoutNoun(t *testing.T) {
 	for args, want := range map[string]string{
 		"schedule a --in 1h": "task schedule", "get a": "queue get or task get", "cancel a": "task cancel",
-		"list": "dead list or node list or operation list or queue list or shards list or task list", "touch a": "task touch", "fire a": "task fire",
+		"list": "dead list or key list or namespace list or node list or operation list or queue list or shards list or task list", "touch a": "task touch", "fire a": "task fire",
 		"patch a": "queue patch or task patch", "batch": "task batch", "settle q": "lease settle", "ack q r": "lease ack",
 	} {
 		out, code := belfry(t, strings.Fields(args)...)

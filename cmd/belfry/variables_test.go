@@ -1,7 +1,9 @@
 package main
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -10,9 +12,11 @@ import (
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
-// A variable belongs to one command. Commands that change a cluster take only its address from the environment.
+// A variable belongs to one command. Commands that call a cluster take only their connection from the environment.
 func TestVariables(t *testing.T) {
 	owners := map[string]string{}
+	connection := map[string]string{"addr": "BELFRY_ADDR", "key-file": "BELFRY_KEY_FILE", "ca": "BELFRY_CA",
+		"client-cert": "BELFRY_CLIENT_CERT", "client-key": "BELFRY_CLIENT_KEY", "namespace": "BELFRY_NAMESPACE"}
 	eachCommand(newRoot(), func(cmd *cobra.Command) {
 		if cmd.InheritedFlags(); cmd.HasSubCommands() {
 			return // the command has no settings
@@ -21,14 +25,14 @@ func TestVariables(t *testing.T) {
 			name := cli.Variable(cmd, f)
 			switch {
 			case cli.IsCall(cmd):
-				if want := map[bool]string{true: cli.AddrVariable}[f.Name == "addr"]; name != want {
+				if want := connection[f.Name]; name != want {
 					t.Errorf("%s sets --%s of %s", name, f.Name, cmd.CommandPath())
 				}
 			case name == "":
 				if cli.Settable(f) {
 					t.Errorf("no variable sets --%s of %s", f.Name, cmd.CommandPath())
 				}
-			case owners[name] != "" || name == cli.AddrVariable:
+			case owners[name] != "" || isConnection(connection, name):
 				t.Errorf("%s sets a flag of %s and of %s", name, owners[name], cmd.CommandPath())
 			default:
 				owners[name] = cmd.CommandPath()
@@ -44,6 +48,11 @@ func TestVariables(t *testing.T) {
 			t.Errorf("%s belongs to %q, want %q", name, owners[name], want)
 		}
 	}
+}
+
+// isConnection reports whether a variable belongs to all commands that call a cluster.
+func isConnection(connection map[string]string, name string) bool {
+	return name == cli.KeyVariable || slices.Contains(slices.Collect(maps.Values(connection)), name)
 }
 
 // The address of a cluster in the environment reaches the calls, and --addr wins over it.

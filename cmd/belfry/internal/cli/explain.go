@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 
@@ -18,7 +21,7 @@ func Explain(cmd *cobra.Command, err error) string {
 	var refusal *client.Error
 	var op *net.OpError
 	if errors.As(err, &refusal) || !errors.As(err, &op) || op.Op != "dial" {
-		return err.Error()
+		return withRemedy(err)
 	}
 	addrs, flagErr := cmd.Flags().GetStringSlice("addr")
 	if flagErr != nil {
@@ -27,6 +30,30 @@ func Explain(cmd *cobra.Command, err error) string {
 	return fmt.Sprintf("no node answers at %s: %v; start one with `belfry local`, or name another with --addr",
 		strings.Join(addrs, ", "), cause(op))
 }
+
+// withRemedy returns the message of an error of keys or TLS with a remedy, and of another one alone.
+func withRemedy(err error) string {
+	var refusal *client.Error
+	var certificate *tls.CertificateVerificationError
+	var authority x509.UnknownAuthorityError
+	remedy := ""
+	switch {
+	case errors.Is(err, client.ErrUnauthenticated):
+		remedy = "; show a key with --key-file, or set " + KeyVariable
+	case errors.As(err, &authority):
+		remedy = "; name the file of the nodes' authority with --ca"
+	case errors.As(err, &certificate):
+		remedy = "; the certificate must have the name in --addr"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		remedy = "; the node speaks plain HTTP: name it as http:// in --addr"
+	case errors.As(err, &refusal) && refusal.Status == http.StatusBadRequest && strings.Contains(refusal.Detail, toTLS):
+		remedy = "; the node speaks TLS: name it as https:// in --addr"
+	}
+	return err.Error() + remedy
+}
+
+// toTLS is the answer of net/http to plain HTTP at a port with TLS.
+const toTLS = "HTTP request to an HTTPS server"
 
 // cause returns the reason why a connection could not be made, without the steps that led there.
 func cause(op *net.OpError) error {

@@ -36,20 +36,23 @@ func Apply(cmd *cobra.Command, lookupEnv func(string) (string, bool)) error {
 	return nil
 }
 
+// Offline is the annotation of a command that calls no node, although its noun does.
+const Offline = "offline"
+
 // IsCall reports whether a command calls a cluster.
 func IsCall(cmd *cobra.Command) bool {
+	if _, offline := cmd.Annotations[Offline]; offline {
+		return false
+	}
 	for cmd.HasParent() && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()
 	}
 	return cmd.GroupID == CallGroup
 }
 
-// AddrVariable sets --addr of every command that calls a cluster.
-const AddrVariable = "BELFRY_ADDR"
-
 // Variable returns the name of the environment variable that sets a flag, or "" if no variable does. A variable
-// belongs to one command, so that a node's settings cannot steer a demo. Commands that call a cluster take only its
-// address from the environment: their other settings are on the command line.
+// belongs to one command, so that a node's settings cannot steer a demo. Commands that call a cluster take only their
+// connection from the environment: their other settings are on the command line.
 func Variable(cmd *cobra.Command, f *pflag.Flag) string {
 	switch {
 	case !Settable(f):
@@ -57,10 +60,8 @@ func Variable(cmd *cobra.Command, f *pflag.Flag) string {
 	case !IsCall(cmd):
 		_, path, _ := strings.Cut(cmd.CommandPath(), " ")
 		return "BELFRY_" + strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(path+" "+f.Name))
-	case f.Name == "addr":
-		return AddrVariable
 	}
-	return ""
+	return connectionVariables[f.Name]
 }
 
 // Settable reports whether a flag is a setting, rather than a request to print something.

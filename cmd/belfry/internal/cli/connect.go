@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"cmp"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+// KeyVariable holds an API key or a token, for the commands that call a cluster. No flag does: other users of the
+// machine see the flags of a process.
+const KeyVariable = "BELFRY_KEY"
+
+// AddrVariable sets --addr of every command that calls a cluster.
+const AddrVariable = "BELFRY_ADDR"
+
+// connectionVariables are the environment variables of a Connection's flags.
+var connectionVariables = map[string]string{
+	"addr": AddrVariable, "key-file": "BELFRY_KEY_FILE", "ca": "BELFRY_CA", "client-cert": "BELFRY_CLIENT_CERT",
+	"client-key": "BELFRY_CLIENT_KEY", "namespace": "BELFRY_NAMESPACE",
+}
+
+// Connection holds the flags by which a command reaches a cluster.
+type Connection struct {
+	addrs     []string
+	timeout   time.Duration
+	namespace string
+	keyFile   string
+	ca        string
+	cert      string
+	certKey   string
+}
+
+// AddFlags adds the flags of a connection.
+func (c *Connection) AddFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVarP(&c.addrs, "addr", "a", []string{"http://127.0.0.1:8400"},
+		"`nodes` of the cluster; the next is tried when one is down; also set by "+AddrVariable)
+	flags.Var(NewSpan(&c.timeout, 30*time.Second), "timeout", "how long to try")
+	for _, f := range []struct {
+		text              *string
+		name, short, help string
+	}{
+		{&c.namespace, "namespace", "N", "`name` of the namespace (default: the key's)"},
+		{&c.keyFile, "key-file", "", "`file` with an API key or a token; " + KeyVariable + " holds one itself"},
+		{&c.ca, "ca", "", "`file` with the authority of the nodes' certificates (default: the system's)"},
+		{&c.cert, "client-cert", "", "`file` with a certificate to show to the nodes"},
+		{&c.certKey, "client-key", "", "`file` with the key of that certificate"},
+	} {
+		flags.StringVarP(f.text, f.name, f.short, "", f.help+"; also set by "+connectionVariables[f.name])
+	}
+}
+
+// Namespace returns the value of --namespace.
+func (c *Connection) Namespace() string { return c.namespace }
+
+// Open returns a client of the cluster. Its errors are those of wrong flags.
+func (c *Connection) Open() (*client.Client, error) { return c.open(c.namespace) }
+
+// OpenCluster is Open for calls about the whole cluster, whose commands use --namespace in another way.
+func (c *Connection) OpenCluster() (*client.Client, error) { return c.open("") }
+
+func (c *Connection) open(namespace string) (*client.Client, error) {
+	cfg := client.Config{Addrs: c.addrs, Timeout: c.timeout, FixedAddrs: true, SingleCalls: true, KeyFile: c.keyFile,
+		Namespace: namespace}
+	if c.keyFile == "" {
+		cfg.Key = client.NewSecret(os.Getenv(KeyVariable))
+	}
+	if cmp.Or(c.ca, c.cert, c.certKey) != "" {
+		security, err := client.LoadTLS(c.ca, c.cert, c.certKey)
+		if err != nil {
+			return nil, WrongUsage(err)
+		}
+		cfg.TLS = security
+	}
+	conn, err := client.New(cfg)
+	if err != nil {
+		return nil, WrongUsage(err)
+	}
+	return conn, nil
+}

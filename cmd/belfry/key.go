@@ -1,0 +1,388 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+)
+
+func newKey() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "key",
+		Short: "Make, list, rotate and revoke API keys",
+		Example: `  belfry key create shop --role schedule --namespace orders > shop.key
+  belfry key list`,
+	}, newKeyCreate(), newKeyList(), newKeyShow(), newKeyRotate(), newKeyRevoke(), newKeyNewRoot())
+}
+
+// grantFlags describe the grants of a new key.
+type grantFlags struct {
+	roles, queues, ids []string
+	expires            string
+}
+
+func newKeyCreate() *cobra.Command {
+	var caller caller
+	var f grantFlags
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make an API key; its text is printed once",
+		Long: `Make an API key. Its text is printed once, alone on the standard output: the
+cluster keeps only a hash of it. A file that takes the output becomes readable
+by its owner alone.
+
+The key has each role in each namespace. The roles are read; schedule; consume;
+operate; and admin, which includes all. Each includes read. The namespace '*' is
+every one, and the calls about the whole cluster need it.
+
+With --queue or --id the key reaches only these queues and ids. An entry that
+ends in * is a prefix.`,
+		Example: `  belfry key create shop --role schedule --namespace orders > shop.key
+  belfry key create worker --role consume,schedule --namespace orders \
+    --queue 'mails*' --id 'order-*' --expires 90d > worker.key
+  belfry key create oncall --role operate --namespace '*' > oncall.key`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := f.request(args[0], caller.Namespace(), time.Now())
+			if err != nil {
+				return cli.WrongUsage(err)
+			}
+			conn, err := caller.OpenCluster()
+			if err != nil {
+				return err
+			}
+			made, err := conn.CreateKey(cmd.Context(), r)
+			if err != nil {
+				return err
+			}
+			return printKey(cmd, &caller, made, "")
+		},
+	}
+	caller.addFlags(cmd)
+	flags := cmd.Flags()
+	flags.Lookup("namespace").Usage = "`names` of the key's namespaces; '*': all (default \"default\"); also set by " +
+		"BELFRY_NAMESPACE"
+	flags.StringSliceVar(&f.roles, "role", nil, "`roles` of the key: read, schedule, consume, operate or admin")
+	flags.StringSliceVar(&f.queues, "queue", nil, "only these `queues`")
+	flags.StringSliceVar(&f.ids, "id", nil, "only tasks with these `ids`")
+	flags.StringVar(&f.expires, "expires", "", "end of the key: a `duration` or an instant (default: never)")
+	cli.CompleteWords(cmd, "role", "read", "schedule", "consume", "operate", "admin")
+	return cmd
+}
+
+// request returns the request for a key with each role in each namespace.
+func (f *grantFlags) request(name, namespaces string, now time.Time) (client.KeyRequest, error) {
+	r := client.KeyRequest{Name: name}
+	if len(f.roles) == 0 {
+		return r, errors.New("--role is needed: read, schedule, consume, operate or admin")
+	}
+	for _, namespace := range strings.Split(cmp.Or(namespaces, "default"), ",") {
+		for _, role := range f.roles {
+			if _, err := access.ParseRole(role); err != nil {
+				return r, fmt.Errorf("--role: %w", err)
+			}
+			r.Grants = append(r.Grants, client.Grant{
+				Role: client.Role(role), Namespace: strings.TrimSpace(namespace), Queues: f.queues, IDs: f.ids,
+			})
+		}
+	}
+	if f.expires == "" {
+		return r, nil
+	}
+	var after time.Duration
+	if err := cli.ParseAtOrSpan(&r.ExpiresAt, &after, "expires", f.expires); err != nil {
+		return r, err
+	}
+	if r.ExpiresAt.IsZero() {
+		r.ExpiresAt = now.Add(after)
+	}
+	return r, nil
+}
+
+// madeKey is a new key in JSON, with its text.
+type madeKey struct {
+	client.APIKey
+	Key string `json:"key"`
+}
+
+// printKey prints the text of a new key alone, so that the output can be the file of the key, and all else beside it.
+func printKey(cmd *cobra.Command, caller *caller, made *client.NewAPIKey, note string) error {
+	if err := closeToOthers(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	text := made.Key.Text()
+	err := caller.show(cmd, madeKey{made.APIKey, text}, func(t *cli.Table) { t.Row("%s", text) })
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s): %s; %s\n%sIt is not shown again. %s\n", made.ID, made.Name,
+		grants(made.Grants), expiry(&made.APIKey), note, "To end it: belfry key revoke "+made.ID)
+	return err
+}
+
+// closeToOthers makes a file that takes a secret as the output readable by its owner alone. The shell has made it
+// readable for all.
+func closeToOthers(out any) error {
+	file, ok := out.(*os.File)
+	if !ok {
+		return nil
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	return file.Chmod(info.Mode().Perm() &^ 0o077)
+}
+
+// grants describes what a caller may do: "schedule, consume in orders (queues mails*)".
+func grants(list []client.Grant) string {
+	var places []string
+	roles := map[string][]string{}
+	for _, g := range list {
+		place := "in " + g.Namespace
+		if g.Namespace == client.AllNamespaces {
+			place = "in all namespaces"
+		}
+		var limits []string
+		if len(g.Queues) > 0 {
+			limits = append(limits, "queues "+strings.Join(g.Queues, " "))
+		}
+		if len(g.IDs) > 0 {
+			limits = append(limits, "ids "+strings.Join(g.IDs, " "))
+		}
+		if len(limits) > 0 {
+			place += " (" + strings.Join(limits, ", ") + ")"
+		}
+		if roles[place] == nil {
+			places = append(places, place)
+		}
+		roles[place] = append(roles[place], string(g.Role))
+	}
+	for i, place := range places {
+		places[i] = strings.Join(roles[place], ", ") + " " + place
+	}
+	return strings.Join(places, "; ")
+}
+
+func expiry(key *client.APIKey) string {
+	if key.ExpiresAt == nil {
+		return "never expires"
+	}
+	return "expires " + instant(*key.ExpiresAt)
+}
+
+func newKeyList() *cobra.Command {
+	var caller caller
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the API keys, with their grants and their last use",
+		Example: `  belfry key list
+  belfry key list --json | jq -r 'select(.last_used_at == null) | .id'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			conn, err := caller.OpenCluster()
+			if err != nil {
+				return err
+			}
+			keys, err := conn.Keys(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return cli.ShowEach(cmd.OutOrStdout(), caller.json, keys, func(t *cli.Table) { fillKeys(t, keys) })
+		},
+	}
+	caller.addFlags(cmd)
+	return cmd
+}
+
+func fillKeys(t *cli.Table, keys []client.APIKey) {
+	if len(keys) == 0 {
+		t.Row("there is no key")
+		return
+	}
+	t.Row("ID\tNAME\tMAY\tEXPIRES\tLAST USED")
+	for i := range keys {
+		k := &keys[i]
+		t.Row("%s\t%s\t%s\t%s\t%s", k.ID, k.Name, grants(k.Grants), cmp.Or(hour(k.ExpiresAt), "never"),
+			cmp.Or(hour(k.LastUsedAt), "never"))
+	}
+}
+
+// hour returns an instant to the minute, or "" for nil.
+func hour(at *time.Time) string {
+	if at == nil {
+		return ""
+	}
+	return at.UTC().Format("2006-01-02T15:04Z")
+}
+
+func newKeyShow() *cobra.Command {
+	var caller caller
+	cmd := &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show an API key, without its text",
+		Example: `  belfry key show x4kq2mzt7a`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := caller.OpenCluster()
+			if err != nil {
+				return err
+			}
+			key, err := conn.Key(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return caller.show(cmd, key, func(t *cli.Table) { fillKey(t, key) })
+		},
+	}
+	caller.addFlags(cmd)
+	return cmd
+}
+
+func fillKey(t *cli.Table, k *client.APIKey) {
+	t.Field("id", k.ID)
+	t.Field("name", k.Name)
+	for _, g := range k.Grants {
+		t.Field("may", grants([]client.Grant{g}))
+	}
+	t.Field("created", instant(k.CreatedAt))
+	t.Field("expires", cmp.Or(hour(k.ExpiresAt), "never"))
+	t.Field("last used", cmp.Or(hour(k.LastUsedAt), "never"))
+}
+
+func newKeyRotate() *cobra.Command {
+	var caller caller
+	var overlap time.Duration
+	cmd := &cobra.Command{
+		Use:   "rotate ID",
+		Short: "Give an API key a new text; the old one stays valid for a while",
+		Long: `Give an API key a new text, which is printed once, alone on the standard output.
+The id, the name and the grants stay. The old text stays valid for --overlap.
+--overlap 0s ends it at once, for a text that has leaked.`,
+		Example: `  belfry key rotate x4kq2mzt7a > shop.key
+  belfry key rotate x4kq2mzt7a --overlap 0s > shop.key`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := caller.OpenCluster()
+			if err != nil {
+				return err
+			}
+			made, err := conn.RotateKey(cmd.Context(), args[0], overlap)
+			if err != nil {
+				return err
+			}
+			note := "The old text is valid no more. "
+			if overlap > 0 {
+				note = "The old text is valid until " + instant(time.Now().Add(overlap)) + ". "
+			}
+			return printKey(cmd, &caller, made, note)
+		},
+	}
+	caller.addFlags(cmd)
+	cmd.Flags().Var(cli.NewSpan(&overlap, 24*time.Hour), "overlap",
+		"`duration` for which the old text stays valid: 0s to 30d")
+	return cmd
+}
+
+func newKeyRevoke() *cobra.Command {
+	var caller caller
+	cmd := &cobra.Command{
+		Use:   "revoke ID",
+		Short: "End an API key for ever, on every node within a second",
+		Example: `  belfry key revoke x4kq2mzt7a
+  belfry key list --json | jq -r 'select(.name == "shop") | .id' |
+    xargs -n 1 belfry key revoke`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := caller.OpenCluster()
+			if err != nil {
+				return err
+			}
+			if err := conn.RevokeKey(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			return caller.show(cmd, map[string]string{"revoked": args[0]}, func(t *cli.Table) {
+				t.Row("key %s is revoked", args[0])
+			})
+		},
+	}
+	caller.addFlags(cmd)
+	return cmd
+}
+
+func newKeyNewRoot() *cobra.Command {
+	return &cobra.Command{
+		Use:   "new-root",
+		Short: "Print a new root key, without a call to a node",
+		Long: `Print a new root key, alone on the standard output, without a call to a node. A
+file that takes the output becomes readable by its owner alone.
+
+Nodes with "belfry serve --root-key-file" take the key of their file as an admin
+of all namespaces, also without a quorum. Give every node the same file. Use the
+root key to make an admin key, and keep it for emergencies.`,
+		Example: `  belfry key new-root > root.key
+  belfry key create me --role admin --namespace '*' --key-file root.key > me.key`,
+		Args:        cobra.NoArgs,
+		Annotations: map[string]string{cli.Offline: ""},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := closeToOthers(cmd.OutOrStdout()); err != nil {
+				return err
+			}
+			id, text := access.NewKey()
+			if _, err := fmt.Fprintln(cmd.OutOrStdout(), text); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(cmd.ErrOrStderr(), `root key %s: an admin of all namespaces
+Keep it in a file that only the nodes' user can read, and start each node with
+  belfry serve --root-key-file FILE
+`, id)
+			return err
+		},
+	}
+}
+
+func newWhoAmI() *cobra.Command {
+	var caller caller
+	cmd := &cobra.Command{
+		Use:   "whoami",
+		Short: "Show the identity that the cluster sees behind a call",
+		Example: `  belfry whoami
+  belfry whoami --key-file shop.key --json | jq -r '.grants[].role'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			conn, err := caller.OpenCluster()
+			if err != nil {
+				return err
+			}
+			who, err := conn.WhoAmI(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return caller.show(cmd, who, func(t *cli.Table) { fillCaller(t, who) })
+		},
+	}
+	caller.addFlags(cmd)
+	return cmd
+}
+
+func fillCaller(t *cli.Table, who *client.Caller) {
+	t.Field("kind", who.Kind)
+	t.Field("id", who.ID)
+	t.Field("name", who.Name)
+	t.Field("namespace", who.Namespace)
+	for _, g := range who.Grants {
+		t.Field("may", grants([]client.Grant{g}))
+	}
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/client"
+	amounts "github.com/belfryhq/belfry/cluster/size"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+)
+
+func newNamespace() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "namespace",
+		Short: "Make, list and delete namespaces, and set their quotas",
+		Example: `  belfry namespace put orders --max-pending 1000000
+  belfry namespace show orders`,
+	}, newNamespacePut(), newNamespaceList(), newNamespaceShow(), newNamespaceDelete())
+}
+
+// quotaFlags are the quotas of a namespace, as given.
+type quotaFlags struct {
+	quotas     client.Quotas
+	bytes      string
+	maxPayload string
+}
+
+func newNamespacePut() *cobra.Command {
+	var caller caller
+	var f quotaFlags
+	cmd := &cobra.Command{
+		Use:   "put NAME",
+		Short: "Make a namespace, or replace all its quotas",
+		Long: `Make a namespace, or replace all quotas of one that is there: a flag that is not
+given is no limit. A quota holds for the whole cluster.`,
+		Example: `  belfry namespace put orders
+  belfry namespace put orders --max-pending 1000000 --schedules-per-second 500`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			quotas, err := f.read()
+			if err != nil {
+				return cli.WrongUsage(err)
+			}
+			conn, err := caller.OpenCluster()
+			if err != nil {
+				return err
+			}
+			kept, err := conn.PutNamespace(cmd.Context(), args[0], quotas)
+			if err != nil {
+				return err
+			}
+			return caller.show(cmd, kept, func(t *cli.Table) { fillNamespace(t, kept) })
+		},
+	}
+	caller.addFlags(cmd)
+	flags, q := cmd.Flags(), &f.quotas
+	flags.Int64Var(&q.MaxPending, "max-pending", 0, "most unfinished `tasks`")
+	flags.StringVar(&f.bytes, "max-bytes", "", "most `bytes` of unfinished tasks: 10GiB")
+	flags.StringVar(&f.maxPayload, "max-payload", "", "most `bytes` of one payload: 16KiB")
+	flags.Float64Var(&q.SchedulesPerSecond, "schedules-per-second", 0, "most tasks `scheduled` in a second")
+	flags.Float64Var(&q.CallsPerSecond, "calls-per-second", 0, "most `calls` in a second")
+	flags.Int64Var(&q.MaxConsumers, "max-consumers", 0, "most streams and waiting lease `calls`")
+	flags.Int64Var(&q.MaxQueues, "max-queues", 0, "most `queues`")
+	flags.Int64Var(&q.Weight, "weight", 0,
+		"its `part` of the nodes' capacity for due work, beside other namespaces (default 1)")
+	return cmd
+}
+
+// read returns the quotas with the flags that hold text read.
+func (f *quotaFlags) read() (client.Quotas, error) {
+	q := f.quotas
+	for _, flag := range []struct {
+		name, text string
+		into       *int64
+	}{{"max-bytes", f.bytes, &q.MaxBytes}, {"max-payload", f.maxPayload, &q.MaxPayload}} {
+		if flag.text == "" {
+			continue
+		}
+		bytes, err := amounts.ParseBytes(flag.text)
+		if err != nil {
+			return q, fmt.Errorf("--%s: %w", flag.name, err)
+		}
+		*flag.into = bytes
+	}
+	return q, nil
+}
+
+// fillNamespace adds the quotas of a namespace, each with what is used of it.
+func fillNamespace(t *cli.Table, n *client.Namespace) {
+	t.Field("namespace", n.Name)
+	t.Field("state", n.State)
+	used := client.Usage{}
+	if n.Used != nil {
+		used = *n.Used
+	}
+	count := func(name string, used, limit int64) {
+		if n.Used != nil || limit > 0 {
+			t.Field(name, limited(strconv.FormatInt(used, 10), strconv.FormatInt(limit, 10), limit > 0))
+		}
+	}
+	count("pending tasks", used.Pending, n.MaxPending)
+	if n.Used != nil || n.MaxBytes > 0 {
+		t.Field("bytes", limited(size(float64(used.Bytes)), size(float64(n.MaxBytes)), n.MaxBytes > 0))
+	}
+	count("consumers", used.Consumers, n.MaxConsumers)
+	count("queues", used.Queues, n.MaxQueues)
+	if n.MaxPayload > 0 {
+		t.Field("payload", "at most "+size(float64(n.MaxPayload)))
+	}
+	if n.SchedulesPerSecond > 0 {
+		t.Field("schedules", fmt.Sprintf("at most %g a second", n.SchedulesPerSecond))
+	}
+	if n.CallsPerSecond > 0 {
+		t.Field("calls", fmt.Sprintf("at most %g a second", n.CallsPerSecond))
+	}
+	if n.Weight > 0 {
+		t.Field("weight", strconv.FormatInt(n.Weight, 10))
+	}
+}
+
+// limited describes a use and its limit.
+func limited(used, limit string, bounded bool) string {
+	if !bounded {
+		return used
+	}
+	return used + " of " + limit
+}
+
+func newNamespaceShow() *cobra.Command {
+	var caller caller
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show a namespace's quotas, and what is used of them",
+		Example: `  belfry namespace show orders
+  belfry namespace show orders --json | jq .used.pending`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := caller.OpenCluster()
+			if err != nil {
+				return err
+			}
+			n, err := conn.Namespace(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return caller.show(cmd, n, func(t *cli.Table) { fillNamespace(t, n) })
+		},
+	}
+	caller.addFlags(cmd)
+	return cmd
+}
+
+func newNamespaceList() *cobra.Command {
+	var caller caller
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the namespaces",
+		Example: `  belfry namespace list`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			conn, err := caller.OpenCluster()
+			if err != nil {
+				return err
+			}
+			list, err := conn.Namespaces(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return cli.ShowEach(cmd.OutOrStdout(), caller.json, list, func(t *cli.Table) { fillNamespaces(t, list) })
+		},
+	}
+	caller.addFlags(cmd)
+	return cmd
+}
+
+func fillNamespaces(t *cli.Table, list []client.Namespace) {
+	t.Row("NAMESPACE\tSTATE\tMAX PENDING\tMAX BYTES\tSCHEDULES/S\tCALLS/S\tWEIGHT")
+	number := func(n float64) string {
+		if n == 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%g", n)
+	}
+	for _, n := range list {
+		bytes := "-"
+		if n.MaxBytes > 0 {
+			bytes = size(float64(n.MaxBytes))
+		}
+		t.Row("%s\t%s\t%s\t%s\t%s\t%s\t%s", n.Name, n.State, number(float64(n.MaxPending)), bytes,
+			number(n.SchedulesPerSecond), number(n.CallsPerSecond), number(float64(n.Weight)))
+	}
+}
+
+func newNamespaceDelete() *cobra.Command {
+	var caller caller
+	var waiting waiting
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a namespace with all its tasks and queues, for ever",
+		Long: `Delete a namespace with all its tasks and queues, for ever. It refuses calls at
+once, and its tasks are removed in the background. A crash of any node does not
+stop that. The name is free again at the end.
+
+On a terminal the command asks first, and shows how many tasks there are. In a
+script it needs --yes.`,
+		Example: `  belfry namespace delete orders
+  belfry namespace delete orders --yes --wait`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := caller.OpenCluster()
+			if err != nil {
+				return err
+			}
+			if err := askToDelete(cmd, conn, args[0], yes); err != nil {
+				return err
+			}
+			op, err := conn.DeleteNamespace(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return waiting.follow(cmd, conn, &caller, op)
+		},
+	}
+	caller.addFlags(cmd)
+	waiting.addFlags(cmd)
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	return cmd
+}
+
+// askToDelete returns an error unless the user agrees to the deletion of a namespace.
+func askToDelete(cmd *cobra.Command, conn *client.Client, name string, yes bool) error {
+	if yes {
+		return nil
+	}
+	if !isTerminal(cmd.InOrStdin()) {
+		return cli.WrongUsage(errors.New("the deletion is for ever: give --yes, since there is no terminal to ask at"))
+	}
+	n, err := conn.Namespace(cmd.Context(), name)
+	if err != nil {
+		return err
+	}
+	return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), deletionQuestion(n))
+}
+
+func deletionQuestion(n *client.Namespace) string {
+	tasks := "its tasks"
+	if n.Used != nil {
+		tasks = fmt.Sprintf("%d pending tasks in %d queues", n.Used.Pending, n.Used.Queues)
+	}
+	return fmt.Sprintf("Delete namespace %s with %s, for ever? They cannot be brought back. [y/N] ", n.Name, tasks)
+}
