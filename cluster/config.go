@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,12 +13,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
+	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/cluster/size"
 	"github.com/belfryhq/belfry/raftgroup/copies"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
@@ -72,6 +75,10 @@ type Config struct {
 	Keys   *peerkeys.Files
 	Reload <-chan struct{}
 
+	// Secrets are the cluster keys under which the secrets of policies are sealed; nil: none. The caller keeps them up to
+	// date.
+	Secrets *seal.Keys
+
 	Deliver        shard.Deliverer
 	LogStore       logstore.Kind
 	Timing         shard.Timing // zero: shard.LAN
@@ -95,6 +102,11 @@ type Config struct {
 	Machine     func() (memory.Machine, error)
 	// MaxPending is the number of bytes of calls that may wait at each shard led here; 0: the shard's default.
 	MaxPending int64
+
+	// AuditFault returns the reason why the audit log of this node loses records, or nil, for the doctor; nil: there is no
+	// log. Audit answers other nodes that read it.
+	AuditFault func() error
+	Audit      func(ctx context.Context, r *clusterpb.AuditRequest) (*clusterpb.AuditReply, error)
 
 	Build      string                // version of the binary, for people
 	Logger     *slog.Logger          // nil: none

@@ -38,6 +38,7 @@
 //	router      id → slot → shard → leader, and repeated tries
 //	consume     due tasks, from all leaders to the consumers that wait here
 //	policies    changes of the queues' policies, and the present ones for the shards here
+//	seal        the encryption of the policies' secrets under the keys of the cluster
 //	cuts        a cut of every shard, for a backup
 //	compare     steady comparison of this node's replicas with those elsewhere
 //	health      live nodes and their room; whether the replicas here may lead and grow

@@ -87,7 +87,7 @@ func (n *Node) newMember() *membership.Member {
 		Shards: n.moves(),
 		Slots:  n.router,
 		Limits: aim.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter}, StepPause: n.cfg.StepPause,
-		AutoSplit: n.cfg.AutoSplit, Tokens: n.NeedsJoinTokens(), Clock: n.cfg.Clock,
+		AutoSplit: n.cfg.AutoSplit, Tokens: n.NeedsJoinTokens(), Clock: n.cfg.Clock, Secrets: n.cfg.Secrets,
 		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Logger: n.cfg.Logger, Fatal: n.cfg.Fatal,
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/policies"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
 	"github.com/belfryhq/belfry/cluster/replicas"
+	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -20,7 +21,7 @@ import (
 func (n *Node) newPolicies() *policies.Policies {
 	return policies.New(policies.Config{
 		Self: n.ID(), Control: n.control, Shards: n.replicas.All, Alive: n.health.Alive,
-		Node: n.peers.calls, Peer: n.peers.rpc, Logger: n.cfg.Logger,
+		Node: n.peers.calls, Peer: n.peers.rpc, Secrets: n.cfg.Secrets, Logger: n.cfg.Logger,
 	})
 }
 
@@ -47,7 +48,7 @@ func (n *Node) DeleteQueue(ctx context.Context, namespace, queue string) (existe
 }
 
 // Queue returns a queue's policy, nil if it has none, and its counts over all shards. Each shard's part is
-// linearizable by itself. The policy contains its secrets.
+// linearizable by itself. The policy contains its secrets, in the clear if this node has their cluster key.
 func (n *Node) Queue(ctx context.Context, namespace, queue string) (*fsmpb.QueuePolicy, *fsmpb.QueueCounts, error) {
 	sums, err := n.router.Queues(ctx, &clusterpb.QueuesCall{Namespace: namespace, Queue: queue})
 	if err != nil {
@@ -57,7 +58,7 @@ func (n *Node) Queue(ctx context.Context, namespace, queue string) (*fsmpb.Queue
 	if len(sums) > 0 {
 		counts = sums[0]
 	}
-	return proto.CloneOf(control.Queue(n.control.State(), namespace, queue)), counts, nil
+	return proto.CloneOf(n.policies.Policy(namespace, queue)), counts, nil
 }
 
 // Queues returns the queues of a namespace that have a policy or a task, tombstones included, sorted by name, with
@@ -67,17 +68,21 @@ func (n *Node) Queues(ctx context.Context, namespace string) ([]task.Queue, erro
 	if err != nil {
 		return nil, err
 	}
-	return join(control.Queues(n.control.State(), namespace), sums), nil
+	queues := join(control.Queues(n.control.State(), namespace), sums)
+	for i := range queues {
+		queues[i].Policy = proto.CloneOf(n.policies.Open(queues[i].Policy))
+	}
+	return queues, nil
 }
 
-// join merges two sorted lists into one.
+// join merges two sorted lists into one. It does not copy the policies.
 func join(policies []*fsmpb.QueuePolicy, counts []*fsmpb.QueueCounts) []task.Queue {
 	var all []task.Queue
 	for unnamed := 0; len(policies)+len(counts) > 0; {
 		switch order := compareHeads(policies, counts); {
 		case order < 0:
 			none := &fsmpb.QueueCounts{Namespace: policies[0].Namespace, Queue: policies[0].Queue}
-			all = append(all, task.Queue{Policy: proto.CloneOf(policies[0]), Counts: none})
+			all = append(all, task.Queue{Policy: policies[0], Counts: none})
 			policies = policies[1:]
 		case order > 0:
 			if unnamed++; unnamed <= replicas.MaxUnnamed {
@@ -85,7 +90,7 @@ func join(policies []*fsmpb.QueuePolicy, counts []*fsmpb.QueueCounts) []task.Que
 			}
 			counts = counts[1:]
 		default:
-			all = append(all, task.Queue{Policy: proto.CloneOf(policies[0]), Counts: counts[0]})
+			all = append(all, task.Queue{Policy: policies[0], Counts: counts[0]})
 			policies, counts = policies[1:], counts[1:]
 		}
 	}
@@ -110,6 +115,7 @@ func (n *Node) registerQueues() {
 	if n.cfg.Registerer == nil {
 		return
 	}
+	n.cfg.Registerer.MustRegister(seal.Collector(func() []*fsmpb.QueuePolicy { return n.control.State().Queues }))
 	n.cfg.Registerer.MustRegister(queuemetrics.New(queuemetrics.Config{
 		Bound:    n.cfg.QueueMetrics,
 		Policies: func() []*fsmpb.QueuePolicy { return n.control.State().Queues },

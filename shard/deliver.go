@@ -3,6 +3,8 @@ package shard
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"runtime"
 	"time"
 
@@ -94,12 +96,27 @@ func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle) {
 	if granted.Spec.Target == nil {
 		err = errNoTarget
 	}
+	if err == nil && queue.GetSealed() != nil {
+		return begun{}, f.unsealed(granted, b.plan, queue, now)
+	}
 	if err != nil {
 		f.shard.cfg.Logger.Warn("attempt not begun", "task", g.ID, "fence", g.Fence, "err", err)
 		return begun{}, released()
 	}
 	b.Attempt = task.Attempt{Task: granted, Timeout: b.plan.timeout, Secrets: queue.GetSecrets()}
 	return b, nil
+}
+
+// unsealed returns the settle of an attempt that cannot start because this node has not the cluster key of the queue's
+// secrets. The task waits for its next attempt, also beyond its last one: the key may come back.
+func (f *firing) unsealed(t *fsmpb.Task, p plan, queue *fsmpb.QueuePolicy, now time.Time) *fsmpb.Settle {
+	p.maxAttempts = math.MaxUint32
+	node := f.shard.cfg.NodeID
+	out := task.Outcome{Error: fmt.Sprintf("not sent: the queue's secrets are sealed under cluster key %s, which node %s "+
+		"does not have", queue.Sealed.Key, node)}
+	op := f.shard.cfg.Policy.verdict(t, p, out, now)
+	op.StartedAtMs, op.Node = now.UnixMilli(), node
+	return op
 }
 
 // batchesOf splits attempts into batches with equal targets and at most maxBatchBytes of payload.

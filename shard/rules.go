@@ -16,7 +16,8 @@ import (
 // Policies gives access to the policies of the cluster's queues, as far as this node knows them. Its methods are called
 // often.
 type Policies interface {
-	// Policy returns a queue's policy, or nil if it has none. The caller must neither change it nor log its secrets.
+	// Policy returns a queue's policy, or nil if it has none. The caller must neither change it nor log its secrets. A
+	// policy whose secrets cannot be opened here is sealed.
 	Policy(namespace, queue string) *fsmpb.QueuePolicy
 	// Watch returns all policies and a channel that is closed when there may be newer ones.
 	Watch() (Policed, <-chan struct{})

@@ -158,6 +158,9 @@
 //   - The leader checks a policy's fields before it proposes the policy. Applying does not check them, since limits may
 //     differ from build to build.
 //   - The policies carry signing secrets: neither policies nor entries with them may be logged or put into an error.
+//   - A leader with a cluster key seals the secrets before it proposes a policy (see package seal). The reconciler
+//     seals policies again that are in the clear or under an older key. Once a key is named in the state, applying
+//     refuses signing secrets in the clear.
 //
 // # Why not otherwise
 //

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
@@ -32,6 +33,8 @@ type Config struct {
 	StepPause time.Duration
 
 	AutoSplit AutoSplit // zero: no shard splits by itself
+
+	Secrets *seal.Keys // cluster keys of this node, for the secrets of policies; nil: none
 
 	Tokens bool             // a new node needs a one-time token, because nodes show certificates
 	Clock  func() time.Time // for the life of tokens; nil: time.Now

@@ -109,7 +109,7 @@ func (r *reconciler) look(ctx context.Context) (look, error) {
 	defer r.mu.Unlock()
 	r.seen.look(state, now)
 	return look{
-		state: state, group: members, self: g.cfg.NodeID, plan: g.cfg.Plan, now: now,
+		state: state, group: members, self: g.cfg.NodeID, plan: g.cfg.Plan, now: now, keys: g.cfg.Secrets,
 		nodes:    aim.Nodes(state, func(node string) aim.Sight { return r.seen.of(node, now) }, g.cfg.Limits),
 		caughtUp: func(node string) bool { return r.caughtUp(node, members.Term) },
 		balanced: func(nodes []placement.Node) *clusterpb.Retarget { return r.loads.balance(state, nodes, now) },

@@ -29,6 +29,10 @@ func (g *Group) SetQueue(ctx context.Context, set *clusterpb.SetQueue) (Change, 
 	if err := task.CheckQueue(policy); err != nil {
 		return Change{}, err
 	}
+	policy, err := g.seal(policy)
+	if err != nil {
+		return Change{}, err
+	}
 	checked := &clusterpb.SetQueue{Policy: policy, Expected: set.Expected}
 	return g.changeQueue(ctx, &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_SetQueue{SetQueue: checked},
@@ -76,6 +80,9 @@ func applySetQueue(s *clusterpb.ControlState, set *clusterpb.SetQueue) (Change, 
 	policy := set.GetPolicy()
 	if policy.GetNamespace() == "" || policy.GetQueue() == "" {
 		return Change{}, errors.New("a policy names its namespace and its queue")
+	}
+	if s.ClusterKey != "" && len(policy.Secrets) > 0 {
+		return Change{}, errors.New("the cluster keeps no secrets in the clear")
 	}
 	at, found := findQueue(s, policy.Namespace, policy.Queue)
 	if set.Expected != nil && *set.Expected != Queue(s, policy.Namespace, policy.Queue).GetVersion() {

@@ -8,6 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/aim"
 	"github.com/belfryhq/belfry/cluster/placement"
+	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
 )
@@ -29,6 +30,7 @@ type look struct {
 	self     string
 	plan     Plan
 	now      time.Time
+	keys     *seal.Keys // of this node; nil: none
 	// balanced returns the shards that should have other preferred leaders because of their load, or nil.
 	balanced func(nodes []placement.Node) *clusterpb.Retarget
 	fresh    bool // the leadership has just begun: nodes of a new cluster may still be about to register
@@ -52,7 +54,8 @@ func (l look) next() (step, error) {
 	}
 	waits := ""
 	for _, rule := range []func() (step, error){
-		l.place, l.raise, l.join, l.newer, l.replication, l.dismiss, l.end, l.shift, l.rest, l.vote, l.retarget, l.balance,
+		l.place, l.raise, l.join, l.newer, l.seals, l.replication, l.dismiss, l.end, l.shift, l.rest, l.vote, l.retarget,
+		l.balance,
 	} {
 		s, err := rule()
 		if err != nil || s.what != "" || s.halts {

@@ -95,6 +95,8 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 		refusal = applyAddToken(next, op.AddJoinToken.GetToken())
 	case *clusterpb.ControlEntry_RemoveJoinToken:
 		applyRemoveToken(next, op.RemoveJoinToken.GetId())
+	case *clusterpb.ControlEntry_UseClusterKey:
+		refusal = applyUseClusterKey(next, op.UseClusterKey)
 	case *clusterpb.ControlEntry_Raise:
 		// its version is all that it brings
 	default:

@@ -32,8 +32,14 @@ func versionOf(entry *clusterpb.ControlEntry) uint32 {
 			return admissionSince
 		}
 		return firstVersion
-	case *clusterpb.ControlEntry_Init, *clusterpb.ControlEntry_Place,
-		*clusterpb.ControlEntry_SetQueue, *clusterpb.ControlEntry_DeleteQueue:
+	case *clusterpb.ControlEntry_UseClusterKey:
+		return sealedSince
+	case *clusterpb.ControlEntry_SetQueue:
+		if op.SetQueue.GetPolicy().GetSealed() != nil {
+			return sealedSince
+		}
+		return firstVersion
+	case *clusterpb.ControlEntry_Init, *clusterpb.ControlEntry_Place, *clusterpb.ControlEntry_DeleteQueue:
 		return firstVersion
 	case *clusterpb.ControlEntry_Raise:
 		return op.Raise.GetVersion()

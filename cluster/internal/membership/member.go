@@ -22,6 +22,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/replicas"
+	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/raftgroup/raftlog"
 )
 
@@ -50,6 +51,7 @@ type Config struct {
 	Limits    aim.Limits
 	AutoSplit control.AutoSplit
 	StepPause time.Duration // see control.Config
+	Secrets   *seal.Keys    // cluster keys; nil: none
 	Tokens    bool          // new nodes need a token
 	Clock     func() time.Time
 	Heartbeat time.Duration // of the control group
@@ -192,7 +194,7 @@ func (m *Member) controlConfig() control.Config {
 		Bootstrap: m.bootstrapList(), Heartbeat: m.cfg.Heartbeat, Plan: plan,
 		Shards: m.cfg.Shards, Slots: m.cfg.Slots, Limits: m.cfg.Limits, AutoSplit: m.cfg.AutoSplit,
 		StepPause: m.cfg.StepPause,
-		Tokens:    m.cfg.Tokens, Clock: m.cfg.Clock,
+		Secrets:   m.cfg.Secrets, Tokens: m.cfg.Tokens, Clock: m.cfg.Clock,
 		Logger: m.cfg.Logger.With("group", "control"), Fatal: m.cfg.Fatal,
 	}
 }

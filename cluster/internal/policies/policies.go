@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/leaders"
+	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard"
@@ -24,16 +25,20 @@ type Config struct {
 	Alive   func(node string) bool                 // reports whether a node seems alive
 	Node    func(node string) calls.Node           // changes policies at another node
 	Peer    func(node string) clusterpb.PeerClient // asks another node
+	Secrets *seal.Keys                             // cluster keys of this node; nil: none
 	Logger  *slog.Logger
 }
 
 // Policies is the policies of all queues, as this node knows and changes them. Its methods are safe for concurrent use.
-type Policies struct{ cfg Config }
+type Policies struct {
+	cfg    Config
+	opened opened
+}
 
 var _ shard.Policies = (*Policies)(nil)
 
 // New returns the policies of a node.
-func New(cfg Config) *Policies { return &Policies{cfg} }
+func New(cfg Config) *Policies { return &Policies{cfg: cfg} }
 
 // Put sets the policy of a queue. A caller may use any node. Put returns once the policy is committed and in
 // force on every reachable node, or a second after the commit. Errors are *task.FieldError, *task.QueuesFullError,
@@ -47,8 +52,9 @@ func (p *Policies) Put(ctx context.Context, policy *fsmpb.QueuePolicy) (created 
 }
 
 // Update sets the policy of a queue to the result of change, and returns it. change receives the present policy,
-// nil for none, and must not write to it. Update calls change again if another change came between, so that no
-// change is lost. An error of change ends the call; see Put for the others.
+// nil for none, and must not write to it. The policy is sealed if this node has not its cluster key. Update calls change
+// again if another change came between, so that no change is lost. An error of change ends the call; see Put for the
+// others.
 func (p *Policies) Update(
 	ctx context.Context, namespace, queue string, change func(*fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error),
 ) (*fsmpb.QueuePolicy, error) {
@@ -56,7 +62,7 @@ func (p *Policies) Update(
 	defer cancel()
 	for {
 		current := control.Queue(p.cfg.Control.State(), namespace, queue)
-		policy, err := change(current)
+		policy, err := change(p.Open(current))
 		if err != nil {
 			return nil, err
 		}
@@ -148,9 +154,19 @@ func (p *Policies) ChangeHere(ctx context.Context, change *clusterpb.QueueChange
 	return &clusterpb.QueueChanged{Existed: done.Existed, Version: done.Version, Conflict: done.Conflict}, nil
 }
 
-// Policy returns the policy of a queue from the control group's state.
+// Policy returns the policy of a queue from the control group's state, with its secrets in the clear. It is sealed if
+// this node has not its cluster key.
 func (p *Policies) Policy(namespace, queue string) *fsmpb.QueuePolicy {
-	return control.Queue(p.cfg.Control.State(), namespace, queue)
+	return p.Open(control.Queue(p.cfg.Control.State(), namespace, queue))
+}
+
+// Open returns a policy of the control group's state with its secrets in the clear, or as it is if this node has not
+// its cluster key. The caller must not change it.
+func (p *Policies) Open(policy *fsmpb.QueuePolicy) *fsmpb.QueuePolicy {
+	if policy.GetSealed() == nil {
+		return policy
+	}
+	return p.opened.open(policy, p.cfg.Control.State().QueuesVersion, p.cfg.Secrets.Ring())
 }
 
 // Watch returns the policies and a channel that is closed at the next change. Known is set once the state has the

@@ -1,0 +1,138 @@
+package control
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/seal"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// clusterKeys returns cluster keys of a file with a line for each byte.
+func clusterKeys(t *testing.T, fills ...byte) *seal.Keys {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "keys")
+	var text string
+	for _, fill := range fills {
+		text += base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{fill}, seal.KeyBytes)) + "\n"
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := seal.OpenKeys(path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// secretPolicy returns the policy of a queue with secrets.
+func secretPolicy(queue string) *fsmpb.QueuePolicy {
+	p := policy(queue, 1)
+	p.Secrets = [][]byte{[]byte("canary-of-at-least-24-bytes")}
+	p.Target = &fsmpb.Target{Url: "https://shop.example", Headers: []*fsmpb.Header{
+		{Name: "authorization", Value: "Bearer canary"},
+	}}
+	return p
+}
+
+// sealAll takes the leader's sealing steps until none is left.
+func sealAll(t *testing.T, s *clusterpb.ControlState, keys *seal.Keys) *clusterpb.ControlState {
+	t.Helper()
+	for range 10 {
+		next, err := look{state: s, keys: keys}.seals()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next.what == "" {
+			return s
+		}
+		if strings.Contains(next.what, "canary") {
+			t.Error(next.what)
+		}
+		s = mustApply(t, s, next.entry)
+	}
+	t.Fatal("no end")
+	return nil
+}
+
+func opens(t *testing.T, s *clusterpb.ControlState, keys *seal.Keys, queue string) {
+	t.Helper()
+	stored := Queue(s, "", queue)
+	opened, err := keys.Open(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := secretPolicy(queue)
+	want.Version = stored.Version
+	if !proto.Equal(opened, want) {
+		t.Errorf("%v, want %v", opened, want)
+	}
+}
+
+// The leader seals policies that were stored in the clear, and seals them again after a rotation. Without the new
+// version in force, without keys or without the old key it changes nothing.
+func TestLeaderSealsAgain(t *testing.T) {
+	s := &clusterpb.ControlState{ClusterId: "c", CommandVersion: sealedSince}
+	s = mustApply(t, s, setQueue(secretPolicy("a")))
+	s = mustApply(t, s, setQueue(policy("b", 1)))
+	s = mustApply(t, s, setQueue(secretPolicy("c")))
+	first, second := clusterKeys(t, 1), clusterKeys(t, 2, 1)
+	for name, keys := range map[string]*seal.Keys{"no keys": nil, "not raised": first} {
+		if after := sealAll(t, s, keys); !proto.Equal(after, s) {
+			t.Errorf("%s: changed", name)
+		}
+	}
+	s.Version = sealedSince
+	s = sealAll(t, s, first)
+	data, err := proto.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(data, []byte("canary")) || s.ClusterKey != first.Key() || Queue(s, "", "b").Sealed != nil {
+		t.Errorf("%v", s)
+	}
+	opens(t, s, first, "a")
+	if after := sealAll(t, s, clusterKeys(t, 3)); Queue(after, "", "a").Sealed.Key != first.Key() {
+		t.Errorf("sealed without the old key: %v", after)
+	}
+	s = sealAll(t, s, second)
+	if s.ClusterKey != second.Key() || Queue(s, "", "a").Sealed.Key != second.Key() {
+		t.Errorf("not sealed again: %v", s)
+	}
+	opens(t, s, clusterKeys(t, 2), "c")
+}
+
+// Once a key seals, no signing secret in the clear gets into the state, whoever proposes it.
+func TestPlainSecretsAreRefused(t *testing.T) {
+	s := &clusterpb.ControlState{ClusterId: "c", CommandVersion: sealedSince, Version: sealedSince}
+	s = sealAll(t, s, clusterKeys(t, 1))
+	if _, _, err := apply(s, marshal(t, setQueue(secretPolicy("a")))); !errors.Is(err, ErrRefused) ||
+		strings.Contains(err.Error(), "canary") {
+		t.Errorf("%v", err)
+	}
+	mustApply(t, s, setQueue(policy("b", 1)))
+}
+
+// An older build cannot read a sealed policy, and would not sign: its entry needs the version that brought it.
+func TestSealedPoliciesNeedTheirVersion(t *testing.T) {
+	sealed, err := clusterKeys(t, 1).Seal(secretPolicy("a"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := versionOf(setQueue(sealed)); v != sealedSince {
+		t.Errorf("it needs version %d", v)
+	}
+	if v := versionOf(setQueue(secretPolicy("a"))); v != firstVersion {
+		t.Errorf("in the clear it needs version %d", v)
+	}
+}
