@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/doctor"
+	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -26,10 +27,15 @@ func (n *Node) vitals() *clusterpb.Vitals {
 	v := &clusterpb.Vitals{
 		Build: n.cfg.Build, CommandVersion: fsm.CommandVersion, Waits: n.Barred(),
 		DiskFree: space.Free, DiskTotal: space.Total, DiskReserve: reserve, MemoryUsed: used, MemoryLimit: limit,
-		Backup: n.backups.last(),
+		Backup: n.backups.last(), ClusterKeys: n.cfg.Secrets.Ring().IDs(),
 	}
 	if err := n.Ready(); err != nil {
 		v.NotReady = err.Error()
+	}
+	if n.cfg.AuditFault != nil {
+		if err := n.cfg.AuditFault(); err != nil {
+			v.AuditFault = err.Error()
+		}
 	}
 	if n.keys != nil {
 		v.KeysEndMs = n.keys.Credentials().Ends().UnixMilli()
@@ -77,6 +83,7 @@ func (n *Node) snapshot(ctx context.Context) *doctor.Snapshot {
 		s.Groups = append(s.Groups, n.shardGroup(shard, accounts))
 	}
 	n.addShape(s, state, shapeOf(accounts))
+	s.Secrets = n.Secrets()
 	s.Backup = newestBackup(state.Backups, accounts, n.cfg.Clock())
 	s.Queues = <-queues
 	return s
@@ -129,6 +136,7 @@ func (n *Node) describe(id string, state *clusterpb.ControlState, a *account, fa
 	d.Waits, d.Hears, d.Build, d.NotReady = v.GetWaits(), v.GetHears(), v.GetBuild(), v.GetNotReady()
 	d.DiskFree, d.DiskTotal, d.DiskReserve = v.GetDiskFree(), v.GetDiskTotal(), v.GetDiskReserve()
 	d.DiskLow, d.MemoryFull = a.diskLow, a.memoryFull
+	d.AuditFault, d.ClusterKeys = v.GetAuditFault(), v.GetClusterKeys()
 	d.MemoryUsed, d.MemoryLimit = v.GetMemoryUsed(), v.GetMemoryLimit()
 	d.KeysEnd, d.HTTPKeysEnd = untilEnd(v.GetKeysEndMs()), untilEnd(v.GetHttpKeysEndMs())
 	return d
@@ -200,6 +208,21 @@ func (a *account) report(group uint32) *clusterpb.ReplicaStatus {
 		return nil
 	}
 	return a.replicas[group]
+}
+
+// Secrets counts the queues whose policies have secrets, by their cluster key.
+func (n *Node) Secrets() doctor.Secrets {
+	state := n.control.State()
+	s := doctor.Secrets{Key: state.ClusterKey, Sealed: map[string]int{}}
+	for _, p := range state.Queues {
+		switch {
+		case p.Sealed != nil:
+			s.Sealed[p.Sealed.Key]++
+		case seal.HasPlain(p):
+			s.Plain++
+		}
+	}
+	return s
 }
 
 // newestBackup joins the record of the scheduled backups with the nodes' memories of all backups.

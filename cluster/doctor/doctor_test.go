@@ -359,6 +359,33 @@ var situations = map[string]struct {
 			"[belfry backup --to FILE]",
 	}},
 
+	"an audit log on a full disk": {func(s *Snapshot) { s.Nodes[1].AuditFault = "no space left on device" }, []string{
+		"warning audit-failing: The audit log of node node-b loses records: no space left on device. The node goes on " +
+			"without them. [df -h]",
+	}},
+	"a node without the cluster key": {func(s *Snapshot) {
+		s.Secrets = Secrets{Key: "k2", Sealed: map[string]int{"k1": 1, "k2": 2}}
+		s.Nodes[0].ClusterKeys, s.Nodes[1].ClusterKeys = []string{"k2", "k1"}, []string{"k2", "k1"}
+		s.Nodes[2].ClusterKeys = []string{"k2"}
+	}, []string{
+		"critical cluster-key-missing: Node-c has not cluster key k1, under which the secrets of 1 queue are sealed: tasks of " +
+			"these queues are not sent by shards that it leads. [belfry serve --cluster-key-file KEY-FILE]",
+	}},
+	"a cluster key that is not needed": {func(s *Snapshot) {
+		s.Secrets = Secrets{Key: "k2", Sealed: map[string]int{"k2": 2}}
+		for i := range s.Nodes {
+			s.Nodes[i].ClusterKeys = []string{"k2", "k1"}
+		}
+	}, []string{
+		"note cluster-key-idle: No secret is sealed under cluster key k1 any more. Its line can be removed from the key " +
+			"files of node-a, node-b and node-c. Keep a copy for as long as you keep backups of that time, or put the line " +
+			"first to seal under it. [belfry doctor]",
+	}},
+	"secrets in the clear": {func(s *Snapshot) { s.Secrets.Plain = 2 }, []string{
+		"note secrets-plain: The secrets of 2 queues are stored in the clear in logs, snapshots and backups: no node has a " +
+			"cluster key. [openssl rand -base64 32 > KEY-FILE | belfry serve --cluster-key-file KEY-FILE]",
+	}},
+
 	"receivers that all fail": {func(s *Snapshot) { s.Queues[0].Delivered = 0 }, []string{
 		"warning queue-failing: Queue mails has delivered nothing in the last 10m, and 20 tasks wait for another attempt: its " +
 			"receivers fail. Attempts are repeated with growing pauses, and become dead letters at last. " +

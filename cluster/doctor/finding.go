@@ -48,6 +48,11 @@ const (
 	VersionsMixed     Code = "versions-mixed"
 	BackupFailing     Code = "backup-failing"
 
+	AuditFailing      Code = "audit-failing"
+	ClusterKeyMissing Code = "cluster-key-missing"
+	ClusterKeyIdle    Code = "cluster-key-idle"
+	SecretsPlain      Code = "secrets-plain"
+
 	QueueFailing Code = "queue-failing"
 	QueueBehind  Code = "queue-behind"
 	QueueAtLimit Code = "queue-at-limit"
@@ -68,7 +73,8 @@ func Examine(s *Snapshot) []Finding {
 	e := &examination{Snapshot: s}
 	for _, look := range []func(){
 		e.node, e.groups, e.zones, e.nodes, e.clocks, e.disks, e.memories, e.certificates,
-		e.replicas, e.moves, e.slots, e.leaders, e.versions, e.backups, e.queues, e.readiness,
+		e.replicas, e.moves, e.slots, e.leaders, e.versions, e.backups, e.audit, e.secrets, e.queues,
+		e.readiness,
 	} {
 		look()
 	}

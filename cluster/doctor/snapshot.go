@@ -13,6 +13,7 @@ type Snapshot struct {
 	SlotMoves []SlotMove
 	Queues    []Queue
 	Backup    Backup
+	Secrets   Secrets
 
 	MaxClockOffset time.Duration
 	ReplaceAfter   time.Duration // a node that is missed for so long is replaced; 0: the control group has no leader
@@ -47,6 +48,16 @@ type Node struct {
 	KeysEnd    time.Duration // until its certificate or its CA's ends; 0: it has none
 	// HTTPKeysEnd is the time until the end of the certificate that callers see; 0: it has none.
 	HTTPKeysEnd time.Duration
+
+	AuditFault  string   // reason why its audit log loses records; empty: it does not
+	ClusterKeys []string // ids of its cluster keys, the sealing one first
+}
+
+// Secrets tells how the secrets of the queues' policies are stored.
+type Secrets struct {
+	Key    string         // id of the cluster key that seals; empty: none does
+	Sealed map[string]int // queues with sealed secrets, by the id of their key
+	Plain  int            // queues with secrets in the clear
 }
 
 // Group is one Raft group.

@@ -1,0 +1,67 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// audit finds nodes whose audit log loses records.
+func (e *examination) audit() {
+	for _, n := range e.Nodes {
+		if n.AuditFault != "" {
+			e.add(Warning, AuditFailing, sentence("the audit log of node %s loses records: %s. The node goes on without them.",
+				n.Name, n.AuditFault), "df -h")
+		}
+	}
+}
+
+// secrets finds keys that are missing or idle, and secrets in the clear.
+func (e *examination) secrets() {
+	for _, key := range slices.Sorted(maps.Keys(e.Secrets.Sealed)) {
+		e.missingKey(key, e.Secrets.Sealed[key])
+	}
+	if plain := e.Secrets.Plain; plain > 0 && e.Secrets.Key == "" {
+		e.add(Note, SecretsPlain, fmt.Sprintf("The secrets of %s are stored in the clear in logs, snapshots and backups: "+
+			"no node has a cluster key.", queuesOf(plain)), "openssl rand -base64 32 > KEY-FILE",
+			"belfry serve --cluster-key-file KEY-FILE")
+	}
+	e.idleKeys()
+}
+
+func (e *examination) missingKey(key string, queues int) {
+	var without []string
+	for _, n := range e.Nodes {
+		if n.Answers && n.Build != "" && n.Waits == "" && !slices.Contains(n.ClusterKeys, key) {
+			without = append(without, n.ID)
+		}
+	}
+	if len(without) > 0 {
+		e.add(Critical, ClusterKeyMissing, sentence("%s %s not cluster key %s, under which the secrets of %s are sealed: "+
+			"tasks of these queues are not sent by shards that %s.", e.names(without), verb(len(without), "has", "have"), key,
+			queuesOf(queues), verb(len(without), "it leads", "they lead")),
+			"belfry serve --cluster-key-file KEY-FILE")
+	}
+}
+
+func queuesOf(n int) string { return fmt.Sprintf("%d %s", n, verb(n, "queue", "queues")) }
+
+// idleKeys finds keys beside the sealing one that seal nothing any more.
+func (e *examination) idleKeys() {
+	if e.Secrets.Key == "" || e.Secrets.Plain > 0 {
+		return
+	}
+	idle := map[string][]string{} // nodes by key
+	for _, n := range e.Nodes {
+		for _, key := range n.ClusterKeys[min(1, len(n.ClusterKeys)):] {
+			if key != e.Secrets.Key && e.Secrets.Sealed[key] == 0 {
+				idle[key] = append(idle[key], n.ID)
+			}
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(idle)) {
+		e.add(Note, ClusterKeyIdle, sentence("no secret is sealed under cluster key %s any more. Its line can be removed "+
+			"from the key %s of %s. Keep a copy for as long as you keep backups of that time, or put the line first to seal "+
+			"under it.", key, verb(len(idle[key]), "file", "files"), e.names(idle[key])), "belfry doctor")
+	}
+}
