@@ -2,7 +2,8 @@
 
 GO   ?= go
 TOOL  = $(GO) tool -modfile=$(CURDIR)/tools/go.mod
-# The repository has two modules: this one and the bench, whose drivers of other services are no dependencies of Belfry.
+# The repository has three modules: this one, the bench, whose drivers of other services are no dependencies of Belfry,
+# and the issuer of tokens for tests, for the same reason.
 
 .DEFAULT_GOAL := build
 
@@ -20,9 +21,8 @@ race: ## run the tests under the race detector, except those of nodes in process
 
 .PHONY: lint
 lint: ## vet, staticcheck, golangci-lint with the import rules
-	$(GO) vet ./... && $(GO) vet -C bench ./...
-	$(TOOL) staticcheck ./... && cd bench && $(TOOL) staticcheck ./...
-	$(TOOL) golangci-lint run && cd bench && $(TOOL) golangci-lint run
+	for module in . bench access/oidc/realissuer; do (cd $$module && $(GO) vet ./... && $(TOOL) staticcheck ./... && \
+		$(TOOL) golangci-lint run) || exit; done
 
 .PHONY: generate
 generate: ## generate code from the .proto files
@@ -111,6 +111,10 @@ test-brokers: ## publish to real brokers, killed meanwhile, and try the bench's 
 .PHONY: test-buckets
 test-buckets: ## write backups to a real S3 server (builds it)
 	.ci/buckets
+
+.PHONY: test-oidc
+test-oidc: ## judge the tokens of a real OpenID Connect issuer (builds it)
+	.ci/oidc
 
 .PHONY: bench-peers
 bench-peers: ## install what the bench compares with, and name what is there
