@@ -173,6 +173,13 @@ func (m *Machine) QueueCounts(namespace, queue string, nowMs int64) *fsmpb.Queue
 	return m.store.QueueCounts(namespace, queue, nowMs)
 }
 
+// NamespaceUse returns the shard's counts of a namespace: see store.Store.NamespaceUse.
+func (m *Machine) NamespaceUse(namespace string) task.NamespaceUse {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.store.NamespaceUse(namespace)
+}
+
 // queuesAtOnce is the largest number of queues that are read under one hold of the machine's lock.
 const queuesAtOnce = 1000
 

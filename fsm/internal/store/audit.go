@@ -18,12 +18,13 @@ func (s *Store) Audit() error {
 	a := auditor{
 		s: s, listed: map[handle]string{}, queueTallies: map[queueKey]queueTally{}, uses: map[queueKey]int{},
 		slots: make(slotCounts, task.Slots), dues: map[queueKey]map[int64]int{}, manners: map[uint32]int{},
-		wheel: map[wheelKey]bool{},
+		wheel: map[wheelKey]bool{}, spaces: map[string]*namespace{},
 	}
 	a.walkLists()
 	a.walkTasks()
 	a.checkSums()
 	a.checkQueues()
+	a.checkNamespaces()
 	a.checkManners()
 	a.checkCopies()
 	return errors.Join(a.errs...)
@@ -114,6 +115,7 @@ type auditor struct {
 	queueTallies map[queueKey]queueTally
 	uses         map[queueKey]int
 	manners      map[uint32]int
+	spaces       map[string]*namespace
 }
 
 func (a *auditor) walkLists() {
@@ -179,6 +181,7 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 		a.manners[c.manner]++
 	}
 	a.countQueue(r, &c)
+	a.spaceOf(namespace).add(r.state, len(a.s.blobs.Get(r.cold)), 1)
 	a.sum += a.s.digest(h) + a.s.digestCold(r, &c)
 	if keys := a.s.keysOf(nil, r); len(keys) > 0 {
 		a.sum += a.s.digestKeys(r, keys)
@@ -241,6 +244,41 @@ type wheelKey struct {
 type queueTally struct {
 	tasks  byState
 	leased int
+}
+
+func (a *auditor) spaceOf(name string) *namespace {
+	n := a.spaces[name]
+	if n == nil {
+		n = &namespace{name: name}
+		a.spaces[name] = n
+	}
+	return n
+}
+
+// checkNamespaces compares the counts of each namespace with those of a full walk.
+func (a *auditor) checkNamespaces() {
+	for _, q := range a.s.queues.values {
+		if q != nil {
+			a.spaceOf(q.namespace).queues++
+		}
+	}
+	for name, walked := range a.spaces {
+		kept := a.s.queues.spaces[name]
+		if kept == nil {
+			a.breach("namespace %s is not kept", name)
+			continue
+		}
+		walked.copies = kept.copies
+		if *kept != *walked {
+			a.breach("namespace %s: counts kept are %+v, those of a full walk %+v", name, *kept, *walked)
+		}
+		if a.s.coming == nil && kept.copies != (spaceCounts{}) {
+			a.breach("namespace %s counts copies, and no slot is coming", name)
+		}
+	}
+	if len(a.spaces) != len(a.s.queues.spaces) {
+		a.breach("%d namespaces are kept, and %d have a queue", len(a.s.queues.spaces), len(a.spaces))
+	}
 }
 
 // checkQueues compares the counts of each queue with those of a full walk.

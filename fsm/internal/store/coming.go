@@ -76,7 +76,7 @@ func (s *Store) Arrived() {
 	s.coming = nil
 	for _, q := range s.queues.values {
 		if q != nil {
-			q.copies = nil
+			q.copies, q.space.copies = nil, spaceCounts{}
 		}
 	}
 }
@@ -171,6 +171,7 @@ func (s *Store) countCopy(h handle, n int) {
 		q.copies = &queueCounts{}
 	}
 	q.copies.add(s, r, n)
+	q.space.copies.add(r.state, len(s.blobs.Get(r.cold)), n)
 }
 
 // Inherit records the origins of the occurrences of moved tasks, and counts on above their numbers.

@@ -10,16 +10,20 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Tasks are counted for the shard, for their queue and for their slot. A queue also counts its tasks by due time. The
-// counts change together with the state hash: lift subtracts a task, land adds it again after the change.
+// Tasks are counted for the shard, for their namespace, for their queue and for their slot. A queue also counts its
+// tasks by due time. The counts change together with the state hash: lift subtracts a task, land adds it again after
+// the change.
 
 // byState counts tasks; it is indexed by fsmpb.State.
 type byState [fsmpb.State_STATE_CANCELLED + 1]int
 
 // tally adds n, 1 or -1, to all counts that the task belongs to in its present state.
 func (s *Store) tally(r *record, n int) {
+	blob := s.blobs.Get(r.cold)
+	q := s.queues.at(coldQueue(blob))
 	s.counts[r.state] += n
-	s.queueOf(r).add(s, r, n)
+	q.add(s, r, n)
+	q.space.add(r.state, len(blob), n)
 	if !r.is(fsmpb.State_STATE_SCHEDULED) {
 		s.bySlot.count(s.slotOf(r), r.state, n)
 	}

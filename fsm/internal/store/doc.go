@@ -36,6 +36,8 @@
 // and no part of the hash. Tasks that come due within a minute, an hour and a day are counted by their instants, in
 // steps of four seconds.
 //
+// A namespace counts its tasks, their bytes and its queues, for quotas. Each change of a task adds to one counter more.
+//
 // Why not the wheel's own slots, which would cost nothing? They are as coarse as hours, and wrong by each task that
 // was rescheduled.
 //

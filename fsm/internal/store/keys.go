@@ -62,7 +62,11 @@ func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result) {
 		s.watch.lift(s, t.h)
 		defer s.watch.land(s, t.h)
 	}
+	before := len(s.blobs.Get(r.cold))
 	Edit{t}.setKeys(append(keys, k))
+	if grown := len(s.blobs.Get(r.cold)) - before; grown != 0 {
+		s.queueOf(r).space.grow(r.state, grown) // the task is not lifted
+	}
 }
 
 // roomForKey makes room for one more key. If there is none, it forgets the oldest key of a call that changed nothing,

@@ -15,6 +15,7 @@ type queueKey struct{ namespace, name string }
 type queue struct {
 	queueKey // never changes
 
+	space  *namespace       // that the queue belongs to
 	number uint32           // the queue's number in queues
 	uses   int              // one for each task and lane, and one for the rule
 	rule   *fsmpb.QueueRule // noRule if the queue has none; never nil, never written to
@@ -27,13 +28,15 @@ type queue struct {
 // queues holds the queues in use. Number 0 is the default queue of the default namespace, which always exists.
 type queues struct {
 	numbered[queueKey, queue]
-	rules int // number of queues that have a rule
+	spaces map[string]*namespace // of the queues, by name
+	rules  int                   // number of queues that have a rule
 }
 
 func newQueues() queues {
 	q := &queue{queueKey: queueKey{task.DefaultNamespace, task.DefaultQueue}, uses: 1, rule: noRule}
-	qs := queues{numbered: newNumbered[queueKey](q)}
+	qs := queues{numbered: newNumbered[queueKey](q), spaces: map[string]*namespace{}}
 	qs.numbers[q.queueKey] = 0
+	q.space = qs.join(q.namespace)
 	return qs
 }
 
@@ -50,6 +53,7 @@ func (qs *queues) acquire(key queueKey) *queue {
 	if q == nil {
 		q = &queue{queueKey: queueKey{strings.Clone(key.namespace), strings.Clone(key.name)}, rule: noRule}
 		q.number = qs.add(q.queueKey, q)
+		q.space = qs.join(q.namespace)
 	}
 	q.uses++
 	return q
@@ -59,6 +63,7 @@ func (qs *queues) acquire(key queueKey) *queue {
 func (qs *queues) release(q *queue) {
 	if q.uses--; q.uses == 0 {
 		qs.remove(q.queueKey)
+		qs.leave(q.space)
 	}
 }
 
