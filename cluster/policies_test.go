@@ -71,6 +71,7 @@ func TestQueues(t *testing.T) {
 	t.Run("no update is lost", func(t *testing.T) { testNoUpdateIsLost(t, c) })
 	t.Run("policies are checked", func(t *testing.T) { testPolicyIsChecked(t, c) })
 	t.Run("listed with counts", func(t *testing.T) { testQueuesAreCounted(t, c) })
+	t.Run("namespaces are counted", func(t *testing.T) { testNamespaceIsCounted(t, c) })
 	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
 	t.Run("max_in_flight", func(t *testing.T) { testMaxInFlight(t, c, m) })
 	t.Run("max_per_second", func(t *testing.T) { testMaxPerSecond(t, c, m) })
@@ -304,5 +305,26 @@ func testQueuesAreCounted(t *testing.T, c *clustertest.Cluster) {
 	}
 	if policy, counts, err := c.Node(0).Queue(t.Context(), "", "nothing"); err != nil || policy != nil || counts.Scheduled != 0 {
 		t.Errorf("a queue without anything: %v, %v, %v", policy, counts, err)
+	}
+}
+
+// The use of a namespace is summed over all shards, beside the tasks of others.
+func testNamespaceIsCounted(t *testing.T, c *clustertest.Cluster) {
+	var cmds []*fsmpb.Command
+	for i := range 60 {
+		cmd := schedule(fmt.Sprint("n", i), 30*time.Minute)
+		cmd.Namespace = []string{"counted", "beside"}[i%2]
+		cmd.GetSchedule().Spec.Queue = fmt.Sprint("q", i%3)
+		cmds = append(cmds, cmd)
+	}
+	mustDo(t, c.Node(1), cmds...)
+	for i := range 3 {
+		use, err := c.Node(i).NamespaceUse(t.Context(), "counted")
+		if err != nil || use.Pending != 30 || use.Queues != 3 || use.Bytes < 30*64 || use.Dead != 0 {
+			t.Errorf("through node %d: %+v, %v", i, use, err)
+		}
+	}
+	if use, err := c.Node(0).NamespaceUse(t.Context(), "none"); err != nil || use != (task.NamespaceUse{Namespace: "none"}) {
+		t.Errorf("a namespace without tasks: %+v, %v", use, err)
 	}
 }

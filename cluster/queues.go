@@ -75,6 +75,18 @@ func (n *Node) Queues(ctx context.Context, namespace string) ([]task.Queue, erro
 	return queues, nil
 }
 
+// NamespaceUse returns the use of a namespace over all shards. Each shard's part is linearizable by itself. The queues
+// are counted as Queues lists them.
+func (n *Node) NamespaceUse(ctx context.Context, namespace string) (task.NamespaceUse, error) {
+	use, err := n.router.NamespaceUse(ctx, namespace)
+	if err != nil {
+		return task.NamespaceUse{}, err
+	}
+	sums, err := n.router.Queues(ctx, &clusterpb.QueuesCall{Namespace: namespace, All: true})
+	use.Queues = uint64(len(join(control.Queues(n.control.State(), namespace), sums)))
+	return use, err
+}
+
 // join merges two sorted lists into one. It does not copy the policies.
 func join(policies []*fsmpb.QueuePolicy, counts []*fsmpb.QueueCounts) []task.Queue {
 	var all []task.Queue

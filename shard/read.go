@@ -74,6 +74,11 @@ func (s *Shard) QueueCounts(ctx context.Context, namespace string, queues ...str
 	})
 }
 
+// NamespaceUse returns this shard's counts of a namespace. It reads as Queues does.
+func (s *Shard) NamespaceUse(ctx context.Context, namespace string) (task.NamespaceUse, error) {
+	return readAs(ctx, s, false, func() (task.NamespaceUse, error) { return s.machine.NamespaceUse(namespace), nil })
+}
+
 // QueueSizes yields this shard's size of each queue, and nothing on a replica that does not lead. It asks no other
 // replica: after a leader was cut off, it and its successor may both yield for a moment.
 func (s *Shard) QueueSizes() iter.Seq[task.QueueSize] {

@@ -45,6 +45,10 @@ func (l local) Queues(_ context.Context, id uint32, ask *clusterpb.QueuesCall) (
 	return []*fsmpb.QueueCounts{{Namespace: ask.Namespace, Queue: ask.Queue, Ready: uint64(id)}}, l.err
 }
 
+func (l local) NamespaceUse(_ context.Context, id uint32, namespace string) (task.NamespaceUse, error) {
+	return task.NamespaceUse{Namespace: namespace, Pending: uint64(id), Dead: 20, Bytes: 300, Queues: 4000}, l.err
+}
+
 // Lend lends for as many microseconds as the sum of the arguments.
 func (l local) Lend(_ context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error) {
 	sum := uint64(owner) + uint64(ask.Shard) + ask.Term + ask.Round + uint64(ask.InFlight+ask.Unused)
@@ -135,6 +139,11 @@ func TestCallsArriveWhole(t *testing.T) {
 	if err != nil || len(counts) != 1 || counts[0].Namespace != "n" || counts[0].Queue != "q" || counts[0].Ready != 3 {
 		t.Errorf("Queues: %v, %v", counts, err)
 	}
+	use, err := r.NamespaceUse(ctx, 3, "n")
+	if want := (task.NamespaceUse{Namespace: "n", Pending: 3, Dead: 20, Bytes: 300, Queues: 4000}); err != nil ||
+		use != want {
+		t.Errorf("NamespaceUse: %v, %v, want %v", use, err, want)
+	}
 	ask := shard.Borrow{Queue: "q", Shard: 1, Term: 10, Round: 100, InFlight: 1000, Unused: 10_000, Want: 5}
 	loan, err := r.Lend(ctx, 100_000, ask)
 	if want := (shard.Loan{Permits: 5, Life: 111_111 * time.Microsecond, RetryAfter: time.Millisecond}); err != nil ||
@@ -174,6 +183,7 @@ func each(ctx context.Context, n Node) map[string]error {
 	_, get := n.Get(ctx, 3, "", "x", false)
 	_, list := n.List(ctx, 3, &fsmpb.ListQuery{}, false)
 	_, queues := n.Queues(ctx, 3, &clusterpb.QueuesCall{})
+	_, use := n.NamespaceUse(ctx, 3, "n")
 	_, lend := n.Lend(ctx, 3, shard.Borrow{})
 	_, members := n.Members(ctx, 3, &clusterpb.MembersCall{})
 	_, batch := n.ReadSlots(ctx, 3, &clusterpb.ReadSlotsCall{})
@@ -184,7 +194,7 @@ func each(ctx context.Context, n Node) map[string]error {
 	return map[string]error{
 		"Do": n.Do(ctx, 3, []*fsmpb.Command{{Id: "x"}})[0].Err, "Get": get, "List": list, "Queues": queues, "Lend": lend,
 		"ReadSlots": batch, "PullSlots": progress, "Members": members, "Begin": begin, "ChangeQueue": change,
-		"ChangeAccess": access,
+		"ChangeAccess": access, "NamespaceUse": use,
 	}
 }
 

@@ -23,6 +23,8 @@ type Shards interface {
 	List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error)
 	// Queues returns the number of the shard's tasks in queues.
 	Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error)
+	// NamespaceUse returns the use of a namespace in the shard.
+	NamespaceUse(ctx context.Context, shard uint32, namespace string) (task.NamespaceUse, error)
 	// Lend asks the shard that owns a limited queue for permits. It may be repeated: each time the borrower states the
 	// permits that it holds, and so the owner forgets a loan that did not arrive.
 	Lend(ctx context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error)
@@ -97,6 +99,17 @@ func (r Remote) List(ctx context.Context, id uint32, q *fsmpb.ListQuery, stale b
 func (r Remote) Queues(ctx context.Context, id uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
 	reply, err := r.ask(ctx, &clusterpb.Call{Shard: id, Op: &clusterpb.Call_Queues{Queues: ask}}, true)
 	return reply.GetCounts(), err
+}
+
+// NamespaceUse returns the use of a namespace in a shard.
+func (r Remote) NamespaceUse(ctx context.Context, id uint32, namespace string) (task.NamespaceUse, error) {
+	ask := &clusterpb.NamespaceCall{Namespace: namespace}
+	reply, err := r.ask(ctx, &clusterpb.Call{Shard: id, Op: &clusterpb.Call_NamespaceUse{NamespaceUse: ask}}, true)
+	use := reply.GetNamespaceUse()
+	return task.NamespaceUse{
+		Namespace: task.CanonicalNamespace(namespace),
+		Pending:   use.GetPending(), Dead: use.GetDead(), Bytes: use.GetBytes(), Queues: use.GetQueues(),
+	}, err
 }
 
 // Lend asks the shard that owns a queue for permits.
@@ -194,6 +207,8 @@ func Answer(ctx context.Context, n Node, call *clusterpb.Call) *clusterpb.CallRe
 		reply.Page, err = n.List(ctx, call.Shard, op.List.Query, op.List.Stale)
 	case *clusterpb.Call_Queues:
 		reply.Counts, err = n.Queues(ctx, call.Shard, op.Queues)
+	case *clusterpb.Call_NamespaceUse:
+		reply.NamespaceUse, err = answerNamespaceUse(ctx, n, call.Shard, op.NamespaceUse)
 	case *clusterpb.Call_Lend:
 		reply.Loan, err = answerLend(ctx, n, call.Shard, op.Lend)
 	case *clusterpb.Call_Members:
@@ -221,6 +236,16 @@ func answerCommands(replies []task.Reply) []*clusterpb.CommandReply {
 		answers = append(answers, &clusterpb.CommandReply{Result: r.Result, Error: EncodeError(r.Err)})
 	}
 	return answers
+}
+
+func answerNamespaceUse(
+	ctx context.Context, n Node, id uint32, ask *clusterpb.NamespaceCall,
+) (*clusterpb.NamespaceUse, error) {
+	use, err := n.NamespaceUse(ctx, id, ask.GetNamespace())
+	if err != nil {
+		return nil, err
+	}
+	return &clusterpb.NamespaceUse{Pending: use.Pending, Dead: use.Dead, Bytes: use.Bytes, Queues: use.Queues}, nil
 }
 
 func answerLend(ctx context.Context, n Node, owner uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {

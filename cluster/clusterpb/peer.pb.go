@@ -3267,6 +3267,7 @@ type Call struct {
 	//	*Call_ChangeAccess
 	//	*Call_ReadSlots
 	//	*Call_PullSlots
+	//	*Call_NamespaceUse
 	Op            isCall_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3429,6 +3430,15 @@ func (x *Call) GetPullSlots() *PullSlotsCall {
 	return nil
 }
 
+func (x *Call) GetNamespaceUse() *NamespaceCall {
+	if x != nil {
+		if x, ok := x.Op.(*Call_NamespaceUse); ok {
+			return x.NamespaceUse
+		}
+	}
+	return nil
+}
+
 type isCall_Op interface {
 	isCall_Op()
 }
@@ -3477,6 +3487,10 @@ type Call_PullSlots struct {
 	PullSlots *PullSlotsCall `protobuf:"bytes,17,opt,name=pull_slots,json=pullSlots,proto3,oneof"`
 }
 
+type Call_NamespaceUse struct {
+	NamespaceUse *NamespaceCall `protobuf:"bytes,18,opt,name=namespace_use,json=namespaceUse,proto3,oneof"`
+}
+
 func (*Call_Commands) isCall_Op() {}
 
 func (*Call_Get) isCall_Op() {}
@@ -3499,6 +3513,122 @@ func (*Call_ReadSlots) isCall_Op() {}
 
 func (*Call_PullSlots) isCall_Op() {}
 
+func (*Call_NamespaceUse) isCall_Op() {}
+
+// NamespaceCall asks a shard's leader for the use of a namespace.
+type NamespaceCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NamespaceCall) Reset() {
+	*x = NamespaceCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamespaceCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamespaceCall) ProtoMessage() {}
+
+func (x *NamespaceCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamespaceCall.ProtoReflect.Descriptor instead.
+func (*NamespaceCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *NamespaceCall) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+// NamespaceUse is what a shard counts for a namespace.
+type NamespaceUse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pending       uint64                 `protobuf:"varint,1,opt,name=pending,proto3" json:"pending,omitempty"` // tasks that are scheduled, ready, firing or retrying
+	Dead          uint64                 `protobuf:"varint,2,opt,name=dead,proto3" json:"dead,omitempty"`
+	Bytes         uint64                 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of the pending tasks and the dead letters
+	Queues        uint64                 `protobuf:"varint,4,opt,name=queues,proto3" json:"queues,omitempty"` // with a task or a rule in the shard
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NamespaceUse) Reset() {
+	*x = NamespaceUse{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamespaceUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamespaceUse) ProtoMessage() {}
+
+func (x *NamespaceUse) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamespaceUse.ProtoReflect.Descriptor instead.
+func (*NamespaceUse) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *NamespaceUse) GetPending() uint64 {
+	if x != nil {
+		return x.Pending
+	}
+	return 0
+}
+
+func (x *NamespaceUse) GetDead() uint64 {
+	if x != nil {
+		return x.Dead
+	}
+	return 0
+}
+
+func (x *NamespaceUse) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *NamespaceUse) GetQueues() uint64 {
+	if x != nil {
+		return x.Queues
+	}
+	return 0
+}
+
 type Commands struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Commands      []*fsmpb.Command       `protobuf:"bytes,1,rep,name=commands,proto3" json:"commands,omitempty"`
@@ -3508,7 +3638,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3520,7 +3650,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3533,7 +3663,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -3554,7 +3684,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3566,7 +3696,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3579,7 +3709,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -3613,7 +3743,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3625,7 +3755,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3638,7 +3768,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -3669,7 +3799,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3681,7 +3811,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3694,7 +3824,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -3757,7 +3887,7 @@ type AccessChange struct {
 
 func (x *AccessChange) Reset() {
 	*x = AccessChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3769,7 +3899,7 @@ func (x *AccessChange) String() string {
 func (*AccessChange) ProtoMessage() {}
 
 func (x *AccessChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3782,7 +3912,7 @@ func (x *AccessChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessChange.ProtoReflect.Descriptor instead.
 func (*AccessChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *AccessChange) GetOp() isAccessChange_Op {
@@ -3916,7 +4046,7 @@ type AccessChanged struct {
 
 func (x *AccessChanged) Reset() {
 	*x = AccessChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3928,7 +4058,7 @@ func (x *AccessChanged) String() string {
 func (*AccessChanged) ProtoMessage() {}
 
 func (x *AccessChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3941,7 +4071,7 @@ func (x *AccessChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessChanged.ProtoReflect.Descriptor instead.
 func (*AccessChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *AccessChanged) GetImpossible() string {
@@ -3998,7 +4128,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4010,7 +4140,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4023,7 +4153,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -4065,7 +4195,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4077,7 +4207,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4090,7 +4220,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -4167,7 +4297,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4179,7 +4309,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4192,7 +4322,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -4284,7 +4414,7 @@ type BeginCall struct {
 
 func (x *BeginCall) Reset() {
 	*x = BeginCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4296,7 +4426,7 @@ func (x *BeginCall) String() string {
 func (*BeginCall) ProtoMessage() {}
 
 func (x *BeginCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4309,7 +4439,7 @@ func (x *BeginCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
 func (*BeginCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *BeginCall) GetOperation() *Operation {
@@ -4338,7 +4468,7 @@ type Began struct {
 
 func (x *Began) Reset() {
 	*x = Began{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4350,7 +4480,7 @@ func (x *Began) String() string {
 func (*Began) ProtoMessage() {}
 
 func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4363,7 +4493,7 @@ func (x *Began) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Began.ProtoReflect.Descriptor instead.
 func (*Began) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Began) GetImpossible() string {
@@ -4401,7 +4531,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4413,7 +4543,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4426,7 +4556,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *PlannedMove) GetShard() uint32 {
@@ -4478,7 +4608,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4490,7 +4620,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4503,7 +4633,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -4553,7 +4683,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4565,7 +4695,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4578,7 +4708,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Member) GetNode() string {
@@ -4618,7 +4748,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4630,7 +4760,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4643,7 +4773,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -4669,13 +4799,14 @@ type CallReply struct {
 	Access        *AccessChanged         `protobuf:"bytes,11,opt,name=access,proto3" json:"access,omitempty"`
 	Batch         *SlotsBatch            `protobuf:"bytes,16,opt,name=batch,proto3" json:"batch,omitempty"`
 	Progress      *SlotsProgress         `protobuf:"bytes,17,opt,name=progress,proto3" json:"progress,omitempty"`
+	NamespaceUse  *NamespaceUse          `protobuf:"bytes,18,opt,name=namespace_use,json=namespaceUse,proto3" json:"namespace_use,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4687,7 +4818,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4700,7 +4831,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -4794,6 +4925,13 @@ func (x *CallReply) GetProgress() *SlotsProgress {
 	return nil
 }
 
+func (x *CallReply) GetNamespaceUse() *NamespaceUse {
+	if x != nil {
+		return x.NamespaceUse
+	}
+	return nil
+}
+
 type QueueChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Existed       bool                   `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`   // the queue had a policy before
@@ -4805,7 +4943,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4817,7 +4955,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4830,7 +4968,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -4865,7 +5003,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4877,7 +5015,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4890,7 +5028,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -4924,7 +5062,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4936,7 +5074,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4949,7 +5087,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -4983,7 +5121,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4995,7 +5133,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5008,7 +5146,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -5087,7 +5225,7 @@ type ReadSlotsCall struct {
 
 func (x *ReadSlotsCall) Reset() {
 	*x = ReadSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5099,7 +5237,7 @@ func (x *ReadSlotsCall) String() string {
 func (*ReadSlotsCall) ProtoMessage() {}
 
 func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5112,7 +5250,7 @@ func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSlotsCall.ProtoReflect.Descriptor instead.
 func (*ReadSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ReadSlotsCall) GetMove() uint64 {
@@ -5158,7 +5296,7 @@ type SlotsBatch struct {
 
 func (x *SlotsBatch) Reset() {
 	*x = SlotsBatch{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5170,7 +5308,7 @@ func (x *SlotsBatch) String() string {
 func (*SlotsBatch) ProtoMessage() {}
 
 func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5183,7 +5321,7 @@ func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsBatch.ProtoReflect.Descriptor instead.
 func (*SlotsBatch) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *SlotsBatch) GetSession() uint64 {
@@ -5242,7 +5380,7 @@ type PullSlotsCall struct {
 
 func (x *PullSlotsCall) Reset() {
 	*x = PullSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5254,7 +5392,7 @@ func (x *PullSlotsCall) String() string {
 func (*PullSlotsCall) ProtoMessage() {}
 
 func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5267,7 +5405,7 @@ func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullSlotsCall.ProtoReflect.Descriptor instead.
 func (*PullSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *PullSlotsCall) GetMove() uint64 {
@@ -5321,7 +5459,7 @@ type SlotsProgress struct {
 
 func (x *SlotsProgress) Reset() {
 	*x = SlotsProgress{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5333,7 +5471,7 @@ func (x *SlotsProgress) String() string {
 func (*SlotsProgress) ProtoMessage() {}
 
 func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5346,7 +5484,7 @@ func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsProgress.ProtoReflect.Descriptor instead.
 func (*SlotsProgress) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{74}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *SlotsProgress) GetTasks() uint64 {
@@ -5407,7 +5545,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5419,7 +5557,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5432,7 +5570,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{75}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -5453,7 +5591,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5465,7 +5603,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5478,7 +5616,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{76}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -5511,7 +5649,7 @@ type SetBackupsRequest struct {
 
 func (x *SetBackupsRequest) Reset() {
 	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5523,7 +5661,7 @@ func (x *SetBackupsRequest) String() string {
 func (*SetBackupsRequest) ProtoMessage() {}
 
 func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5536,7 +5674,7 @@ func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
 func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{77}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *SetBackupsRequest) GetBackups() *Backups {
@@ -5556,7 +5694,7 @@ type SetBackupsReply struct {
 
 func (x *SetBackupsReply) Reset() {
 	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5568,7 +5706,7 @@ func (x *SetBackupsReply) String() string {
 func (*SetBackupsReply) ProtoMessage() {}
 
 func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5581,7 +5719,7 @@ func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
 func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{78}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *SetBackupsReply) GetError() *CallError {
@@ -5853,7 +5991,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\boutvoted\x18\x03 \x03(\tR\boutvoted\x12\x1a\n" +
 	"\bdiverged\x18\x04 \x01(\bR\bdiverged\"?\n" +
 	"\x0eForwardRequest\x12-\n" +
-	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xe8\x05\n" +
+	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xb1\x06\n" +
 	"\x04Call\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
@@ -5872,8 +6010,16 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\n" +
 	"read_slots\x18\x10 \x01(\v2 .belfry.cluster.v1.ReadSlotsCallH\x00R\treadSlots\x12A\n" +
 	"\n" +
-	"pull_slots\x18\x11 \x01(\v2 .belfry.cluster.v1.PullSlotsCallH\x00R\tpullSlotsB\x04\n" +
-	"\x02op\">\n" +
+	"pull_slots\x18\x11 \x01(\v2 .belfry.cluster.v1.PullSlotsCallH\x00R\tpullSlots\x12G\n" +
+	"\rnamespace_use\x18\x12 \x01(\v2 .belfry.cluster.v1.NamespaceCallH\x00R\fnamespaceUseB\x04\n" +
+	"\x02op\"-\n" +
+	"\rNamespaceCall\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"j\n" +
+	"\fNamespaceUse\x12\x18\n" +
+	"\apending\x18\x01 \x01(\x04R\apending\x12\x12\n" +
+	"\x04dead\x18\x02 \x01(\x04R\x04dead\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x12\x16\n" +
+	"\x06queues\x18\x04 \x01(\x04R\x06queues\">\n" +
 	"\bCommands\x122\n" +
 	"\bcommands\x18\x01 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"M\n" +
 	"\aGetCall\x12\x1c\n" +
@@ -5957,7 +6103,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"silence_ms\x18\x03 \x01(\x03R\tsilenceMs\x12\x10\n" +
 	"\x03lag\x18\x04 \x01(\x04R\x03lag\"F\n" +
 	"\fForwardReply\x126\n" +
-	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\x98\x05\n" +
+	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xde\x05\n" +
 	"\tCallReply\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x122\n" +
 	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12;\n" +
@@ -5972,7 +6118,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	" \x01(\v2\x18.belfry.cluster.v1.BeganR\x05began\x128\n" +
 	"\x06access\x18\v \x01(\v2 .belfry.cluster.v1.AccessChangedR\x06access\x123\n" +
 	"\x05batch\x18\x10 \x01(\v2\x1d.belfry.cluster.v1.SlotsBatchR\x05batch\x12<\n" +
-	"\bprogress\x18\x11 \x01(\v2 .belfry.cluster.v1.SlotsProgressR\bprogress\"^\n" +
+	"\bprogress\x18\x11 \x01(\v2 .belfry.cluster.v1.SlotsProgressR\bprogress\x12D\n" +
+	"\rnamespace_use\x18\x12 \x01(\v2\x1f.belfry.cluster.v1.NamespaceUseR\fnamespaceUse\"^\n" +
 	"\fQueueChanged\x12\x18\n" +
 	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
@@ -6089,7 +6236,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 87)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 89)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(MoveWait)(0),              // 0: belfry.cluster.v1.MoveWait
 	(ErrorKind)(0),             // 1: belfry.cluster.v1.ErrorKind
@@ -6144,68 +6291,70 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*ReplicaReport)(nil),      // 50: belfry.cluster.v1.ReplicaReport
 	(*ForwardRequest)(nil),     // 51: belfry.cluster.v1.ForwardRequest
 	(*Call)(nil),               // 52: belfry.cluster.v1.Call
-	(*Commands)(nil),           // 53: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 54: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 55: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 56: belfry.cluster.v1.QueueChange
-	(*AccessChange)(nil),       // 57: belfry.cluster.v1.AccessChange
-	(*AccessChanged)(nil),      // 58: belfry.cluster.v1.AccessChanged
-	(*QueuesCall)(nil),         // 59: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 60: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 61: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),          // 62: belfry.cluster.v1.BeginCall
-	(*Began)(nil),              // 63: belfry.cluster.v1.Began
-	(*PlannedMove)(nil),        // 64: belfry.cluster.v1.PlannedMove
-	(*Membership)(nil),         // 65: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 66: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 67: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 68: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 69: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 70: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 71: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 72: belfry.cluster.v1.CallError
-	(*ReadSlotsCall)(nil),      // 73: belfry.cluster.v1.ReadSlotsCall
-	(*SlotsBatch)(nil),         // 74: belfry.cluster.v1.SlotsBatch
-	(*PullSlotsCall)(nil),      // 75: belfry.cluster.v1.PullSlotsCall
-	(*SlotsProgress)(nil),      // 76: belfry.cluster.v1.SlotsProgress
-	(*BackupRequest)(nil),      // 77: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 78: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 79: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 80: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 81: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 82: belfry.cluster.v1.Shape.AwayMsEntry
-	nil,                        // 83: belfry.cluster.v1.Shape.StuckMsEntry
-	nil,                        // 84: belfry.cluster.v1.Shape.SlotsEntry
-	nil,                        // 85: belfry.cluster.v1.Shape.StepsEntry
-	nil,                        // 86: belfry.cluster.v1.Shape.WaitsForEntry
-	nil,                        // 87: belfry.cluster.v1.Shape.SlotsWaitEntry
-	nil,                        // 88: belfry.cluster.v1.Shape.DeletionsEntry
-	(*Shard)(nil),              // 89: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 90: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 91: belfry.cluster.v1.JoinToken
-	(*fsmpb.Task)(nil),         // 92: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 93: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 94: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 95: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 96: belfry.cluster.v1.DeleteQueue
-	(*AddKey)(nil),             // 97: belfry.cluster.v1.AddKey
-	(*RemoveKey)(nil),          // 98: belfry.cluster.v1.RemoveKey
-	(*RotateKey)(nil),          // 99: belfry.cluster.v1.RotateKey
-	(*UseKeys)(nil),            // 100: belfry.cluster.v1.UseKeys
-	(*EnforceKeys)(nil),        // 101: belfry.cluster.v1.EnforceKeys
-	(*SetNamespace)(nil),       // 102: belfry.cluster.v1.SetNamespace
-	(*DeleteNamespace)(nil),    // 103: belfry.cluster.v1.DeleteNamespace
-	(*ApiKey)(nil),             // 104: belfry.cluster.v1.ApiKey
-	(*Namespace)(nil),          // 105: belfry.cluster.v1.Namespace
-	(*Operation)(nil),          // 106: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 107: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 108: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 109: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 110: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 111: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 112: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 113: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 114: belfry.cluster.v1.Backups
+	(*NamespaceCall)(nil),      // 53: belfry.cluster.v1.NamespaceCall
+	(*NamespaceUse)(nil),       // 54: belfry.cluster.v1.NamespaceUse
+	(*Commands)(nil),           // 55: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 56: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 57: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 58: belfry.cluster.v1.QueueChange
+	(*AccessChange)(nil),       // 59: belfry.cluster.v1.AccessChange
+	(*AccessChanged)(nil),      // 60: belfry.cluster.v1.AccessChanged
+	(*QueuesCall)(nil),         // 61: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 62: belfry.cluster.v1.LendCall
+	(*MembersCall)(nil),        // 63: belfry.cluster.v1.MembersCall
+	(*BeginCall)(nil),          // 64: belfry.cluster.v1.BeginCall
+	(*Began)(nil),              // 65: belfry.cluster.v1.Began
+	(*PlannedMove)(nil),        // 66: belfry.cluster.v1.PlannedMove
+	(*Membership)(nil),         // 67: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 68: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 69: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 70: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 71: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 72: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 73: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 74: belfry.cluster.v1.CallError
+	(*ReadSlotsCall)(nil),      // 75: belfry.cluster.v1.ReadSlotsCall
+	(*SlotsBatch)(nil),         // 76: belfry.cluster.v1.SlotsBatch
+	(*PullSlotsCall)(nil),      // 77: belfry.cluster.v1.PullSlotsCall
+	(*SlotsProgress)(nil),      // 78: belfry.cluster.v1.SlotsProgress
+	(*BackupRequest)(nil),      // 79: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 80: belfry.cluster.v1.BackupReply
+	(*SetBackupsRequest)(nil),  // 81: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 82: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 83: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 84: belfry.cluster.v1.Shape.AwayMsEntry
+	nil,                        // 85: belfry.cluster.v1.Shape.StuckMsEntry
+	nil,                        // 86: belfry.cluster.v1.Shape.SlotsEntry
+	nil,                        // 87: belfry.cluster.v1.Shape.StepsEntry
+	nil,                        // 88: belfry.cluster.v1.Shape.WaitsForEntry
+	nil,                        // 89: belfry.cluster.v1.Shape.SlotsWaitEntry
+	nil,                        // 90: belfry.cluster.v1.Shape.DeletionsEntry
+	(*Shard)(nil),              // 91: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 92: belfry.cluster.v1.Node
+	(*JoinToken)(nil),          // 93: belfry.cluster.v1.JoinToken
+	(*fsmpb.Task)(nil),         // 94: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 95: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 96: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 97: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 98: belfry.cluster.v1.DeleteQueue
+	(*AddKey)(nil),             // 99: belfry.cluster.v1.AddKey
+	(*RemoveKey)(nil),          // 100: belfry.cluster.v1.RemoveKey
+	(*RotateKey)(nil),          // 101: belfry.cluster.v1.RotateKey
+	(*UseKeys)(nil),            // 102: belfry.cluster.v1.UseKeys
+	(*EnforceKeys)(nil),        // 103: belfry.cluster.v1.EnforceKeys
+	(*SetNamespace)(nil),       // 104: belfry.cluster.v1.SetNamespace
+	(*DeleteNamespace)(nil),    // 105: belfry.cluster.v1.DeleteNamespace
+	(*ApiKey)(nil),             // 106: belfry.cluster.v1.ApiKey
+	(*Namespace)(nil),          // 107: belfry.cluster.v1.Namespace
+	(*Operation)(nil),          // 108: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 109: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 110: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 111: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 112: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 113: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 114: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 115: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 116: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -6215,14 +6364,14 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	4,   // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	8,   // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	89,  // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	90,  // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	91,  // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	92,  // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	14,  // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	91,  // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	93,  // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
 	23,  // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	25,  // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	92,  // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	72,  // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	94,  // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	74,  // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	45,  // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	44,  // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	36,  // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
@@ -6230,117 +6379,119 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	32,  // 19: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
 	35,  // 20: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
 	39,  // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	81,  // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	82,  // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	83,  // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	84,  // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
-	85,  // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
-	86,  // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
-	87,  // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
+	83,  // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	84,  // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	85,  // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	86,  // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
+	87,  // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
+	88,  // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
+	89,  // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
 	42,  // 29: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
-	88,  // 30: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
+	90,  // 30: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
 	48,  // 31: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
 	50,  // 32: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
 	44,  // 33: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	46,  // 34: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
 	52,  // 35: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	53,  // 36: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	54,  // 37: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	55,  // 38: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	56,  // 39: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	59,  // 40: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	60,  // 41: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	61,  // 42: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	62,  // 43: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	57,  // 44: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
-	73,  // 45: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	75,  // 46: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	93,  // 47: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	94,  // 48: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	95,  // 49: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	96,  // 50: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	97,  // 51: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
-	98,  // 52: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
-	99,  // 53: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
-	100, // 54: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
-	101, // 55: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
-	102, // 56: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
-	103, // 57: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
-	104, // 58: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
-	105, // 59: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
-	106, // 60: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
-	65,  // 61: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	106, // 62: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	106, // 63: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	64,  // 64: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	66,  // 65: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	68,  // 66: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	72,  // 67: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	71,  // 68: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	92,  // 69: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	107, // 70: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	69,  // 71: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	108, // 72: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	70,  // 73: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	65,  // 74: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	63,  // 75: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	58,  // 76: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
-	74,  // 77: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	76,  // 78: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	109, // 79: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	72,  // 80: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	1,   // 81: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	110, // 82: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	111, // 83: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	112, // 84: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	110, // 85: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	113, // 86: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	72,  // 87: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	114, // 88: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	72,  // 89: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	76,  // 90: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
-	0,   // 91: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
-	43,  // 92: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
-	41,  // 93: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
-	9,   // 94: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	11,  // 95: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	51,  // 96: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	16,  // 97: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	28,  // 98: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	30,  // 99: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
-	33,  // 100: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	47,  // 101: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	18,  // 102: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	20,  // 103: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
-	22,  // 104: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	26,  // 105: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	6,   // 106: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	13,  // 107: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	77,  // 108: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	79,  // 109: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	37,  // 110: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
-	10,  // 111: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	12,  // 112: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	67,  // 113: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	17,  // 114: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	29,  // 115: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	31,  // 116: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	34,  // 117: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	49,  // 118: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	19,  // 119: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	21,  // 120: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
-	24,  // 121: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	27,  // 122: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	7,   // 123: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	15,  // 124: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	78,  // 125: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	80,  // 126: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	38,  // 127: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
-	111, // [111:128] is the sub-list for method output_type
-	94,  // [94:111] is the sub-list for method input_type
-	94,  // [94:94] is the sub-list for extension type_name
-	94,  // [94:94] is the sub-list for extension extendee
-	0,   // [0:94] is the sub-list for field type_name
+	55,  // 36: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	56,  // 37: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	57,  // 38: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	58,  // 39: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	61,  // 40: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	62,  // 41: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	63,  // 42: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	64,  // 43: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	59,  // 44: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
+	75,  // 45: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	77,  // 46: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	53,  // 47: belfry.cluster.v1.Call.namespace_use:type_name -> belfry.cluster.v1.NamespaceCall
+	95,  // 48: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	96,  // 49: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	97,  // 50: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	98,  // 51: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	99,  // 52: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
+	100, // 53: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
+	101, // 54: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
+	102, // 55: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
+	103, // 56: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
+	104, // 57: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
+	105, // 58: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
+	106, // 59: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
+	107, // 60: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
+	108, // 61: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
+	67,  // 62: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	108, // 63: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	108, // 64: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	66,  // 65: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	68,  // 66: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	70,  // 67: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	74,  // 68: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	73,  // 69: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	94,  // 70: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	109, // 71: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	71,  // 72: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	110, // 73: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	72,  // 74: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	67,  // 75: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	65,  // 76: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	60,  // 77: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
+	76,  // 78: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	78,  // 79: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	54,  // 80: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
+	111, // 81: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	74,  // 82: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	1,   // 83: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	112, // 84: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	113, // 85: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	114, // 86: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	112, // 87: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	115, // 88: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	74,  // 89: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	116, // 90: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	74,  // 91: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	78,  // 92: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	0,   // 93: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
+	43,  // 94: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
+	41,  // 95: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
+	9,   // 96: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	11,  // 97: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	51,  // 98: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	16,  // 99: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	28,  // 100: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	30,  // 101: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
+	33,  // 102: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
+	47,  // 103: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	18,  // 104: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	20,  // 105: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
+	22,  // 106: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	26,  // 107: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	6,   // 108: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	13,  // 109: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
+	79,  // 110: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	81,  // 111: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	37,  // 112: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
+	10,  // 113: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	12,  // 114: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	69,  // 115: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	17,  // 116: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	29,  // 117: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	31,  // 118: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	34,  // 119: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	49,  // 120: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	19,  // 121: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	21,  // 122: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
+	24,  // 123: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	27,  // 124: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	7,   // 125: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	15,  // 126: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	80,  // 127: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	82,  // 128: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	38,  // 129: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
+	113, // [113:130] is the sub-list for method output_type
+	96,  // [96:113] is the sub-list for method input_type
+	96,  // [96:96] is the sub-list for extension type_name
+	96,  // [96:96] is the sub-list for extension extendee
+	0,   // [0:96] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -6366,12 +6517,13 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_ChangeAccess)(nil),
 		(*Call_ReadSlots)(nil),
 		(*Call_PullSlots)(nil),
+		(*Call_NamespaceUse)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[54].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[56].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[55].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[57].OneofWrappers = []any{
 		(*AccessChange_AddKey)(nil),
 		(*AccessChange_RemoveKey)(nil),
 		(*AccessChange_RotateKey)(nil),
@@ -6380,7 +6532,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*AccessChange_SetNamespace)(nil),
 		(*AccessChange_DeleteNamespace)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[59].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[61].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -6392,7 +6544,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   87,
+			NumMessages:   89,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -77,6 +77,15 @@ func (a Answers) Queues(ctx context.Context, id uint32, ask *clusterpb.QueuesCal
 	return slices.DeleteFunc(counts, holdsNothing), err
 }
 
+// NamespaceUse asks the replica for the use of a namespace.
+func (a Answers) NamespaceUse(ctx context.Context, id uint32, namespace string) (task.NamespaceUse, error) {
+	s, err := a.Find(id)
+	if err != nil {
+		return task.NamespaceUse{}, err
+	}
+	return s.NamespaceUse(ctx, namespace)
+}
+
 // listed keeps the names that have a policy, and the first MaxUnnamed others. The first names over all shards are among
 // the first names of each shard.
 func listed(policies []*fsmpb.QueuePolicy, names []string) []string {

@@ -18,26 +18,54 @@ import (
 // Queues asks every shard's leader for the number of its tasks in a queue, or in each queue, and adds the answers up.
 // Each shard's part is linearizable by itself. The sums are sorted by queue; queues without tasks are left out.
 func (r *Router) Queues(ctx context.Context, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
+	count := func(ctx context.Context, s calls.Shards, id uint32) ([]*fsmpb.QueueCounts, error) {
+		return s.Queues(ctx, id, ask)
+	}
+	counts, err := eachShard(ctx, r, count)
+	if err != nil {
+		return nil, err
+	}
+	return addUp(counts), nil
+}
+
+// NamespaceUse asks every shard's leader for the use of a namespace, and adds the answers up. Each shard's part is
+// linearizable by itself. Queues is the largest number in one shard.
+func (r *Router) NamespaceUse(ctx context.Context, namespace string) (task.NamespaceUse, error) {
+	sum := task.NamespaceUse{Namespace: task.CanonicalNamespace(namespace)}
+	parts, err := eachShard(ctx, r, func(ctx context.Context, s calls.Shards, id uint32) (task.NamespaceUse, error) {
+		return s.NamespaceUse(ctx, id, namespace)
+	})
+	for _, part := range parts {
+		sum.Add(part)
+	}
+	return sum, err
+}
+
+// eachShard asks the leaders of all shards side by side, and returns their answers.
+func eachShard[T any](
+	ctx context.Context, r *Router, ask func(ctx context.Context, s calls.Shards, id uint32) (T, error),
+) ([]T, error) {
 	ctx, cancel := r.patient(ctx)
 	defer cancel()
 	shards := r.shards()
 	if len(shards) == 0 {
 		return nil, errNoMap
 	}
-	counts := make([][]*fsmpb.QueueCounts, len(shards))
+	answers := make([]T, len(shards))
 	errs := make([]error, len(shards))
 	var wg sync.WaitGroup
 	for i, id := range shards {
 		wg.Go(func() {
-			count := func(ctx context.Context, s calls.Shards) ([]*fsmpb.QueueCounts, error) { return s.Queues(ctx, id, ask) }
-			counts[i], errs[i] = read(ctx, r, id, false, count)
+			answers[i], errs[i] = read(ctx, r, id, false, func(ctx context.Context, s calls.Shards) (T, error) {
+				return ask(ctx, s, id)
+			})
 		})
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return addUp(counts), nil
+	return answers, nil
 }
 
 // shards returns every shard that owns slots, sorted.

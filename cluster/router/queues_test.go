@@ -34,6 +34,15 @@ func TestCountsAreSummedOverShards(t *testing.T) {
 	}
 }
 
+func TestNamespaceIsSummedOverShards(t *testing.T) {
+	w := newWorld()
+	w.leader[3] = "b"
+	use, err := w.at("d").NamespaceUse(t.Context(), "n")
+	if want := (task.NamespaceUse{Namespace: "n", Pending: 10, Dead: 4, Bytes: 400, Queues: 4}); err != nil || use != want {
+		t.Errorf("%v, %v, want %v", use, err, want)
+	}
+}
+
 // A shard that does not answer makes Queues fail: a sum would be too small.
 func TestCountsOfAShardAreMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

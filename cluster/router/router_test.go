@@ -128,6 +128,17 @@ func (n node) Queues(_ context.Context, shard uint32, ask *clusterpb.QueuesCall)
 	return counts, nil
 }
 
+func (n node) NamespaceUse(_ context.Context, shard uint32, namespace string) (task.NamespaceUse, error) {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	if err := n.check(shard, false); err != nil {
+		return task.NamespaceUse{}, err
+	}
+	return task.NamespaceUse{
+		Namespace: namespace, Pending: uint64(shard), Dead: 1, Bytes: 100, Queues: uint64(shard),
+	}, nil
+}
+
 // Members fails, as no test of this package changes members.
 func (node) Members(context.Context, uint32, *clusterpb.MembersCall) (*clusterpb.Membership, error) {
 	return nil, task.ErrNotProposed

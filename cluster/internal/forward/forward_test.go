@@ -112,6 +112,10 @@ func (l local) Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCa
 	return []*fsmpb.QueueCounts{{Queue: ask.Queue, Ready: uint64(shard)}}, r.Err
 }
 
+func (l local) NamespaceUse(ctx context.Context, id uint32, _ string) (task.NamespaceUse, error) {
+	return task.NamespaceUse{Pending: uint64(id)}, l.do(ctx, id, "").Err
+}
+
 func (l local) Lend(ctx context.Context, id uint32, ask shard.Borrow) (shard.Loan, error) {
 	r := l.do(ctx, id, ask.Queue)
 	return shard.Loan{Permits: ask.Want + int(id)}, r.Err

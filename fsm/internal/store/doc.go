@@ -32,14 +32,15 @@
 //
 // # Queues
 //
-// A queue in use is one object of about 800 bytes: its rule and its counts. All counts are the same on every replica,
+// A queue in use is one object of about 800 bytes: its rule and its counts. Its counts are the same on every replica,
 // and no part of the hash. Tasks that come due within a minute, an hour and a day are counted by their instants, in
 // steps of four seconds.
 //
-// A namespace counts its tasks, their bytes and its queues, for quotas. Each change of a task adds to one counter more.
-//
 // Why not the wheel's own slots, which would cost nothing? They are as coarse as hours, and wrong by each task that
 // was rescheduled.
+//
+// A namespace counts its tasks, their bytes and its queues, for quotas. Each change of a task changes one counter more.
+// The bytes are those of the blobs, and so differ a little from replica to replica.
 //
 // # Moves
 //
