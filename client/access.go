@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"time"
@@ -65,7 +66,8 @@ func (c *Client) CreateKey(ctx context.Context, r KeyRequest) (*NewAPIKey, error
 	return c.newKey(ctx, "/v1/keys", members)
 }
 
-// RotateKey gives a key a new text. The earlier text stays valid for the overlap, at most 30 days.
+// RotateKey gives a key a new text. The earlier text stays valid for the overlap, at most 30 days. A key has at most
+// two valid texts: the error is ErrImpossible during an earlier overlap, unless the new one is 0.
 func (c *Client) RotateKey(ctx context.Context, id string, overlap time.Duration) (*NewAPIKey, error) {
 	return c.newKey(ctx, keyPath(id)+"/rotate", map[string]any{"overlap": spanText(overlap)})
 }
@@ -104,7 +106,11 @@ func (c *Client) Key(ctx context.Context, id string) (*APIKey, error) {
 // RevokeKey ends an API key for ever, at the answering node at once, and at every node within a second. The error is
 // ErrNotFound if there is none with this ID.
 func (c *Client) RevokeKey(ctx context.Context, id string) error {
-	return c.do(ctx, call{method: http.MethodDelete, path: keyPath(id)}, func(reply) error { return nil })
+	err := c.do(ctx, call{method: http.MethodDelete, path: keyPath(id)}, func(reply) error { return nil })
+	if errors.Is(err, ErrNotFound) && repeated(err) {
+		return nil // an attempt whose answer was lost has revoked it
+	}
+	return err
 }
 
 // Caller is the identity behind a call.

@@ -269,7 +269,7 @@ func TestKeyFileIsReadAgain(t *testing.T) {
 // TestRefusalsMatchByType checks the errors of keys and quotas.
 func TestRefusalsMatchByType(t *testing.T) {
 	for slug, want := range map[string]error{"unauthenticated": ErrUnauthenticated, "forbidden": ErrForbidden,
-		"quota-exceeded": ErrQuotaExceeded, "not-found": ErrNotFound} {
+		"quota-exceeded": ErrQuotaExceeded, "key-not-found": ErrNotFound, "namespace-not-found": ErrNotFound} {
 		c, _ := start(t, Config{}, answer(403, `{"type":"urn:belfry:problem:`+slug+`","title":"t"}`))
 		if _, err := c.Get(t.Context(), "a"); !errors.Is(err, want) {
 			t.Errorf("%s: %v", slug, err)
@@ -339,6 +339,19 @@ func TestKeyCalls(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("sent\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// TestRevocationIsRepeated checks that a repeat after a lost answer finds the key revoked, and that the first attempt
+// for a key that does not exist is an error.
+func TestRevocationIsRepeated(t *testing.T) {
+	gone := answer(404, `{"type":"urn:belfry:problem:key-not-found"}`)
+	c, _ := start(t, Config{}, hangUp, gone, gone)
+	if err := c.RevokeKey(t.Context(), "k"); err != nil {
+		t.Error(err)
+	}
+	if err := c.RevokeKey(t.Context(), "k"); !errors.Is(err, ErrNotFound) {
+		t.Error(err)
 	}
 }
 

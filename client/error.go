@@ -84,7 +84,7 @@ func (e *Error) Is(target error) bool {
 func named(slug string) error {
 	switch slug {
 	case contract.TaskNotFound, contract.QueueNotFound, contract.LeaseNotFound, contract.NodeNotFound,
-		contract.OperationNotFound, contract.TokenNotFound, contract.NotFound:
+		contract.OperationNotFound, contract.TokenNotFound, contract.AccessKeyNotFound, contract.NamespaceNotFound:
 		return ErrNotFound
 	case contract.WrongState, contract.LeaseEnded, contract.QueueNotEmpty, contract.QueuesFull, contract.KeyForgotten:
 		return ErrConflict
@@ -163,6 +163,12 @@ func (e *callError) Unwrap() []error {
 		return []error{e.last}
 	}
 	return []error{e.last, e.ended}
+}
+
+// repeated reports whether err is the failure of a call after more than one attempt.
+func repeated(err error) bool {
+	var failed *callError
+	return errors.As(err, &failed) && failed.attempts > 1
 }
 
 // end adds the failure of an attempt that ran out of the call's time. An earlier failure is kept as the last one, since

@@ -56,7 +56,7 @@ ends in * is a prefix.`,
 			if err != nil {
 				return cli.WrongUsage(err)
 			}
-			conn, err := caller.OpenCluster()
+			conn, err := caller.OpenIn("")
 			if err != nil {
 				return err
 			}
@@ -192,7 +192,7 @@ func newKeyList() *cobra.Command {
   belfry key list --json | jq -r 'select(.last_used_at == null) | .id'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			conn, err := caller.OpenCluster()
+			conn, err := caller.OpenIn("")
 			if err != nil {
 				return err
 			}
@@ -236,7 +236,7 @@ func newKeyShow() *cobra.Command {
 		Example: `  belfry key show x4kq2mzt7a`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.OpenCluster()
+			conn, err := caller.OpenIn("")
 			if err != nil {
 				return err
 			}
@@ -275,7 +275,7 @@ The id, the name and the grants stay. The old text stays valid for --overlap.
   belfry key rotate x4kq2mzt7a --overlap 0s > shop.key`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.OpenCluster()
+			conn, err := caller.OpenIn("")
 			if err != nil {
 				return err
 			}
@@ -306,7 +306,7 @@ func newKeyRevoke() *cobra.Command {
     xargs -n 1 belfry key revoke`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.OpenCluster()
+			conn, err := caller.OpenIn("")
 			if err != nil {
 				return err
 			}
@@ -362,7 +362,7 @@ func newWhoAmI() *cobra.Command {
   belfry whoami --key-file shop.key --json | jq -r '.grants[].role'`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			conn, err := caller.OpenCluster()
+			conn, err := caller.OpenIn("")
 			if err != nil {
 				return err
 			}

@@ -180,9 +180,16 @@ func TestNamespaceDeletionIsConfirmed(t *testing.T) {
 	if code != exitUsage || !strings.Contains(out, "--yes") || a.uri != "" {
 		t.Errorf("%d %s, asked %s", code, out, a.uri)
 	}
-	question := deletionQuestion(&client.Namespace{Name: "orders", Used: &client.Usage{Pending: 12, Queues: 3}})
-	if !strings.Contains(question, "Delete namespace orders with 12 pending tasks in 3 queues, for ever?") {
-		t.Error(question)
+	a = serveKeys(t, 200, `{"queues":[{"queue":"a","counts":{"scheduled":1,"ready":2,"firing":3,"leased":4,"retrying":5,
+		"dead":6,"delivered":7,"cancelled":8}},{"queue":"b","counts":{"scheduled":100}},{"queue":"c"}]}`)
+	inside, err := client.New(client.Config{Addrs: []string{a.url}, Namespace: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	question, err := deletionQuestion(t.Context(), inside, "orders")
+	want := "Delete namespace orders with 115 unfinished tasks and 6 dead letters in 3 queues, for ever?"
+	if err != nil || !strings.HasPrefix(question, want) || a.uri != "GET /v1/namespaces/orders/queues?limit=1000" {
+		t.Errorf("%v, asked %s\n%s", err, a.uri, question)
 	}
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -44,7 +45,7 @@ given is no limit. A quota holds for the whole cluster.`,
 			if err != nil {
 				return cli.WrongUsage(err)
 			}
-			conn, err := caller.OpenCluster()
+			conn, err := caller.OpenIn("")
 			if err != nil {
 				return err
 			}
@@ -138,7 +139,7 @@ func newNamespaceShow() *cobra.Command {
   belfry namespace show orders --json | jq .used.pending`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.OpenCluster()
+			conn, err := caller.OpenIn("")
 			if err != nil {
 				return err
 			}
@@ -161,7 +162,7 @@ func newNamespaceList() *cobra.Command {
 		Example: `  belfry namespace list`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			conn, err := caller.OpenCluster()
+			conn, err := caller.OpenIn("")
 			if err != nil {
 				return err
 			}
@@ -211,12 +212,14 @@ script it needs --yes.`,
   belfry namespace delete orders --yes --wait`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.OpenCluster()
+			conn, err := caller.OpenIn("")
 			if err != nil {
 				return err
 			}
-			if err := askToDelete(cmd, conn, args[0], yes); err != nil {
-				return err
+			if !yes {
+				if err := askToDelete(cmd, &caller, args[0]); err != nil {
+					return err
+				}
 			}
 			op, err := conn.DeleteNamespace(cmd.Context(), args[0])
 			if err != nil {
@@ -231,25 +234,36 @@ script it needs --yes.`,
 	return cmd
 }
 
-// askToDelete returns an error unless the user agrees to the deletion of a namespace.
-func askToDelete(cmd *cobra.Command, conn *client.Client, name string, yes bool) error {
-	if yes {
-		return nil
-	}
+// askToDelete shows what is in a namespace, and returns an error unless the user agrees to its deletion.
+func askToDelete(cmd *cobra.Command, caller *caller, name string) error {
 	if !isTerminal(cmd.InOrStdin()) {
 		return cli.WrongUsage(errors.New("the deletion is for ever: give --yes, since there is no terminal to ask at"))
 	}
-	n, err := conn.Namespace(cmd.Context(), name)
+	inside, err := caller.OpenIn(name)
 	if err != nil {
 		return err
 	}
-	return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), deletionQuestion(n))
+	question, err := deletionQuestion(cmd.Context(), inside, name)
+	if err != nil {
+		return err
+	}
+	return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), question)
 }
 
-func deletionQuestion(n *client.Namespace) string {
-	tasks := "its tasks"
-	if n.Used != nil {
-		tasks = fmt.Sprintf("%d pending tasks in %d queues", n.Used.Pending, n.Used.Queues)
+// deletionQuestion counts the tasks of a namespace, whose client is given.
+func deletionQuestion(ctx context.Context, inside *client.Client, name string) (string, error) {
+	var unfinished, dead uint64
+	queues := 0
+	for q, err := range inside.Queues(ctx) {
+		if err != nil {
+			return "", err
+		}
+		if queues++; q.Counts != nil {
+			c := q.Counts
+			unfinished += c.Scheduled + c.Ready + c.Firing + c.Leased + c.Retrying
+			dead += c.Dead
+		}
 	}
-	return fmt.Sprintf("Delete namespace %s with %s, for ever? They cannot be brought back. [y/N] ", n.Name, tasks)
+	return fmt.Sprintf("Delete namespace %s with %d unfinished tasks and %d dead letters in %d queues, for ever? "+
+		"They cannot be brought back. [y/N] ", name, unfinished, dead, queues), nil
 }

@@ -56,13 +56,11 @@ func (c *Connection) AddFlags(flags *pflag.FlagSet) {
 // Namespace returns the value of --namespace.
 func (c *Connection) Namespace() string { return c.namespace }
 
-// Open returns a client of the cluster. Its errors are those of wrong flags.
-func (c *Connection) Open() (*client.Client, error) { return c.open(c.namespace) }
+// Open returns a client of the cluster, in the namespace of --namespace. Its errors are those of wrong flags.
+func (c *Connection) Open() (*client.Client, error) { return c.OpenIn(c.namespace) }
 
-// OpenCluster is Open for calls about the whole cluster, whose commands use --namespace in another way.
-func (c *Connection) OpenCluster() (*client.Client, error) { return c.open("") }
-
-func (c *Connection) open(namespace string) (*client.Client, error) {
+// OpenIn is Open for another namespace. An empty name is for calls about no namespace.
+func (c *Connection) OpenIn(namespace string) (*client.Client, error) {
 	cfg := client.Config{Addrs: c.addrs, Timeout: c.timeout, FixedAddrs: true, SingleCalls: true, KeyFile: c.keyFile,
 		Namespace: namespace}
 	if c.keyFile == "" {
