@@ -65,6 +65,33 @@ func TestRevokedKeyCountsAsWrong(t *testing.T) {
 		refuses(t, a, withKey(text), Unknown)
 	}
 	refuses(t, a, withKey(text), TooMany)
+	if a.keys.Len() != 0 {
+		t.Error("a revoked key is remembered")
+	}
+}
+
+// Above the limit no new token is verified, and known ones pass.
+func TestWrongTokensAreLimited(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	issuer := &tokens{until: now.Add(time.Hour)}
+	a := newAuthority(t, Config{Source: newKeys(), Tokens: issuer, Now: func() time.Time { return now }})
+	passes(t, a, withKey("good.jane"))
+	for range wrongPerSecond {
+		refuses(t, a, withKey("bad"), Unknown)
+	}
+	asked := issuer.asked
+	refuses(t, a, withKey("bad"), TooMany)
+	refuses(t, a, withKey("good.joe"), TooMany)
+	passes(t, a, withKey("good.jane"))
+	if issuer.asked != asked {
+		t.Error("a token was verified above the limit")
+	}
+	now = issuer.until
+	issuer.err = &Refusal{Kind: Unknown, Detail: "an expired token"}
+	refuses(t, a, withKey("good.jane"), Unknown)
+	if a.tokens.Len() != 0 {
+		t.Error("an expired token is remembered")
+	}
 }
 
 func TestAddressesOfOneSubscriber(t *testing.T) {

@@ -128,7 +128,11 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errors.New("connection refused")
 	}
 	if slow != nil {
-		<-slow
+		select {
+		case <-slow:
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
 	}
 	rec := httptest.NewRecorder()
 	rec.Header().Set("Content-Type", "application/json")

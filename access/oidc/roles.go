@@ -139,9 +139,6 @@ func (r *rule) grants(claims map[string]any) []access.Grant {
 		if access.CheckNamespace("", namespace) == nil { // a claim names no pattern: "*" is refused here
 			grants = append(grants, r.within(namespace, isOpen)...)
 		}
-		if len(grants) > maxTokenGrants {
-			break
-		}
 	}
 	return grants
 }
