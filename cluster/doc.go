@@ -39,6 +39,9 @@
 //	consume     due tasks, from all leaders to the consumers that wait here
 //	policies    changes of the queues' policies, and the present ones for the shards here
 //	seal        the encryption of the policies' secrets under the keys of the cluster
+//	tenants     API keys and namespaces: their changes, and the present ones for the calls here
+//	tenancy     the same in the control group's state: a pure function
+//	erasure     the tasks of namespaces that are being deleted, at the control group's leader
 //	cuts        a cut of every shard, for a backup
 //	compare     steady comparison of this node's replicas with those elsewhere
 //	health      live nodes and their room; whether the replicas here may lead and grow

@@ -28,7 +28,7 @@ func (n *Node) follow(ctx context.Context) {
 		return
 	}
 	for _, run := range []func(context.Context){
-		n.member.Announce, n.registrar.Run, n.directory.Run, n.keepTime, n.keepPlaced,
+		n.member.Announce, n.registrar.Run, n.directory.Run, n.tenants.Run, n.keepTime, n.keepPlaced,
 	} {
 		n.workers.Go(func() { run(ctx) })
 	}
@@ -86,6 +86,7 @@ func (n *Node) newMember() *membership.Member {
 		Plan:   control.Plan{Shards: n.cfg.Shards, Replication: n.cfg.Replication},
 		Shards: n.moves(),
 		Slots:  n.router,
+		Tasks:  n.tasks(),
 		Limits: aim.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter}, StepPause: n.cfg.StepPause,
 		AutoSplit: n.cfg.AutoSplit, Tokens: n.NeedsJoinTokens(), Clock: n.cfg.Clock, Secrets: n.cfg.Secrets,
 		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Logger: n.cfg.Logger, Fatal: n.cfg.Fatal,

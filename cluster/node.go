@@ -32,6 +32,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/cluster/router"
+	"github.com/belfryhq/belfry/cluster/tenants"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/copies"
@@ -67,6 +68,7 @@ type Node struct {
 	registrar *membership.Registrar
 	member    *membership.Member
 	tokens    *membership.Tokens
+	tenants   *tenants.Tenants
 
 	// the shards
 	leaders   *leaders.Beliefs
@@ -202,6 +204,7 @@ func (n *Node) openPort() error {
 // openShards makes the parts around the shards. No shard is open yet.
 func (n *Node) openShards() {
 	n.health = n.newHealth()
+	n.tenants = n.newTenants()
 	n.copies = n.newCopies()
 	n.replicas = n.newReplicas()
 	n.router = router.New(router.Config{

@@ -52,7 +52,12 @@ func (v *View) fillShape(state *clusterpb.ControlState, shape *clusterpb.Shape) 
 		v.AutoSplit.Waits = names.Replace(split.Waits)
 	}
 	for _, op := range state.Operations {
-		v.Operations = append(v.Operations, v.progress(op, control.Left(state, op)))
+		deletion := shape.GetDeletions()[op.Namespace]
+		if deletion == nil || op.Kind != clusterpb.OperationKind_OPERATION_KIND_DELETE_NAMESPACE {
+			v.Operations = append(v.Operations, v.progress(op, control.Left(state, op)))
+			continue
+		}
+		v.Operations = append(v.Operations, v.deletion(op, deletion, names))
 	}
 }
 
@@ -120,6 +125,22 @@ func (v *View) progress(op *clusterpb.Operation, left uint32) OperationView {
 	}
 	slices.Sort(o.Waits)
 	o.Waits = slices.Compact(o.Waits)
+	return o
+}
+
+// deletion describes an operation that deletes a namespace, by the progress that the control group's leader tells.
+func (v *View) deletion(op *clusterpb.Operation, d *clusterpb.Deletion, names *strings.Replacer) OperationView {
+	o := OperationView{Operation: op}
+	if op.State != clusterpb.OperationState_OPERATION_STATE_RUNNING {
+		return v.progress(op, 0)
+	}
+	o.Done = op.Total - uint32(min(d.Left, uint64(op.Total)))
+	if op.Total > 0 {
+		o.Percent = min(100*float64(o.Done)/float64(op.Total), 99)
+	}
+	if d.Waits != "" {
+		o.Waits = []string{names.Replace(d.Waits)}
+	}
 	return o
 }
 

@@ -139,13 +139,6 @@ func (a answering) Begin(ctx context.Context, call *clusterpb.BeginCall) (*clust
 	return a.operations.BeginHere(ctx, call)
 }
 
-// ChangeAccess changes a key or a namespace through this node's replica of the control group.
-func (a answering) ChangeAccess(
-	ctx context.Context, change *clusterpb.AccessChange,
-) (*clusterpb.AccessChanged, error) {
-	return a.control.ChangeAccess(ctx, change)
-}
-
 // ChangeQueue commits a change through this node's replica of the control group.
 func (a answering) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	return a.policies.ChangeHere(ctx, change)

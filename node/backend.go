@@ -23,8 +23,7 @@ func (b backend) List(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage,
 
 func (b backend) Self() (clusterID, nodeID string) { return b.ClusterID(), b.ID() }
 
-// NamespaceActive knows no namespace but the default one, which is always there.
-func (b backend) NamespaceActive(string) bool { return false }
+func (b backend) NamespaceActive(name string) bool { return b.Tenants().IsActive(name) }
 
 func (b backend) Backup(ctx context.Context, w io.Writer, rate int64) (httpapi.BackupSummary, error) {
 	made, err := b.Node.Backup(ctx, w, rate)

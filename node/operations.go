@@ -124,7 +124,7 @@ func refusal(err error) error {
 func operationView(o cluster.OperationView) httpapi.OperationView {
 	view := httpapi.OperationView{
 		ID: o.Id, Kind: nameOf(o.Kind, kindPrefix), Node: o.Node, NodeName: o.Name, Replication: o.Replication,
-		State: nameOf(o.State, statePrefix), BeganAt: httpapi.Instant(o.BeganMs), Total: o.Total, Done: o.Done,
+		Namespace: o.Namespace, State: nameOf(o.State, statePrefix), BeganAt: httpapi.Instant(o.BeganMs), Total: o.Total, Done: o.Done,
 		Percent: o.Percent, BytesLeft: o.Left, BytesPerSecond: o.Rate, Waits: o.Waits, Detail: o.Detail,
 		TasksCopied: o.Tasks, Cause: o.Cause,
 	}

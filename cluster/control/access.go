@@ -7,9 +7,27 @@ import (
 	"slices"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/erasure"
 	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 	"github.com/belfryhq/belfry/fsm/task"
 )
+
+// Tasks is the way to the tasks of namespaces that are being deleted, and to the nodes that may take more of them.
+type Tasks = erasure.Cluster
+
+// newEraser returns the driver of the deletions of namespaces, for one leadership.
+func newEraser(g *Group) *erasure.Eraser {
+	return erasure.New(erasure.Config{
+		Cluster: g.cfg.Tasks, Watch: g.Watch, End: g.endNamespace, Calm: g.cfg.Limits.Calm, Logger: g.cfg.Logger,
+	})
+}
+
+// endNamespace commits the end of the deletion of a namespace.
+func (g *Group) endNamespace(ctx context.Context, name string) error {
+	end := &clusterpb.EndNamespace{Name: name, AtMs: g.cfg.Clock().UnixMilli()}
+	_, err := g.decide(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_EndNamespace{EndNamespace: end}})
+	return err
+}
 
 // ChangeAccess changes a key or a namespace, and waits until the entry is committed; see package tenancy. It answers
 // with the reason if the state, or a node with an older build, does not allow the change. The error is a
@@ -92,19 +110,4 @@ func (r *Replica) ChangeAccess(
 		return nil, fmt.Errorf("%w: this node is in no cluster yet", task.ErrNotProposed)
 	}
 	return g.ChangeAccess(ctx, change)
-}
-
-// AwaitAccess waits until this node knows a version of the keys and namespaces.
-func (r *Replica) AwaitAccess(ctx context.Context, version uint64) error {
-	for {
-		state, changed := r.Watch()
-		if state.AccessVersion >= version {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }

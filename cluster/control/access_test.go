@@ -1,7 +1,6 @@
 package control
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -141,30 +140,9 @@ func TestDeletionsLeaveOtherOperations(t *testing.T) {
 	}
 }
 
-// TestAwaitAccess waits for a version that comes, and for one that does not.
-func TestAwaitAccess(t *testing.T) {
-	g, _ := replica(t, t.TempDir(), "a", false, []string{"a"})
-	defer closeGroup(t, g)
-	until(t, g, "placed", placed)
-	if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: Version, Boot: 1}); err != nil {
-		t.Fatal(err)
-	}
-	r := NewReplica("a", 1)
-	if _, err := r.ChangeAccess(t.Context(), newKey("k")); !errors.Is(err, task.ErrNotProposed) {
-		t.Errorf("before the node is in a cluster: %v", err)
-	}
-	r.Set(g)
-	come := make(chan error, 1)
-	go func() { come <- r.AwaitAccess(t.Context(), 1) }()
-	if _, err := r.ChangeAccess(t.Context(), newKey("k")); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-come; err != nil {
+// TestKeysNeedACluster checks that no node changes keys before it is in a cluster.
+func TestKeysNeedACluster(t *testing.T) {
+	if _, err := NewReplica("a", 1).ChangeAccess(t.Context(), newKey("k")); !errors.Is(err, task.ErrNotProposed) {
 		t.Error(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := r.AwaitAccess(ctx, 2); !errors.Is(err, context.Canceled) {
-		t.Errorf("a version that does not come: %v", err)
 	}
 }

@@ -122,8 +122,8 @@
 //     and the snapshot of every node instead of misreading them. Before, each node may return to its older build,
 //     because logs and snapshots have no newer parts.
 //   - A lost node keeps the version from rising until it is waived (Waive).
-//   - Each entry has the version that brought its kind. So a cluster of versions 2 and 3 moves its replicas as ever, and
-//     only keys and namespaces wait.
+//   - Each entry has the version that brought its kind. So a cluster of versions 2 and 3 moves its replicas as ever,
+//     and only keys and namespaces wait.
 //
 // Why not a number for each kind of log? A node registers one number, and the first build compares that one. So all
 // builds judge a registration alike. And an operator can understand one.

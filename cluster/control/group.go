@@ -28,6 +28,7 @@ type Config struct {
 
 	Shards Shards     // the way to the replicas of shards
 	Slots  Slots      // the way to the leaders of shards; nil: no slots move
+	Tasks  Tasks      // the way to the tasks of namespaces that are deleted; nil: none is
 	Limits aim.Limits // 0: a calm of 10 s, a replacement after 10 min
 	// StepPause is a pause before each step of a move, so that tests see it; 0: none.
 	StepPause time.Duration

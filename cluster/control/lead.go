@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/internal/erasure"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/raftgroup"
 )
@@ -27,6 +28,7 @@ type reconciler struct {
 	mover *Mover
 	slots *SlotMover
 	grows *splitter
+	erase *erasure.Eraser
 	loads loads
 	began time.Time
 	log   *slog.Logger
@@ -47,7 +49,7 @@ func (g *Group) reconcile(ctx context.Context) {
 	r := &reconciler{
 		group: g, mover: NewMover(leader{g}, g.cfg.Shards, g.cfg.Logger), began: time.Now(), log: g.cfg.Logger,
 		slots: NewSlotMover(leader{g}, g.cfg.Slots, g.cfg.Logger), seen: newSightings(g.cfg.Shards.Up),
-		grows: newSplitter(g),
+		grows: newSplitter(g), erase: newEraser(g),
 	}
 	r.mover.Pause, r.slots.Pause = g.cfg.StepPause, g.cfg.StepPause
 	g.leading.Store(r)
@@ -58,6 +60,9 @@ func (g *Group) reconcile(ctx context.Context) {
 	if g.cfg.Slots != nil {
 		moving.Go(func() { r.slots.Run(ctx) })
 		moving.Go(func() { r.grows.run(ctx) })
+	}
+	if g.cfg.Tasks != nil {
+		moving.Go(func() { r.erase.Run(ctx) })
 	}
 	r.run(ctx)
 }

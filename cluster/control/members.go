@@ -167,13 +167,14 @@ func (l look) isDone(op *clusterpb.Operation) bool {
 }
 
 // Left returns the number of replicas that an operation has still to move, add or remove, or of slots that it has still
-// to move. The state does not tell how many tasks a namespace has left: see clusterpb.Deletion.
+// to move. Of the tasks of a namespace it returns all, since the state does not tell how many are left: see
+// clusterpb.Deletion.
 func Left(state *clusterpb.ControlState, op *clusterpb.Operation) uint32 {
 	switch {
 	case onSlots(op):
 		return SlotsLeft(state, op)
 	case onNamespace(op):
-		return 0
+		return op.Total
 	}
 	return ReplicasLeft(state, op)
 }

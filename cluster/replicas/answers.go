@@ -27,19 +27,55 @@ type Answers struct {
 	Moves func() Moves
 	// Pace waits until so many bytes of moving tasks may have come here: see shard.PullSlots. Nil: no limit.
 	Pace func(ctx context.Context, bytes int) (left int, err error)
+	// Admit returns the reason to refuse a command about a namespace that takes no new work. Nil: every one does.
+	Admit func(c *fsmpb.Command) error
 	// Policies returns the policies of a namespace's queues, sorted by queue.
 	Policies func(namespace string) []*fsmpb.QueuePolicy
 }
 
 var _ calls.Shards = Answers{}
 
-// Do passes commands to the replica.
+// Do passes commands to the replica, but for those that Admit refuses.
 func (a Answers) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []task.Reply {
 	s, err := a.Find(id)
 	if err != nil {
 		return calls.Refuse(len(cmds), err)
 	}
-	return s.Do(ctx, cmds)
+	refused := a.refused(cmds)
+	if refused == nil {
+		return s.Do(ctx, cmds)
+	}
+	var admitted []*fsmpb.Command
+	for i, c := range cmds {
+		if refused[i].Err == nil {
+			admitted = append(admitted, c)
+		}
+	}
+	done := s.Do(ctx, admitted)
+	for i := range refused {
+		if refused[i].Err == nil {
+			refused[i], done = done[0], done[1:]
+		}
+	}
+	return refused
+}
+
+// refused returns a reply for each command, with the error of those that are not admitted, or nil if all are.
+func (a Answers) refused(cmds []*fsmpb.Command) []task.Reply {
+	if a.Admit == nil {
+		return nil
+	}
+	var replies []task.Reply
+	for i, c := range cmds {
+		err := a.Admit(c)
+		if err != nil && replies == nil {
+			replies = make([]task.Reply, len(cmds))
+		}
+		if err != nil {
+			replies[i].Err = err
+		}
+	}
+	return replies
 }
 
 // Get asks the replica for a task.

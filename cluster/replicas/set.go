@@ -46,6 +46,8 @@ type Config struct {
 	Moves func() Moves
 	// Pace limits the copies of moving tasks: see Answers. Nil: no limit.
 	Pace func(ctx context.Context, bytes int) (left int, err error)
+	// Admit returns the reason to refuse a command: see Answers. Nil: none is refused.
+	Admit func(c *fsmpb.Command) error
 	// Leader returns the believed leader of a shard, or "" if none.
 	Leader func(shard uint32) string
 	Logger *slog.Logger
@@ -71,7 +73,9 @@ func New(cfg Config) *Set {
 	s := &Set{
 		cfg: cfg, shards: make(map[uint32]*shard.Shard), joined: make(map[uint32]uint64), failed: make(map[uint32]error),
 	}
-	s.Answers = Answers{Find: s.find, Policies: s.policies, Moves: cfg.Moves, Pace: cfg.Pace}
+	s.Answers = Answers{
+		Find: s.find, Policies: s.policies, Moves: cfg.Moves, Pace: cfg.Pace, Admit: cfg.Admit,
+	}
 	return s
 }
 

@@ -48,6 +48,7 @@ type Config struct {
 	Plan      control.Plan // of a new cluster, without its id
 	Shards    control.Shards
 	Slots     control.Slots
+	Tasks     control.Tasks
 	Limits    aim.Limits
 	AutoSplit control.AutoSplit
 	StepPause time.Duration // see control.Config
@@ -192,7 +193,7 @@ func (m *Member) controlConfig() control.Config {
 	return control.Config{
 		NodeID: m.cfg.Identity.NodeID(), Applied: m.cfg.Records.Kept(control.Number).Index,
 		Bootstrap: m.bootstrapList(), Heartbeat: m.cfg.Heartbeat, Plan: plan,
-		Shards: m.cfg.Shards, Slots: m.cfg.Slots, Limits: m.cfg.Limits, AutoSplit: m.cfg.AutoSplit,
+		Shards: m.cfg.Shards, Slots: m.cfg.Slots, Tasks: m.cfg.Tasks, Limits: m.cfg.Limits, AutoSplit: m.cfg.AutoSplit,
 		StepPause: m.cfg.StepPause,
 		Secrets:   m.cfg.Secrets, Tokens: m.cfg.Tokens, Clock: m.cfg.Clock,
 		Logger: m.cfg.Logger.With("group", "control"), Fatal: m.cfg.Fatal,

@@ -1,0 +1,102 @@
+package tenants
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/internal/tenancy"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/quota"
+)
+
+// PutNamespace makes a namespace, or replaces its quotas. The error is also a *control.ImpossibleError for a namespace
+// that is being deleted; see NewKey.
+func (t *Tenants) PutNamespace(
+	ctx context.Context, name string, limits quota.Limits,
+) (put Namespace, created bool, err error) {
+	changed, err := t.change(ctx, &clusterpb.AccessChange{
+		Op: &clusterpb.AccessChange_SetNamespace{SetNamespace: &clusterpb.SetNamespace{
+			Namespace: &clusterpb.Namespace{Name: name, Quotas: tenancy.Quotas(limits)},
+		}},
+	})
+	if err != nil {
+		return Namespace{}, false, err
+	}
+	return namespaceOf(changed.Namespace), !changed.Existed, nil
+}
+
+// DeleteNamespace begins to delete a namespace, and returns the operation that goes on with it, or the one under way.
+// It returns nil if there is no such namespace. The error is also a *control.ImpossibleError for the default namespace;
+// see NewKey.
+func (t *Tenants) DeleteNamespace(ctx context.Context, name string) (*clusterpb.Operation, error) {
+	total := uint64(0)
+	if _, exists := t.Namespace(name); exists {
+		var err error
+		if total, err = t.cfg.Count(ctx, name); err != nil {
+			t.cfg.Logger.Info("the tasks of a namespace to delete are not counted", "namespace", name, "err", err)
+		}
+	}
+	changed, err := t.change(ctx, &clusterpb.AccessChange{
+		Op: &clusterpb.AccessChange_DeleteNamespace{DeleteNamespace: &clusterpb.DeleteNamespace{
+			Name: name, Operation: control.NewOperationID(), Total: uint32(min(total, math.MaxUint32)),
+		}},
+	})
+	return changed.GetOperation(), err
+}
+
+// Namespaces returns the namespaces that this node knows, by name. It returns none while the node knows nothing.
+func (t *Tenants) Namespaces() []Namespace {
+	var all []Namespace
+	for _, n := range t.roster.Load().namespaces {
+		all = append(all, n)
+	}
+	slices.SortFunc(all, func(a, b Namespace) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Namespace returns a namespace as far as this node knows. The default namespace always exists.
+func (t *Tenants) Namespace(name string) (n Namespace, exists bool) {
+	name = task.CanonicalNamespace(name)
+	if n, exists = t.roster.Load().namespaces[name]; !exists && name == task.DefaultNamespace {
+		return Namespace{Name: name}, true
+	}
+	return n, exists
+}
+
+// IsActive reports whether a namespace exists and takes new work, as far as this node knows.
+func (t *Tenants) IsActive(name string) bool {
+	n, exists := t.Namespace(name)
+	return exists && !n.Deleting
+}
+
+// Admit returns an error for a command that makes work in a namespace that takes none. The leader of a shard asks it
+// for each command, so that a node that has not heard of a deletion brings no task back. The error wraps
+// task.ErrNotProposed for a namespace that is unknown here, since it may have been made just now.
+func (t *Tenants) Admit(c *fsmpb.Command) error {
+	if c.Namespace == "" || c.Namespace == task.DefaultNamespace || !makesWork(c) {
+		return nil
+	}
+	switch n, exists := t.Namespace(c.Namespace); {
+	case !exists:
+		return fmt.Errorf("%w: the leader of the shard does not know namespace %s", task.ErrNotProposed, c.Namespace)
+	case n.Deleting:
+		return &task.FieldError{Field: "namespace", Detail: fmt.Sprintf("%s is being deleted", c.Namespace)}
+	}
+	return nil
+}
+
+// makesWork reports whether a command brings a task, or has one done.
+func makesWork(c *fsmpb.Command) bool {
+	switch c.Op.(type) {
+	case *fsmpb.Command_Schedule, *fsmpb.Command_Touch, *fsmpb.Command_Patch, *fsmpb.Command_FireNow,
+		*fsmpb.Command_Replay:
+		return true
+	}
+	return false
+}
