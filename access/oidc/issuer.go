@@ -21,9 +21,9 @@ import (
 
 // Config describes an issuer of tokens.
 type Config struct {
-	Issuer   string // URL; the claim iss of tokens equals it
-	Audience string // among the claim aud of tokens
-	Roles    *Roles
+	Issuer   string           // URL; the claim iss of tokens equals it
+	Audience string           // among the claim aud of tokens
+	Roles    *Roles           // until UseRoles changes them
 	Client   *http.Client     // default: the default client; its timeout and redirects are replaced
 	Logger   *slog.Logger     // default: none
 	Now      func() time.Time // default time.Now
@@ -56,6 +56,7 @@ const (
 // Issuer judges the tokens of one issuer. Its methods may be called by many goroutines.
 type Issuer struct {
 	cfg   Config
+	roles atomic.Pointer[Roles]
 	ready atomic.Pointer[connection] // nil until the issuer was reached
 }
 
@@ -80,8 +81,13 @@ func New(cfg Config) (*Issuer, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Issuer{cfg: cfg}, nil
+	i := &Issuer{cfg: cfg}
+	i.UseRoles(cfg.Roles)
+	return i, nil
 }
+
+// UseRoles makes other roles count for the tokens that are judged from now on.
+func (i *Issuer) UseRoles(roles *Roles) { i.roles.Store(roles) }
 
 // Run finds the issuer and keeps its keys fresh, until the context ends. It retries without end.
 func (i *Issuer) Run(ctx context.Context) {
@@ -227,11 +233,12 @@ func (i *Issuer) judge(token *oidc.IDToken) (*access.Caller, time.Time, error) {
 	case token.Subject == "" || len(token.Subject) > 255:
 		return nil, time.Time{}, errSubject
 	}
-	grants, err := i.cfg.Roles.grants(claims)
+	roles := i.roles.Load()
+	grants, err := roles.grants(claims)
 	if err != nil {
 		return nil, time.Time{}, refusal(access.Malformed, err.Error())
 	}
-	caller := &access.Caller{Kind: access.KindToken, ID: token.Subject, Name: i.cfg.Roles.name(claims, token.Subject),
+	caller := &access.Caller{Kind: access.KindToken, ID: token.Subject, Name: roles.name(claims, token.Subject),
 		Grants: grants}
 	return caller, earlier(token.Expiry.Add(leeway), now.Add(remembered)), nil
 }

@@ -237,6 +237,16 @@ func TestTokenTellsItsCaller(t *testing.T) {
 	})
 }
 
+func TestRolesCanChange(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world, i *Issuer) {
+		token := w.signer.sign(t, "", claims(nil))
+		i.UseRoles(loadRoles(t, strings.Replace(roleText, "role: schedule", "role: read", 1)))
+		if caller, _ := passes(t, i, token); len(caller.Grants) != 1 || caller.Grants[0].Role != access.Read {
+			t.Errorf("got %+v", caller)
+		}
+	})
+}
+
 func TestTokensOfOtherMeaningAreRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, i *Issuer) {
 		now := time.Now()
