@@ -26,10 +26,10 @@ func parseKind(info string) (kind, error) {
 	}
 	words := strings.Fields(info)
 	if len(words) == 0 {
-		return kind{}, fmt.Errorf("its fence names no kind: sh, console, go, json, output or text")
+		return kind{}, fmt.Errorf("its fence names no kind: sh, console, go, json, output, yaml or text")
 	}
 	k := kind{language: words[0]}
-	if !slices.Contains([]string{"sh", "console", "go", "json", "output", "text"}, k.language) {
+	if !slices.Contains([]string{"sh", "console", "go", "json", "output", "yaml", "text"}, k.language) {
 		return k, fmt.Errorf("%q is no kind of block", info)
 	}
 	for _, word := range words[1:] {

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/access/oidc"
 )
 
 func TestBlocksSayWhatTheyAre(t *testing.T) {
@@ -45,12 +48,38 @@ func TestKinds(t *testing.T) {
 		"```sh background=a\nls\n```\n\n```sh background=a\nls\n```":    "there already",
 		"Indented:\n\n    ls\n":                                         "\"indented\" is no kind",
 		"```console\n$ ls\n```\n\n```json\n{}\n```":                     "no commands stand before",
-		"* in a list\n\n  ```yaml\n  a: b\n  ```\n":                     "p.md:3: \"yaml\" is no kind",
+		"```yaml\na: b\n```":                                            "",
+		"* in a list\n\n  ```toml\n  a = 1\n  ```\n":                    "p.md:3: \"toml\" is no kind",
 	} {
 		err := checkOrder(parsePage("p.md", []byte(page)))
 		if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)) {
 			t.Errorf("%s\n%v, want %q", page, err, wrong)
 		}
+	}
+}
+
+// TestFilesOfRolesLoad loads the YAML files of the pages as a node does: as the grants of certificates or of tokens.
+func TestFilesOfRolesLoad(t *testing.T) {
+	t.Parallel()
+	files := 0
+	for _, p := range documentation(t) {
+		for _, b := range p.blocks {
+			if b.info != "yaml" {
+				continue
+			}
+			files++
+			file := filepath.Join(t.TempDir(), "roles.yaml")
+			if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := access.LoadCertificateRoles(file)
+			if _, tokensErr := oidc.LoadRoles(file); err != nil && tokensErr != nil {
+				t.Errorf("%s:%d: of certificates: %v; of tokens: %v", p.name, b.line, err, tokensErr)
+			}
+		}
+	}
+	if files != 2 {
+		t.Errorf("%d files found", files)
 	}
 }
 
