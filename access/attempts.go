@@ -15,9 +15,8 @@ const (
 	ipv6Bits       = 64   // a subscriber has at least a whole /64
 )
 
-// attempts counts the wrong credentials of each address. It forgets the addresses that were idle for longest while
-// there are more than it remembers: an attacker with so many addresses has a hundred attempts a second for each of them
-// anyway.
+// attempts counts the wrong credentials of each address. Above maxAddresses it forgets the address that was idle for
+// longest. This helps no attacker: more addresses than that have a hundred attempts a second each anyway.
 type attempts struct {
 	byAddress *lru.Cache[netip.Addr, *rate.Limiter]
 }

@@ -44,7 +44,7 @@ const MaxTokenBytes = 16 << 10
 // verdict is the caller behind a right key or token. It holds until an instant, and for one version of the keys.
 type verdict struct {
 	caller  *Caller
-	until   time.Time // zero: for ever
+	until   time.Time // zero: never ends
 	version uint64
 }
 
@@ -79,18 +79,18 @@ func (a *Authority) Caller(ctx context.Context, c Credentials) (*Caller, error) 
 		return local, nil
 	}
 	if c.Authorization == "" {
-		return a.certified(c)
+		return a.byCertificate(c)
 	}
 	text, ok := bearer(c.Authorization)
 	switch {
 	case ok && strings.HasPrefix(text, keyPrefix):
-		return a.keyed(c.Addr, text)
+		return a.byKey(c.Addr, text)
 	case ok && a.cfg.Tokens != nil:
-		return a.tokened(ctx, c.Addr, text)
+		return a.byToken(ctx, c.Addr, text)
 	case ok:
-		return nil, a.wrongOne(c.Addr, &Refusal{Kind: Malformed, Detail: "the credential " + errNoKey.Error()})
+		return nil, a.countWrong(c.Addr, &Refusal{Kind: Malformed, Detail: "the credential " + errNoKey.Error()})
 	}
-	return nil, a.wrongOne(c.Addr, errNotBearer)
+	return nil, a.countWrong(c.Addr, errNotBearer)
 }
 
 // Demands reports whether calls need credentials: the node has some of its own, or the cluster has keys in force.
@@ -119,19 +119,19 @@ func bearer(header string) (text string, ok bool) {
 	return text, text != "" && strings.EqualFold(scheme, "Bearer")
 }
 
-// certified returns the caller of a call without a header.
-func (a *Authority) certified(c Credentials) (*Caller, error) {
+// byCertificate returns the caller of a call without a header.
+func (a *Authority) byCertificate(c Credentials) (*Caller, error) {
 	if c.Certificate == nil || a.cfg.Certificates == nil {
 		return nil, errMissing
 	}
 	return a.cfg.Certificates.caller(c.Certificate), nil
 }
 
-// keyed returns the caller behind a key. A key that was right before is judged again after a change of the keys, but is
+// byKey returns the caller behind a key. A key that was right before is judged again after a change of the keys, but is
 // no guess, and so it passes although its address is over the limit.
-func (a *Authority) keyed(addr netip.Addr, text string) (*Caller, error) {
+func (a *Authority) byKey(addr netip.Addr, text string) (*Caller, error) {
 	if len(text) != keyChars {
-		return nil, a.wrongOne(addr, &Refusal{Kind: Malformed, Detail: "the credential " + errCutKey.Error()})
+		return nil, a.countWrong(addr, &Refusal{Kind: Malformed, Detail: "the credential " + errCutKey.Error()})
 	}
 	hash, version := Hash(text), a.cfg.Source.KeysVersion()
 	v, known := a.keys.Get(hash)
@@ -142,7 +142,7 @@ func (a *Authority) keyed(addr netip.Addr, text string) (*Caller, error) {
 		var refusal *Refusal
 		if v, refusal = a.judge(text, &hash, version); refusal != nil {
 			a.keys.Remove(hash)
-			return nil, a.wrongOne(addr, refusal)
+			return nil, a.countWrong(addr, refusal)
 		}
 		a.keys.Add(hash, v)
 	}
@@ -181,10 +181,10 @@ func (a *Authority) judge(text string, hash *[sha256.Size]byte, version uint64) 
 	return verdict{caller: caller, until: until, version: version}, nil
 }
 
-// tokened returns the caller behind a token.
-func (a *Authority) tokened(ctx context.Context, addr netip.Addr, token string) (*Caller, error) {
+// byToken returns the caller behind a token.
+func (a *Authority) byToken(ctx context.Context, addr netip.Addr, token string) (*Caller, error) {
 	if len(token) > MaxTokenBytes {
-		return nil, a.wrongOne(addr, errLongToken)
+		return nil, a.countWrong(addr, errLongToken)
 	}
 	hash := Hash(token)
 	v, known := a.tokens.Get(hash)
@@ -197,15 +197,15 @@ func (a *Authority) tokened(ctx context.Context, addr netip.Addr, token string) 
 	caller, until, err := a.cfg.Tokens.Caller(ctx, token)
 	if err != nil {
 		a.tokens.Remove(hash)
-		return nil, a.wrongOne(addr, err)
+		return nil, a.countWrong(addr, err)
 	}
 	a.tokens.Add(hash, verdict{caller: caller, until: until})
 	return caller, nil
 }
 
-// wrongOne counts a refused credential against its address. It returns the refusal, or the one of an address over its
+// countWrong counts a refused credential against its address. It returns the refusal, or the one of an address over its
 // limit.
-func (a *Authority) wrongOne(addr netip.Addr, err error) error {
+func (a *Authority) countWrong(addr netip.Addr, err error) error {
 	var refusal *Refusal
 	if errors.As(err, &refusal) && refusal.Kind == Unavailable {
 		return err
