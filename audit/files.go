@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // files is the files of one log. The newest is at path; each older one has the number of its first record behind it.
@@ -86,7 +87,8 @@ func (f *files) recover() error {
 		if f.last, _, err = parseHead(last); err != nil {
 			return fmt.Errorf("its last line is no record: %w", err)
 		}
-		f.first, err = firstNumber(f.newest)
+		at, _, err := firstRecord(f.newest)
+		f.first = at.number
 		return err
 	}
 	older, err := f.older()
@@ -132,19 +134,18 @@ func lastLine(f io.ReaderAt, size int64) (end int64, line []byte, err error) {
 	return from + int64(len(tail)), tail[bytes.LastIndexByte(tail[:max(n, 0)], '\n')+1:], nil
 }
 
-// firstNumber returns the number of the first record of a file, or 0 if there is none.
-func firstNumber(f io.ReaderAt) (uint64, error) {
+// firstRecord returns the position and the time of the first record of a file, or zeros if there is none.
+func firstRecord(f io.ReaderAt) (position, time.Time, error) {
 	begin := make([]byte, maxLine)
 	n, err := f.ReadAt(begin, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return 0, err
+		return position{}, time.Time{}, err
 	}
 	line, _, whole := bytes.Cut(begin[:n], []byte("\n"))
 	if !whole {
-		return 0, nil
+		return position{}, time.Time{}, nil
 	}
-	at, _, err := parseHead(line)
-	return at.number, err
+	return parseHead(line)
 }
 
 // append writes the line of a record. After an error the line is not in the file.

@@ -41,30 +41,39 @@ func ParseCursor(text string) (Cursor, error) {
 	return c, nil
 }
 
-// Merge returns at most limit records of the nodes' pages in the order of their times, and the cursor behind them. A
-// node without a page keeps its position in after, so that a later call brings its records.
-func Merge(after Cursor, pages map[string]Page, limit int) (lines [][]byte, next Cursor, more bool) {
-	next = maps.Clone(after)
-	if next == nil {
-		next = Cursor{}
+// Merged is records of several nodes.
+type Merged struct {
+	Lines [][]byte
+	Next  Cursor // behind the records
+	More  bool   // further records are there
+	Lost  uint64 // missing records between them
+}
+
+// Merge returns at most limit records of the nodes' pages in the order of their times. A node without a page keeps its
+// position in after, so that a later call brings its records.
+func Merge(after Cursor, pages map[string]Page, limit int) Merged {
+	m := Merged{Next: maps.Clone(after)}
+	if m.Next == nil {
+		m.Next = Cursor{}
 	}
 	all := ordered(pages)
 	taken := all[:min(len(all), limit)]
 	left := map[string]bool{}
 	for _, r := range all[len(taken):] {
-		left[r.node], more = true, true
+		left[r.node], m.More = true, true
 	}
 	for _, r := range taken {
-		lines = append(lines, r.line)
-		next[r.node] = r.at.String()
+		m.Lines = append(m.Lines, r.line)
+		m.Next[r.node] = r.at.String()
+		m.Lost += r.lost
 	}
 	for node, page := range pages {
-		more = more || page.More
+		m.More = m.More || page.More
 		if !left[node] && page.Next != "" {
-			next[node] = page.Next
+			m.Next[node] = page.Next
 		}
 	}
-	return lines, next, more
+	return m
 }
 
 // located is a record of a node.
@@ -73,6 +82,7 @@ type located struct {
 	line []byte
 	at   position
 	time Instant
+	lost uint64 // records that are missing before it
 }
 
 // ordered returns the records of all pages by time. Those of one node keep their order, whatever its clock did.
@@ -80,15 +90,15 @@ func ordered(pages map[string]Page) []located {
 	var all []located
 	for _, node := range slices.Sorted(maps.Keys(pages)) {
 		var latest Instant
-		for _, line := range pages[node].Lines {
+		for i, line := range pages[node].Lines {
 			at, when, err := parseHead(line)
-			if err != nil {
+			if err != nil || i >= len(pages[node].Lost) {
 				continue // Read has parsed it, so it comes from a newer build; its node's position passes it
 			}
 			if when.After(latest.Time) {
 				latest = Instant{when}
 			}
-			all = append(all, located{node, line, at, latest})
+			all = append(all, located{node, line, at, latest, pages[node].Lost[i]})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b located) int {

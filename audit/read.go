@@ -27,13 +27,14 @@ type Page struct {
 	Lines [][]byte // the records as JSON, without line ends
 	Next  string   // id of the record up to which the log was read; the After of the next page
 	More  bool     // further records are there
-	Lost  uint64   // missing records between those that were read: not written, or removed with an old file
+	Lost  []uint64 // missing records right before each line: not written, or removed with an old file
 }
 
 // section is the part of one file that holds whole lines.
 type section struct {
-	file *os.File
-	size int64
+	file   *os.File
+	size   int64
+	begins time.Time // of its first record; zero: it is empty
 }
 
 // Read returns the records that a query selects. A position in another log, which was in the same place before, selects
@@ -52,7 +53,11 @@ func (l *Log) Read(ctx context.Context, q Query) (Page, error) {
 	if after.log == "" {
 		s.page.Next = position{last.log, 0}.String()
 	}
-	for _, part := range sections {
+	for i, part := range sections {
+		if i+1 < len(sections) && !sections[i+1].begins.IsZero() && sections[i+1].begins.Before(q.Since) {
+			s.at = position{} // all of its records are older, and none of them counts as missing
+			continue
+		}
 		if err := s.read(ctx, part); err != nil || s.page.More {
 			return s.page, err
 		}
@@ -107,7 +112,11 @@ func openSection(path string) (section, error) {
 	if err != nil {
 		return section{}, errors.Join(err, f.Close())
 	}
-	return section{f, info.Size()}, nil
+	_, begins, err := firstRecord(f)
+	if err != nil {
+		return section{}, errors.Join(err, f.Close())
+	}
+	return section{f, info.Size(), begins}, nil
 }
 
 // scan reads a page.
@@ -132,6 +141,14 @@ func (s *scan) read(ctx context.Context, part section) error {
 	return lines.Err()
 }
 
+// missing returns how many records are missing before a position.
+func (s *scan) missing(at position) uint64 {
+	if at.log != s.at.log || s.at.number == 0 {
+		return 0
+	}
+	return at.number - s.at.number - 1
+}
+
 // take adds a record to the page if the query selects it.
 func (s *scan) take(line []byte) error {
 	at, when, err := parseHead(line)
@@ -146,9 +163,7 @@ func (s *scan) take(line []byte) error {
 		return nil
 	default:
 		s.page.Lines = append(s.page.Lines, bytes.Clone(line))
-	}
-	if at.log == s.at.log && s.at.number > 0 {
-		s.page.Lost += at.number - s.at.number - 1
+		s.page.Lost = append(s.page.Lost, s.missing(at))
 	}
 	s.at, s.page.Next = at, at.String()
 	return nil

@@ -67,7 +67,7 @@ func (r Record) line() ([]byte, error) {
 	for _, text := range []*string{
 		&r.Caller.ID, &r.Caller.Name, &r.From, &r.Method, &r.Route, &r.Problem, &r.Request,
 	} {
-		*text = clean(*text)
+		*text = Clean(*text)
 	}
 	r.Object = cleanObject(r.Object)
 	r.Fields = cleanFields(r.Fields)
@@ -82,7 +82,7 @@ func cleanObject(object map[string]string) map[string]string {
 	cleaned := make(map[string]string, len(object))
 	for name, value := range object {
 		if len(cleaned) < maxNames {
-			cleaned[clean(name)] = clean(value)
+			cleaned[Clean(name)] = Clean(value)
 		}
 	}
 	return cleaned
@@ -91,7 +91,7 @@ func cleanObject(object map[string]string) map[string]string {
 func cleanFields(fields []string) []string {
 	var cleaned []string
 	for _, field := range fields[:min(len(fields), maxNames)] {
-		cleaned = append(cleaned, clean(field))
+		cleaned = append(cleaned, Clean(field))
 	}
 	return cleaned
 }
@@ -101,8 +101,8 @@ var secretMarks = []string{"bfy_", "whsec_", "bearer "}
 
 const redacted = "[redacted]"
 
-// clean cuts a text to maxText bytes, and replaces one that may contain a secret.
-func clean(text string) string {
+// Clean cuts a text to maxText bytes, and replaces one that may contain a secret.
+func Clean(text string) string {
 	lower := strings.ToLower(text)
 	for _, mark := range secretMarks {
 		if strings.Contains(lower, mark) {
@@ -131,7 +131,7 @@ func parsePosition(text string) (position, error) {
 	log, digits, ok := strings.Cut(text, "-")
 	number, err := strconv.ParseUint(digits, 10, 64)
 	if !ok || err != nil || log == "" {
-		return position{}, fmt.Errorf("%q is no id of a record", clean(text))
+		return position{}, fmt.Errorf("%q is no id of a record", Clean(text))
 	}
 	return position{log, number}, nil
 }

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -10,17 +12,26 @@ import (
 )
 
 // Audit asks the nodes of the cluster for records of their audit logs, each with its own request, and returns the
-// answers and the errors by node id. Nodes have half a second for their answers.
+// answers and the errors by node id. A node that is known to be away is not waited for.
 func (n *Node) Audit(
 	ctx context.Context, request func(node string) *clusterpb.AuditRequest,
 ) (replies map[string]*clusterpb.AuditReply, failed map[string]error) {
-	return askAll(ctx, n.known(), n.cfg.Logger, func(ctx context.Context, node string) (*clusterpb.AuditReply, error) {
-		if node == n.ID() {
+	ask := func(ctx context.Context, node string) (*clusterpb.AuditReply, error) {
+		switch {
+		case node == n.ID():
 			return n.audit(ctx, request(node))
+		case !n.health.Alive(node):
+			return nil, errAway
 		}
 		return n.peers.rpc(node).Audit(ctx, request(node))
-	})
+	}
+	return askWithin(ctx, auditPatience, n.known(), n.cfg.Logger, ask)
 }
+
+// auditPatience is the time for nodes to read their audit logs, which may take a second for records long past.
+const auditPatience = 5 * time.Second
+
+var errAway = errors.New("the node does not answer")
 
 func (n *Node) audit(ctx context.Context, r *clusterpb.AuditRequest) (*clusterpb.AuditReply, error) {
 	if n.cfg.Audit == nil {

@@ -229,7 +229,13 @@ func (w *viewer) askAll(ctx context.Context, nodes []string) (map[string]*accoun
 // askAll asks nodes side by side, and returns the answers and the errors by node id.
 func askAll[T any](ctx context.Context, nodes []string, log *slog.Logger,
 	ask func(ctx context.Context, node string) (T, error)) (answers map[string]T, failed map[string]error) {
-	ctx, cancel := context.WithTimeout(ctx, viewPatience)
+	return askWithin(ctx, viewPatience, nodes, log, ask)
+}
+
+// askWithin is askAll with another time for the answers.
+func askWithin[T any](ctx context.Context, patience time.Duration, nodes []string, log *slog.Logger,
+	ask func(ctx context.Context, node string) (T, error)) (answers map[string]T, failed map[string]error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	answers, failed = make(map[string]T), make(map[string]error)
 	var mu sync.Mutex

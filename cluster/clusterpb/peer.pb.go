@@ -2282,7 +2282,7 @@ type AuditReply struct {
 	Lines         [][]byte               `protobuf:"bytes,1,rep,name=lines,proto3" json:"lines,omitempty"` // the records as JSON, oldest first
 	Next          string                 `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`   // id of the last record that was read
 	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
-	Lost          uint64                 `protobuf:"varint,4,opt,name=lost,proto3" json:"lost,omitempty"` // records that are missing between them
+	Lost          []uint64               `protobuf:"varint,4,rep,packed,name=lost,proto3" json:"lost,omitempty"` // records that are missing right before each line
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2338,11 +2338,11 @@ func (x *AuditReply) GetMore() bool {
 	return false
 }
 
-func (x *AuditReply) GetLost() uint64 {
+func (x *AuditReply) GetLost() []uint64 {
 	if x != nil {
 		return x.Lost
 	}
-	return 0
+	return nil
 }
 
 // BackupOutcome describes the newest backups that were made through a node since its start, in Unix milliseconds.
@@ -5891,7 +5891,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05lines\x18\x01 \x03(\fR\x05lines\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\tR\x04next\x12\x12\n" +
 	"\x04more\x18\x03 \x01(\bR\x04more\x12\x12\n" +
-	"\x04lost\x18\x04 \x01(\x04R\x04lost\"]\n" +
+	"\x04lost\x18\x04 \x03(\x04R\x04lost\"]\n" +
 	"\rBackupOutcome\x12\x19\n" +
 	"\bwhole_ms\x18\x01 \x01(\x03R\awholeMs\x12\x1b\n" +
 	"\tfailed_ms\x18\x02 \x01(\x03R\bfailedMs\x12\x14\n" +
