@@ -16,6 +16,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/belfryhq/belfry/cluster/reload"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -205,8 +206,9 @@ func TestKeysFollowTheirFile(t *testing.T) {
 	write(keyLine(2)+keyLine(1), 0o600)
 	looks(true, both)
 	write("half a key", 0o600)
+	looks(true, both)
 	for range 3 {
-		looks(true, both)
+		looks(false, both)
 	}
 	if text := logged.String(); strings.Count(text, "level=WARN") != 1 || strings.Contains(text, "half") {
 		t.Error(text)
@@ -235,7 +237,7 @@ func TestRun(t *testing.T) {
 		}()
 		for i, wait := range []func(){
 			func() { again <- struct{}{} },
-			func() { time.Sleep(2*lookEvery + time.Second) },
+			func() { time.Sleep(2*reload.Every + time.Second) },
 		} {
 			fill := byte(i + 2)
 			if err := os.WriteFile(path, []byte(keyLine(fill)), 0o600); err != nil {
