@@ -60,7 +60,11 @@ func (b binder) Bind(i any, c echo.Context) error {
 // bind reads the body of a single call. The caller must release the body, even after an error.
 func bind(c echo.Context, limit int, types ...string) (*body, error) {
 	b := &body{limit: limit, types: types}
-	return b, c.Bind(b)
+	err := c.Bind(b)
+	if cl, ok := c.(*call); ok && cl.audited {
+		cl.noteFields(b.data)
+	}
+	return b, err
 }
 
 // body is a request's body in memory.

@@ -36,22 +36,26 @@ type call struct {
 	need      need
 	namespace string // of the call's tasks and queues; empty: the call is not about those of one namespace
 	limited   bool   // the caller's grants for the call reach only some queues or ids
+
+	audited bool              // the call is recorded, whatever its outcome
+	fields  []string          // of an audited call: the members of its body
+	made    map[string]string // the names of things that the call has made
 }
 
 func callOf(c echo.Context) *call { return c.(*call) }
 
-// authorize puts the check of the caller before a handler.
-func (s *Server) authorize(n need, next echo.HandlerFunc) echo.HandlerFunc {
+// authorize puts the check of the caller before a handler. Refusals are recorded, and all calls if audited is set.
+func (s *Server) authorize(n need, audited bool, next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		caller, err := callerOf(s.cfg.Access, c.Request())
 		if err != nil {
-			return err
+			return s.noteRefusal(c, nil, err)
 		}
-		cl := &call{Context: c, caller: caller, need: n}
+		cl := &call{Context: c, caller: caller, need: n, audited: audited}
 		if err := s.check(cl); err != nil {
-			return err
+			return s.noteRefusal(cl, caller, err)
 		}
-		return next(cl)
+		return s.handle(cl, next)
 	}
 }
 
@@ -136,7 +140,9 @@ func (s *Server) enter(c *call) error {
 	if c.caller.Sees(c.namespace) && s.isActive(c.namespace) {
 		return nil
 	}
-	return notFound()
+	hidden := notFound()
+	hidden.hides = true
+	return hidden
 }
 
 func (s *Server) isActive(namespace string) bool {

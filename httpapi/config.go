@@ -17,6 +17,8 @@ type Config struct {
 	Backend Backend
 	// Access finds the callers. Nil: every call is made by a local caller, who may do everything.
 	Access Access
+	// Audit records the calls of operators, and the calls that were refused because of their callers. Nil: none are.
+	Audit Audit
 	// CheckURL refuses receivers that deliveries must not reach. Nil: none.
 	CheckURL func(rawURL string) *task.FieldError
 	// Origins is the policy on the host names and web pages that may call. Nil: localhost, IP literals, and the node's own
@@ -74,6 +76,9 @@ func (c *Config) setDefaults() {
 	setDefault(&c.StreamBytes, 256<<10)
 	if c.CheckURL == nil {
 		c.CheckURL = func(string) *task.FieldError { return nil }
+	}
+	if c.Audit == nil {
+		c.Audit = noAudit{}
 	}
 	if c.Origins == nil {
 		c.Origins = new(origin.Policy)

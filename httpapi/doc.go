@@ -13,6 +13,7 @@
 //	batch, consume                                    handlers of lines
 //	parse*, order, key                                requests → commands
 //	answer, problem, refuse                           results → answers
+//	audit                                             records of changes and refusals, and their reading
 //
 // The package owns the public contract: routes, JSON in and out, limits, problem+json, conditions and idempotency keys,
 // the batch stream, and openapi.yaml, which a test compares with the routes. The implementation of Backend finds a

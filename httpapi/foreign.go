@@ -21,7 +21,7 @@ func (s *Server) refuseForeign(next echo.HandlerFunc) echo.HandlerFunc {
 		r, h := c.Request(), c.Response().Header()
 		s.cfg.Origins.Share(h, r)
 		if p := foreignProblem(s.cfg.Origins, r); p != nil {
-			return p
+			return s.noteRefusal(c, nil, p)
 		}
 		if s.cfg.Origins.Preflight(h, r) {
 			return c.NoContent(http.StatusNoContent)

@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/audit"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/places"
 	"github.com/belfryhq/belfry/internal/contract"
@@ -25,7 +26,7 @@ func (s *Server) logCall(next echo.HandlerFunc) echo.HandlerFunc {
 		begin, r := time.Now(), c.Request()
 		err := next(c) // answered by observe
 		s.cfg.Logger.LogAttrs(r.Context(), slog.LevelDebug, "call", slog.String("method", r.Method),
-			slog.String("path", r.URL.Path), slog.Int("status", c.Response().Status),
+			slog.String("path", audit.Clean(r.URL.Path)), slog.Int("status", c.Response().Status),
 			slog.Duration("took", time.Since(begin)), slog.String("from", r.RemoteAddr), slog.String("id", requestID(r)))
 		return err
 	}
@@ -35,7 +36,7 @@ func (s *Server) logCall(next echo.HandlerFunc) echo.HandlerFunc {
 // and a call without an id gets none.
 func requestID(r *http.Request) string {
 	if id := r.Header.Get(echo.HeaderXRequestID); id != "" {
-		return contract.Clip(id)
+		return audit.Clean(id)
 	}
 	return traceparent(r.Header)
 }

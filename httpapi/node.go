@@ -44,6 +44,7 @@ func (s *Server) newJoinToken(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	callOf(c).names("id", token.ID)
 	return writeValue(c, http.StatusCreated, token)
 }
 

@@ -191,6 +191,7 @@ func (s *Server) begin(c echo.Context, r OperationRequest) error {
 		return &problem{kind: keyReused, field: keyHeader, detail: "was used before with another operation"}
 	}
 	op.Waits = append([]string{}, op.Waits...)
+	callOf(c).names("operation", op.ID)
 	c.Response().Header().Set("Location", "/v1/operations/"+op.ID)
 	return writeValue(c, http.StatusAccepted, op)
 }

@@ -75,6 +75,8 @@ type problem struct {
 	counts *fsmpb.QueueCounts // on queueNotEmpty
 	done   *uint64            // changes that a broken-off call on many tasks certainly made
 
+	hides bool // the problem hides from the caller whether something exists
+
 	retryAfter int    // seconds; 0: no header
 	allow      string // of methodNotAllowed
 }

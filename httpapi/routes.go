@@ -69,7 +69,7 @@ func (s *Server) add(e endpoint) {
 		s.echo.Add(e.method, e.path, e.handler)
 		return
 	}
-	h := s.authorize(e.need, e.handler)
+	h := s.authorize(e.need, e.isAudited(), e.handler)
 	s.echo.Add(e.method, e.path, h)
 	if e.need.reach == oneNamespace && !strings.HasPrefix(e.path, namespacePath) {
 		s.echo.Add(e.method, namespacePath+strings.TrimPrefix(e.path, "/v1"), h)
@@ -136,6 +136,7 @@ func (s *Server) clusterEndpoints() []endpoint {
 	id, read, operate := named("id"), inCluster(access.Read), inCluster(access.Operate)
 	table := []endpoint{
 		{"GET", "/v1/backup", operate, with(s.backup, lasting(s.backups), params("rate"))},
+		{"GET", "/v1/audit", inCluster(access.Admin), with(s.readAudit, s.single, params("after", "since", "limit"))},
 		{"GET", "/v1/cluster", read, with(s.cluster, s.single, params())},
 		{"PUT", "/v1/cluster", operate, with(s.putCluster, s.single, params(), soundKey)},
 		{"GET", "/v1/doctor", read, with(s.doctor, lasting(s.doctors), params())},

@@ -1,0 +1,202 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/audit"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// auditBook keeps records in memory.
+type auditBook struct {
+	mu       sync.Mutex
+	changes  []audit.Record
+	refusals []audit.Record
+	asked    AuditQuery
+	page     *AuditPage
+}
+
+func (b *auditBook) Change(r audit.Record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.changes = append(b.changes, r)
+}
+
+func (b *auditBook) Refuse(r audit.Record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refusals = append(b.refusals, r)
+}
+
+func (b *auditBook) Read(_ context.Context, q AuditQuery) (*AuditPage, error) {
+	b.asked = q
+	if b.page == nil {
+		return nil, errors.New("broken")
+	}
+	return b.page, nil
+}
+
+// take returns the records since the last call as JSON.
+func (b *auditBook) take(t *testing.T) (changes, refusals string) {
+	t.Helper()
+	text := func(records []audit.Record) string {
+		var lines []string
+		for _, r := range records {
+			line, err := json.Marshal(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, string(line))
+		}
+		return strings.Join(lines, "\n")
+	}
+	changes, refusals = text(b.changes), text(b.refusals)
+	b.changes, b.refusals = nil, nil
+	return changes, refusals
+}
+
+// admit knows callers by the text of their credentials.
+type admit map[string]*access.Caller
+
+func (a admit) Caller(_ context.Context, c access.Credentials) (*access.Caller, error) {
+	if caller := a[c.Authorization]; caller != nil {
+		return caller, nil
+	}
+	if c.Authorization == "too many" {
+		return nil, &access.Refusal{Kind: access.TooMany, RetryAfter: time.Second}
+	}
+	return nil, &access.Refusal{Kind: access.Missing, Detail: "no key"}
+}
+
+func callerWith(id string, grants ...access.Grant) *access.Caller {
+	return &access.Caller{Kind: access.KindKey, ID: id, Name: "name of " + id, Grants: grants}
+}
+
+func newAudited(t *testing.T, change ...func(*Config)) (*harness, *auditBook) {
+	t.Helper()
+	book := &auditBook{}
+	keys := admit{
+		"operator": callerWith("k1", access.Grant{Role: access.Operate, Namespace: access.AllNamespaces}),
+		"admin":    callerWith("k2", access.Grant{Role: access.Admin, Namespace: access.AllNamespaces}),
+		"reader":   callerWith("k3", access.Grant{Role: access.Read, Namespace: "default"}),
+		"queues":   callerWith("k4", access.Grant{Role: access.Operate, Namespace: "default", Queues: []string{"mine"}}),
+	}
+	return newHarness(t, append(change, func(c *Config) { c.Audit, c.Access = book, keys })...), book
+}
+
+const canary = "canary-secret-value"
+
+// Changes of operators are recorded with their caller, names and outcome, and without any value.
+func TestChangesAreRecorded(t *testing.T) {
+	h, book := newAudited(t)
+	const policy = `{"max_in_flight":3,"signing":{"secrets":["whsec_Y2FuYXJ5LXNpZ25pbmcta2V5LW9mLTMyLWJ5dGVz"]},` +
+		`"target":{"url":"https://shop.example/` + canary + `","headers":{"authorization":"` + canary + `"}}}`
+	for _, c := range []struct{ method, path, body, want string }{
+		{"PUT", "/v1/queues/q", policy, `"method":"PUT","route":"/v1/queues/{queue}","object":{"namespace":"default",` +
+			`"queue":"q"},"fields":["max_in_flight","signing.secrets","target.headers","target.url"],"status":201`},
+		{"PUT", "/v1/queues/q", `{"` + canary + `":1}`, `"object":{"namespace":"default","queue":"q"},"status":400,` +
+			`"problem":"invalid-field"`},
+		{"POST", "/v1/queues/q/pause", ``, `"route":"/v1/queues/{queue}/pause","object":{"namespace":"default",` +
+			`"queue":"q"},"status":200`},
+		{"POST", "/v1/queues/q/dead/replay?id=a&limit=1", ``, `"fields":["id","limit"],"status":200`},
+		{"POST", "/v1/namespaces/default/queues/q/resume", ``, `"route":"/v1/namespaces/{ns}/queues/{queue}/resume",` +
+			`"object":{"namespace":"default","queue":"q"},"status":200`},
+		{"POST", "/v1/nodes/n1/drain", `{"preview":true}`, `"object":{"id":"n1"}`},
+		{"POST", "/v1/shards/balance", `{}`, `"object":{"operation":"op-`},
+		{"GET", "/v1/backup", ``, `"route":"/v1/backup","status":200`},
+	} {
+		h.call(c.method, c.path, c.body, "Authorization", "operator", "X-Request-Id", "r-1")
+		changes, refusals := book.take(t)
+		const caller = `"caller":{"kind":"key","id":"k1","name":"name of k1"},"from":"192.0.2.1"`
+		if strings.Count(changes, `"method"`) != 1 || !strings.Contains(changes, c.want) || !strings.Contains(changes, caller) ||
+			!strings.Contains(changes, `"request":"r-1"`) || refusals != "" || strings.Contains(changes, canary) {
+			t.Errorf("%s %s: %s %s, want %s", c.method, c.path, changes, refusals, c.want)
+		}
+	}
+}
+
+// Reads and calls about tasks are not recorded, also if they fail for another reason than their caller.
+func TestOtherCallsAreNotRecorded(t *testing.T) {
+	h, book := newAudited(t)
+	for _, c := range [][3]string{
+		{"GET", "/v1/queues/q", ""}, {"GET", "/v1/tasks/absent", ""}, {"PUT", "/v1/tasks/a", `{"delay":"1h"}`},
+		{"PUT", "/v1/tasks/a", `{"nonsense":1}`}, {"DELETE", "/v1/tasks/a", ""}, {"GET", "/healthz", ""}, {"GET", "/x", ""},
+	} {
+		h.call(c[0], c[1], c[2], "Authorization", "admin")
+		if changes, refusals := book.take(t); changes+refusals != "" {
+			t.Errorf("%v: %s %s", c, changes, refusals)
+		}
+	}
+}
+
+// Each refusal because of the caller is recorded, as a refusal only.
+func TestRefusalsAreRecorded(t *testing.T) {
+	h, book := newAudited(t)
+	for _, c := range []struct{ key, method, path, body, want string }{
+		{"", "GET", "/v1/tasks/a", "", `"caller":{},"from":"192.0.2.1","method":"GET","route":"/v1/tasks/{id}","status":401,` +
+			`"problem":"unauthenticated"`},
+		{"too many", "PUT", "/v1/tasks/a", "{}", `"status":429,"problem":"`},
+		{"reader", "PUT", "/v1/tasks/a", `{"delay":"1h"}`, `"id":"k3","name":"name of k3"`},
+		{"reader", "PUT", "/v1/queues/q", `{}`, `"object":{"namespace":"default","queue":"q"},"status":403`},
+		{"reader", "GET", "/v1/namespaces/other/tasks/a", "", `"object":{"id":"a","namespace":"other"},"status":404,` +
+			`"problem":"task-not-found"`},
+		{"queues", "POST", "/v1/queues/other/pause", "", `"object":{"namespace":"default","queue":"other"},"status":403`},
+		{"reader", "PUT", "/v1/cluster", `{}`, `"route":"/v1/cluster","status":403`},
+	} {
+		h.call(c.method, c.path, c.body, "Authorization", c.key)
+		changes, refusals := book.take(t)
+		if strings.Count(refusals, `"method"`) != 1 || !strings.Contains(refusals, c.want) || changes != "" {
+			t.Errorf("%s %s: %s %s, want %s", c.method, c.path, changes, refusals, c.want)
+		}
+	}
+	h.call("GET", "/v1/tasks/a", "", "Authorization", "admin", "Origin", "https://evil.example")
+	if _, refusals := book.take(t); !strings.Contains(refusals, `"status":403,"problem":"foreign-origin"`) {
+		t.Errorf("a foreign page: %s", refusals)
+	}
+}
+
+// A change whose handler panics is recorded.
+func TestPanicIsRecorded(t *testing.T) {
+	h, book := newAudited(t, func(c *Config) { c.CheckURL = func(string) *task.FieldError { panic("a flaw") } })
+	h.call("PUT", "/v1/queues/q", `{"target":{"url":"https://shop.example"}}`, "Authorization", "operator").mustStatus(t, 500)
+	if changes, _ := book.take(t); !strings.Contains(changes, `"status":500,"problem":"internal"`) {
+		t.Errorf("%s", changes)
+	}
+}
+
+// The records come as lines, with the cursor in the last one.
+func TestReadAudit(t *testing.T) {
+	h, book := newAudited(t)
+	book.page = &AuditPage{
+		Merged: audit.Merged{
+			Lines: [][]byte{[]byte(`{"id":"x-1"}`), []byte(`{"id":"x-2"}`)}, Next: audit.Cursor{"n1": "x-2"}, More: true, Lost: 3,
+		},
+		Missing: []AuditMissing{{"n2", "away"}},
+	}
+	a := h.call("GET", "/v1/audit?limit=2&since=1h", "", "Authorization", "admin")
+	want := `{"id":"x-1"}` + "\n" + `{"id":"x-2"}` + "\n" + `{"next_cursor":"` + book.page.Next.String() +
+		`","more":true,"lost":3,"missing":[{"node":"n2","error":"away"}]}` + "\n"
+	if a.text != want || a.StatusCode != 200 || a.Header.Get("Content-Type") != ndjsonType {
+		t.Errorf("%s, want %s", a.text, want)
+	}
+	if q := book.asked; q.Limit != 2 || !q.Since.Equal(testNow.Add(-time.Hour)) || len(q.After) != 0 {
+		t.Errorf("%+v", q)
+	}
+	h.call("GET", "/v1/audit?after="+book.page.Next.String()+"&since=2026-11-21T10:00:00Z", "", "Authorization", "admin")
+	if q := book.asked; q.Limit != defaultAuditLimit || q.After["n1"] != "x-2" || q.Since.Year() != 2026 {
+		t.Errorf("%+v", q)
+	}
+	for _, query := range []string{"limit=0", "limit=1001", "after=%25", "since=-1h", "since=nonsense", "limits=1"} {
+		name, _, _ := strings.Cut(query, "=")
+		h.call("GET", "/v1/audit?"+query, "", "Authorization", "admin").mustProblem(t, 400, name)
+	}
+	h.call("GET", "/v1/audit", "", "Authorization", "operator").mustStatus(t, 403)
+	newHarness(t).call("GET", "/v1/audit", "").mustStatus(t, 200)
+}
