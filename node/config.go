@@ -66,6 +66,11 @@ type Config struct {
 	QueueMetrics int    // number of queues with metrics of their own
 	PIDFile      string // file that holds the process id while the node runs; empty: none
 
+	// Audit is the file of the audit log. Empty: audit/audit.jsonl in the data folder; "-": that file, and standard output
+	// as well.
+	Audit          string
+	ClusterKeyFile string // file with the keys under which the secrets of queues are sealed; empty: none
+
 	Logger *slog.Logger // nil: no log
 	// Fatal is called when the node must stop at once because its memory and its disk may differ. It must not return.
 	// Nil: log the error and end the process with status 1.

@@ -4,12 +4,14 @@
 //	gc              bounds the garbage of the process
 //	memory limit    found, and shared out among the parts
 //	metrics         one registry for the process, one for the cluster
+//	cluster keys    if Config.ClusterKeyFile is set
 //	HTTP listener   bound before the data is opened: the other nodes learn its port
 //	certificates    of the HTTP ports, if Config.TLS names any
 //	profiles        if Config.ProfileAddr is set
 //	receivers       webhooks and message brokers
 //	room            waits while the disk is too full, and answers callers with the reason
 //	cluster         opens the data and joins the other nodes
+//	audit log       its records have the id of the node
 //	PID file
 //	HTTP API        serves callers
 //

@@ -8,14 +8,17 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/belfryhq/belfry/audit"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/reload"
+	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/httpapi/origin"
@@ -44,6 +47,8 @@ type Node struct {
 	origins         *origin.Policy // of the API
 	receivers       *receivers.Receivers
 	cluster         *cluster.Node
+	secrets         *seal.Keys                // nil: the node has no cluster keys
+	audit           atomic.Pointer[audit.Log] // nil: not open yet
 
 	stops  []func() error // in the order of the start
 	failed chan error     // receives the error of a part that ends the node
@@ -94,7 +99,7 @@ func newNode(cfg Config) (*Node, error) {
 func (n *Node) start(ctx context.Context) error {
 	for _, start := range []func(context.Context) error{
 		n.boundGarbage, n.limitMemory, n.startMetrics, n.followReload, n.listen, n.openCertificates, n.startProfiles,
-		n.startDelivery, n.openCluster,
+		n.startDelivery, n.openSecrets, n.openCluster, n.startAudit,
 		n.writePID, n.startHTTP, n.startBackups,
 	} {
 		if err := start(ctx); err != nil || ctx.Err() != nil {
@@ -237,6 +242,7 @@ func (n *Node) clusterConfig() (cluster.Config, error) {
 		cfg.HTTPKeysEnd = n.certificates.Ends
 	}
 	cfg.Clock, cfg.DiskSpace, cfg.Deliver, cfg.Logger, cfg.Fatal = n.clock, n.space, n.receivers, n.log, n.fatal
+	cfg.Secrets, cfg.Audit, cfg.AuditFault = n.secrets, n.auditOfNode, n.auditFault
 	cfg.Build = ReadBuild().Version
 	return cfg, nil
 }

@@ -51,9 +51,10 @@ to a cluster keeps the addresses of the others, so a restart needs no --join.
 Each node needs one --join again if all addresses change at once.
 
 Ctrl-C and SIGTERM stop the node in order, a second signal stops it at once.
-The files of --peer-cert, --peer-key, --peer-ca, --gossip-key-file, --http-cert
-and --http-key are read again every few seconds, and at once after a SIGHUP. All
-other settings are read at the start only. "belfry certs" makes these files.`,
+The files of --peer-cert, --peer-key, --peer-ca, --gossip-key-file, --http-cert,
+--http-key and --cluster-key-file are read again every few seconds, and at once
+after a SIGHUP. All other settings are read at the start only. "belfry certs"
+makes the files of certificates and gossip keys.`,
 		Example: `  belfry serve --data /var/lib/belfry
   belfry serve --data n1 --http 127.0.0.1:8400 --peer 127.0.0.1:8500 \
     --join 127.0.0.1:8501,127.0.0.1:8502 --bootstrap-expect 3
@@ -138,6 +139,11 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 		"machine's)")
 	flags.Uint32Var(&c.LaneWindow, "lane-window", 0,
 		"initial attempts in flight per shard and receiver; the number adapts (default 16)")
+	flags.StringVar(&c.Audit, "audit", "", "`file` of the audit log: JSON lines, at most 16 files of 8 MiB; - writes to "+
+		"standard output, too (default: audit/audit.jsonl in the data folder)")
+	flags.StringVar(&c.ClusterKeyFile, "cluster-key-file", "", "`file` with keys of 32 random bytes in base64, one a "+
+		"line, the same on all nodes, under which the secrets of queues are encrypted in logs, snapshots and backups; the "+
+		"first one encrypts")
 	flags.StringVar(&f.logLevel, "log-level", "info", "lowest `level` in the log: debug, info, warn or error")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`format` of the log: text or json")
 	flags.StringVar(&c.PIDFile, "pid-file", "", "`file` that holds the process id while the node runs")
@@ -264,7 +270,7 @@ func reloadOnHangup(log *slog.Logger) (reload <-chan struct{}, stop func()) {
 	signal.Notify(hangups, syscall.SIGHUP)
 	go func() {
 		for range hangups {
-			log.Info("SIGHUP: the files of certificates and gossip keys are read again; other settings stay")
+			log.Info("SIGHUP: the files of certificates and keys are read again; other settings stay")
 			select {
 			case again <- struct{}{}:
 			default: // the node is about to read them

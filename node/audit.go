@@ -1,0 +1,99 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/audit"
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/seal"
+	"github.com/belfryhq/belfry/httpapi"
+)
+
+// openSecrets reads the cluster keys, and reads them again as long as the node runs.
+func (n *Node) openSecrets(context.Context) error {
+	var err error
+	if n.secrets, err = seal.OpenKeys(n.cfg.ClusterKeyFile, n.log); err != nil {
+		return &SettingError{"cluster-key-file", err}
+	}
+	if n.secrets != nil {
+		again := n.again.Reader()
+		n.background(func(ctx context.Context) { n.secrets.Run(ctx, again) })
+	}
+	return nil
+}
+
+// startAudit opens the audit log. The records have the node's id, so the log follows the data.
+func (n *Node) startAudit(context.Context) error {
+	cfg := audit.Config{Path: n.cfg.Audit, Node: n.ID(), Now: n.clock, Logger: n.log, Registerer: n.registry}
+	switch n.cfg.Audit {
+	case "-":
+		cfg.Also = os.Stdout
+		fallthrough
+	case "":
+		cfg.Path = filepath.Join(n.cfg.DataDir, "audit", "audit.jsonl")
+	}
+	log, err := audit.Open(cfg)
+	if err != nil {
+		return &SettingError{"audit", err}
+	}
+	n.audit.Store(log)
+	n.onStop(log.Close)
+	return nil
+}
+
+func (n *Node) auditFault() error {
+	if log := n.audit.Load(); log != nil {
+		return log.Failing()
+	}
+	return nil
+}
+
+var errNoAudit = errors.New("the node opens its audit log")
+
+// auditOfNode returns records of this node.
+func (n *Node) auditOfNode(ctx context.Context, r *clusterpb.AuditRequest) (*clusterpb.AuditReply, error) {
+	log := n.audit.Load()
+	if log == nil {
+		return nil, errNoAudit
+	}
+	q := audit.Query{After: r.After, Limit: min(max(int(r.Limit), 1), audit.MaxLimit)}
+	if r.SinceMs > 0 {
+		q.Since = time.UnixMilli(r.SinceMs)
+	}
+	page, err := log.Read(ctx, q)
+	return &clusterpb.AuditReply{Lines: page.Lines, Next: page.Next, More: page.More, Lost: page.Lost}, err
+}
+
+// auditor keeps the audit log of this node, and reads those of all nodes, for the API.
+type auditor struct {
+	*audit.Log
+	cluster *cluster.Node
+}
+
+// Read asks every node, and merges the answers.
+func (a auditor) Read(ctx context.Context, q httpapi.AuditQuery) (*httpapi.AuditPage, error) {
+	replies, failed := a.cluster.Audit(ctx, func(node string) *clusterpb.AuditRequest {
+		r := &clusterpb.AuditRequest{After: q.After[node], Limit: uint32(q.Limit)}
+		if !q.Since.IsZero() {
+			r.SinceMs = q.Since.UnixMilli()
+		}
+		return r
+	})
+	pages := map[string]audit.Page{}
+	for node, r := range replies {
+		pages[node] = audit.Page{Lines: r.Lines, Next: r.Next, More: r.More, Lost: r.Lost}
+	}
+	page := &httpapi.AuditPage{Merged: audit.Merge(q.After, pages, q.Limit)}
+	for node, err := range failed {
+		page.Missing = append(page.Missing, httpapi.AuditMissing{Node: node, Error: err.Error()})
+	}
+	slices.SortFunc(page.Missing, func(a, b httpapi.AuditMissing) int { return strings.Compare(a.Node, b.Node) })
+	return page, nil
+}
