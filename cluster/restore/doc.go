@@ -8,6 +8,10 @@
 //
 // Revisions, fences, webhook ids, receipts, remembered idempotency keys, tombstones, dead letters, and all policies.
 //
+// API keys, that keys are in force, and namespaces. So a restore opens nothing that was closed, and the callers need no
+// new keys. A key that was revoked after the backup is valid again; the report tells the number of keys, as a reminder.
+// The deletion of a namespace goes on. Its operation is gone, because operations are about nodes of the old cluster.
+//
 // # What changes
 //
 //   - The cluster and the node get new ids. So the nodes of the old cluster take no call of this one. The check that

@@ -55,6 +55,7 @@ type Report struct {
 	Overdue   int            `json:"overdue"` // fell due between the backup and the restore
 	Buried    int            `json:"buried"`  // of those; with Dead
 	Queues    []QueueDue     `json:"queues"`  // those with due tasks, by name
+	Keys      int            `json:"keys"`    // API keys, those included that were revoked after the backup
 }
 
 // QueueDue counts the due tasks of one queue.
@@ -137,7 +138,7 @@ func (r *run) plan() error {
 	}
 	r.report = Report{
 		From: r.header.ClusterId, MadeAt: time.UnixMilli(r.header.MadeAtMs).UTC().Format(time.RFC3339Nano),
-		Shards: r.cfg.Shards, Tasks: map[string]int{}, Queues: []QueueDue{},
+		Shards: r.cfg.Shards, Tasks: map[string]int{}, Queues: []QueueDue{}, Keys: len(r.header.Control.ApiKeys),
 	}
 	if r.report.Shards == 0 {
 		r.report.Shards = len(r.header.Shards)

@@ -98,6 +98,9 @@ func fillRestore(t *cli.Table, r *restore.Report, cfg restore.Config) {
 	t.Field("tasks", statesOf(r.Tasks))
 	t.Field("given back", fmt.Sprintf("%d attempts and leases that were under way", r.GivenBack))
 	t.Field("overdue", overdueText(r, cfg.Overdue))
+	if r.Keys > 0 {
+		t.Field("keys", fmt.Sprintf("%d, as at the backup: revoke those again that were revoked since", r.Keys))
+	}
 	if len(r.Queues) == 0 {
 		return
 	}

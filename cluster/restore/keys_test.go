@@ -1,0 +1,78 @@
+package restore_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/internal/clustertest"
+	"github.com/belfryhq/belfry/cluster/restore"
+	"github.com/belfryhq/belfry/cluster/tenants"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/quota"
+)
+
+// TestKeysAreRestored restores keys and namespaces, and goes on with a deletion that was under way at the backup.
+func TestKeysAreRestored(t *testing.T) {
+	c := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) { cfg.Shards = 4 }) // the calm is 10 s
+	n := c.Node(0)
+	for _, name := range []string{"shop", "old"} {
+		if _, _, err := n.Tenants().PutNamespace(t.Context(), name, quota.Limits{MaxQueues: 3}); err != nil {
+			t.Fatal(err)
+		}
+		task := schedule("a", "work", time.Hour)
+		task.Namespace = name
+		do(t, n, task)
+	}
+	spec := tenants.KeySpec{Name: "ci", Grants: []access.Grant{{Role: access.Schedule, Namespace: "shop"}}}
+	text, made, err := n.Tenants().NewKey(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	op, err := n.Tenants().DeleteNamespace(t.Context(), "old")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := backupOf(t, n)
+	if got, _ := n.Operation(op.Id); got.EndedMs != 0 {
+		t.Fatal("the deletion ended before the backup was made")
+	}
+	if bytes.Contains(data, []byte(text)) {
+		t.Error("the backup has the text of a key")
+	}
+
+	restored, report := started(t, data, restore.Config{Shards: 2})
+	if report.Keys != 1 {
+		t.Errorf("the report tells of %d keys", report.Keys)
+	}
+	n = restored.Node(0)
+	authority, err := access.New(access.Config{Source: n.Tenants()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller, err := authority.Caller(t.Context(), access.Credentials{Authorization: "Bearer " + text})
+	if err != nil || caller.ID != made.ID || caller.Namespace() != "shop" {
+		t.Errorf("the key's caller: %+v, %v", caller, err)
+	}
+	if caller, err := authority.Caller(t.Context(), access.Credentials{}); err == nil {
+		t.Errorf("without a key: %+v", caller)
+	}
+	if got, exists := n.Tenants().Namespace("shop"); !exists || got.Deleting || got.Limits.MaxQueues != 3 {
+		t.Errorf("the namespace: %+v", got)
+	}
+	restored.Until("the deletion ends", func() error {
+		if _, exists := n.Tenants().Namespace("old"); exists {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	for name, want := range map[string]bool{"shop": true, "old": false} {
+		found, err := n.Get(t.Context(), name, "a", false)
+		if err != nil || (found.GetState() == fsmpb.State_STATE_SCHEDULED) != want {
+			t.Errorf("the task in %s: %v, %v", name, found, err)
+		}
+	}
+}

@@ -1,0 +1,298 @@
+package tenants
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/cluster/calls"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup/raftdisk"
+)
+
+// boot is the number of the present start of the node in these tests.
+const boot = 2
+
+// still are shards that get no call.
+type still struct{ control.Shards }
+
+func (still) Up(string) bool { return true }
+
+func (still) Faults(context.Context) []control.Fault { return nil }
+
+func (still) Commands(context.Context) map[uint32]uint64 { return nil }
+
+// group opens a control group of one node.
+func group(t *testing.T) *control.Group {
+	t.Helper()
+	_, transport := raft.NewInmemTransport("a")
+	fatal := func(err error) { t.Error(err) }
+	disk, err := control.OpenDisk(raftdisk.Config{Dir: t.TempDir(), Fatal: fatal, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := control.Open(control.Config{
+		NodeID: "a", Bootstrap: []string{"a"}, Storage: disk, Transport: transport,
+		Plan: control.Plan{ClusterID: "c", Shards: 1, Replication: 1}, Heartbeat: 100 * time.Millisecond,
+		Shards: still{}, Fatal: fatal,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+func alone(cfg Config) Config {
+	cfg.Self = "a"
+	cfg.Cluster = func() string { return "c" }
+	cfg.Alive = func(string) bool { return true }
+	cfg.Count = func(context.Context, string) (uint64, error) { return 0, nil }
+	return cfg
+}
+
+func withKey(id string, version uint64) *clusterpb.ControlState {
+	return &clusterpb.ControlState{
+		KeysInForce: true, AccessVersion: version, Namespaces: []*clusterpb.Namespace{
+			{Name: "old", State: clusterpb.NamespaceState_NAMESPACE_STATE_DELETING}, {Name: "shop", CreatedMs: 5},
+		},
+		ApiKeys: []*clusterpb.ApiKey{{
+			Id: id, Name: "ci", Quotas: &clusterpb.Quotas{CallsPerSecond: 2},
+			Grants:  []*clusterpb.KeyGrant{{Role: clusterpb.KeyRole_KEY_ROLE_READ, Namespace: "*"}},
+			Secrets: []*clusterpb.KeySecret{{Hash: control.HashToken(id)}},
+		}},
+	}
+}
+
+// TestRosterIsUnknownUntilTheNodeHasCaughtUp follows a node without a file: it knows no keys before the log has brought
+// its registration for this start back. Then it writes the file, by which its next start goes.
+func TestRosterIsUnknownUntilTheNodeHasCaughtUp(t *testing.T) {
+	g, here, dir := group(t), control.NewReplica("a", boot), t.TempDir()
+	here.Set(g)
+	n := New(alone(Config{Dir: dir, Control: here}))
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	running.Go(func() { n.Run(ctx) })
+	for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
+		<-changed
+	}
+	register := func(start uint64) {
+		t.Helper()
+		if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: control.Version, Boot: start}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	register(boot - 1)
+	if n.KeysVersion() != 0 || len(n.Namespaces()) != 0 {
+		t.Error("the keys are known before this start is registered")
+	}
+	register(boot)
+	if err := n.Await(t.Context(), 0); err != nil || n.KeysVersion() != 1 || n.KeysInForce() {
+		t.Errorf("registered: %v, version %d", err, n.KeysVersion())
+	}
+	if err := n.Enforce(t.Context()); err != nil || !n.KeysInForce() || n.KeysVersion() != 2 {
+		t.Errorf("in force: %v, version %d", err, n.KeysVersion())
+	}
+	cancel()
+	running.Wait()
+	next := New(alone(Config{Dir: dir, Control: control.NewReplica("a", boot+1)}))
+	if next.KeysVersion() != 2 || !next.KeysInForce() {
+		t.Errorf("the next start knows version %d", next.KeysVersion())
+	}
+	elsewhere := alone(Config{Dir: dir, Control: control.NewReplica("a", boot+1)})
+	elsewhere.Cluster = func() string { return "d" }
+	if other := New(elsewhere); other.KeysVersion() != 0 {
+		t.Error("a node of another cluster goes by the file")
+	}
+}
+
+// TestFile checks that no damage passes as a roster.
+func TestFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), fileName)
+	if got, err := read(path, "c"); got != nil || err != nil {
+		t.Errorf("no file: %v, %v", got, err)
+	}
+	want := withKey("k", 7)
+	if err := write(path, "c", want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := read(path, "c"); err != nil || !proto.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, other := range []string{"d", ""} {
+		if got, err := read(path, other); got != nil || err != nil {
+			t.Errorf("cluster %q: %v, %v", other, got, err)
+		}
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole {
+		bad := slices.Clone(whole)
+		bad[i] ^= 1
+		for _, data := range [][]byte{bad, whole[:i]} {
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := read(path, "c"); err == nil {
+				t.Fatalf("byte %d of %d is wrong, and it reads %v", i, len(whole), got)
+			}
+		}
+	}
+}
+
+func TestNamespaceLookups(t *testing.T) {
+	n := New(alone(Config{Dir: t.TempDir()}))
+	if got, exists := n.Namespace(""); !exists || got.Name != "default" {
+		t.Errorf("before anything is known: %+v", got)
+	}
+	n.roster.Store(newRoster(withKey("k", 1), nil))
+	var names []string
+	for _, ns := range n.Namespaces() {
+		names = append(names, ns.Name)
+	}
+	if fmt.Sprint(names) != "[default old shop]" || !n.IsActive("shop") || n.IsActive("old") || n.IsActive("none") ||
+		!n.IsActive("default") {
+		t.Errorf("namespaces %v", names)
+	}
+	if limits := n.KeyLimits("k"); limits.CallsPerSecond != 2 || n.KeyLimits("none").CallsPerSecond != 0 {
+		t.Errorf("limits %+v", limits)
+	}
+	schedule := &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{}}
+	var field *task.FieldError
+	for name, refused := range map[string]func(error) bool{
+		"":        func(err error) bool { return err == nil },
+		"default": func(err error) bool { return err == nil },
+		"shop":    func(err error) bool { return err == nil },
+		"old":     func(err error) bool { return errors.As(err, &field) },
+		"none":    func(err error) bool { return errors.Is(err, task.ErrNotProposed) },
+	} {
+		if err := n.Admit(&fsmpb.Command{Namespace: name, Id: "t", Op: schedule}); !refused(err) {
+			t.Errorf("work in %q: %v", name, err)
+		}
+		erase := &fsmpb.Command{Namespace: name, Id: "t", Op: &fsmpb.Command_Erase{Erase: &fsmpb.Erase{}}}
+		if err := n.Admit(erase); err != nil {
+			t.Errorf("an end of work in %q: %v", name, err)
+		}
+	}
+}
+
+// ledger is a leader that records reports.
+type ledger struct {
+	calls.Node
+	reports []*clusterpb.UseKeys
+	fails   bool
+}
+
+func (l *ledger) ChangeAccess(
+	_ context.Context, change *clusterpb.AccessChange,
+) (*clusterpb.AccessChanged, error) {
+	if l.fails {
+		return nil, errors.New("broken")
+	}
+	l.reports = append(l.reports, change.GetUseKeys())
+	return &clusterpb.AccessChanged{}, nil
+}
+
+// TestUsesAreReportedOnceAnHour uses a key without a pause, and counts the reports.
+func TestUsesAreReportedOnceAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leader := &ledger{fails: true}
+		cfg := alone(Config{Dir: t.TempDir(), Control: control.NewReplica("a", boot)})
+		cfg.Self, cfg.Node = "b", func(string) calls.Node { return leader }
+		n := New(cfg)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		running.Go(func() { n.report(ctx) })
+
+		state := withKey("k", 1)
+		n.roster.Store(newRoster(state, nil))
+		for range 125 {
+			n.KeyUsed("k")
+			n.KeyUsed("none")
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if leader.fails { // the first report
+				leader.fails = false
+				continue
+			}
+			if last := len(leader.reports) - 1; last >= 0 { // what the leader knows comes back
+				state = proto.CloneOf(state)
+				state.AccessVersion++
+				state.ApiKeys[0].UsedMs = leader.reports[last].HourMs
+				n.roster.Store(newRoster(state, n.roster.Load()))
+			}
+		}
+		if len(leader.reports) != 3 {
+			t.Fatalf("%d reports in three hours", len(leader.reports))
+		}
+		for i, r := range leader.reports {
+			if fmt.Sprint(r.Ids) != "[k]" || i > 0 && r.HourMs != leader.reports[i-1].HourMs+3_600_000 {
+				t.Errorf("report %d: %v", i, r)
+			}
+		}
+		if used := n.Keys()[0].LastUsed; used.Minute() != 0 || time.Since(used) > 2*time.Hour {
+			t.Errorf("last used at %v", used)
+		}
+	})
+}
+
+// TestNoSecretInTheFile checks that the file has the hashes of keys, and not the keys.
+func TestNoSecretInTheFile(t *testing.T) {
+	g, here, dir := group(t), control.NewReplica("a", boot), t.TempDir()
+	here.Set(g)
+	var log strings.Builder
+	n := New(alone(Config{Dir: dir, Control: here, Logger: slog.New(slog.NewTextHandler(&log, nil))}))
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { n.Run(ctx) })
+	for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
+		<-changed
+	}
+	if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: control.Version, Boot: boot}); err != nil {
+		t.Fatal(err)
+	}
+	spec := KeySpec{Name: "ci", Grants: []access.Grant{{Role: access.Read, Namespace: access.AllNamespaces}}}
+	text, made, err := n.NewKey(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	running.Wait()
+	data, err := os.ReadFile(filepath.Join(dir, fileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(data), made.ID) {
+		t.Error("the file does not know the key")
+	}
+	secret := text[len("bfy_")+10+1:]
+	if strings.Contains(string(data), secret) || strings.Contains(log.String(), secret) || strings.Contains(fmt.Sprintf("%+v", g.State()), secret) {
+		t.Error("the file, the log or the state has the secret")
+	}
+}
