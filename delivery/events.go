@@ -45,7 +45,7 @@ func appendEvent(b []byte, t *fsmpb.Task) []byte {
 	b = append(b, `{"specversion":"`+specVersion+`","id":`...)
 	b = contract.AppendString(b, t.WebhookId)
 	b = append(b, `,"type":"`+eventType+`","source":`...)
-	b = contract.AppendString(b, source(s))
+	b = contract.AppendString(b, task.Source(t))
 	b = append(b, `,"subject":`...)
 	b = contract.AppendString(b, t.Id)
 	b = contract.AppendInstant(append(b, `,"time":`...), t.FireAtMs)

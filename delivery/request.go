@@ -68,7 +68,7 @@ func headers(a task.Attempt, version string, now time.Time) http.Header {
 	h.set("ce-specversion", specVersion)
 	h.set("ce-id", ceValue(t.WebhookId))
 	h.set("ce-type", eventType)
-	h.set("ce-source", ceValue(source(s)))
+	h.set("ce-source", ceValue(task.Source(t)))
 	h.set("ce-subject", ceValue(t.Id))
 	h.set("ce-time", due)
 	h.set("belfry-attempt", strconv.FormatUint(uint64(t.Attempts), 10))
@@ -110,17 +110,8 @@ func callerName(name string) string {
 	return name
 }
 
-func source(s *fsmpb.Spec) string { return "/v1/queues/" + queueOf(s) }
-
 // instant returns Unix milliseconds as the contract writes instants.
 func instant(ms int64) string { return strings.Trim(string(contract.AppendInstant(nil, ms)), `"`) }
-
-func queueOf(s *fsmpb.Spec) string {
-	if s.GetQueue() == "" {
-		return task.DefaultQueue
-	}
-	return s.Queue
-}
 
 func contentType(s *fsmpb.Spec) string {
 	if s.ContentType == "" {

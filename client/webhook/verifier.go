@@ -101,7 +101,7 @@ type Delivery struct {
 type Event struct {
 	ID      string // the task's webhook-id
 	Task    string // the task's own id
-	Source  string // "/v1/queues/" and the queue
+	Source  string // "/v1/queues/" and the queue, after "/v1/namespaces/" and the namespace if it is not the default one
 	Attempt int    // 1, 2, …
 	Fence   uint64
 	Due     time.Time

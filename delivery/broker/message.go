@@ -60,7 +60,7 @@ func (m *message) describe(t *fsmpb.Task, ce string) {
 	m.add(ce+"specversion", "1.0")
 	m.add(ce+"id", m.id)
 	m.add(ce+"type", eventType)
-	m.add(ce+"source", "/v1/queues/"+orElse(t.GetSpec().GetQueue(), task.DefaultQueue))
+	m.add(ce+"source", task.Source(t))
 	m.add(ce+"subject", t.GetId())
 	m.add(ce+"time", due)
 	m.add("belfry-attempt", strconv.FormatUint(uint64(t.GetAttempts()), 10))

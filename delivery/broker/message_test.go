@@ -41,6 +41,10 @@ func TestMessage(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("without a payload (-want +got):\n%s", diff)
 	}
+	got = fields(targeturl.NATS, func(t *fsmpb.Task) { t.Namespace = "billing" })
+	if got["ce-source"] != "/v1/namespaces/billing/queues/orders" {
+		t.Errorf("the source of another namespace is %q", got["ce-source"])
+	}
 	if got := fields(targeturl.Kafka); got["ce_id"] != "w-order-1042" || got["ce-id"] != "" {
 		t.Errorf("kafka: %v", got)
 	}

@@ -8,6 +8,19 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
+func TestSource(t *testing.T) {
+	for want, of := range map[string]*fsmpb.Task{
+		"/v1/queues/default":                    {},
+		"/v1/queues/mail":                       {Namespace: "default", Spec: &fsmpb.Spec{Queue: "mail"}},
+		"/v1/namespaces/billing/queues/mail":    {Namespace: "billing", Spec: &fsmpb.Spec{Queue: "mail"}},
+		"/v1/namespaces/billing/queues/default": {Namespace: "billing"},
+	} {
+		if got := Source(of); got != want {
+			t.Errorf("%v: %q, not %q", of, got, want)
+		}
+	}
+}
+
 func TestDestination(t *testing.T) {
 	for url, want := range map[string]string{
 		"http://Shop.Example/close?x=1": "http://shop.example:80",

@@ -1,6 +1,12 @@
 package task
 
-import "github.com/cespare/xxhash/v2"
+import (
+	"cmp"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
 
 // Slots is the number of slots that ids hash to. It is published and never changes, because clients compute slots too.
 const Slots = 4096
@@ -28,4 +34,13 @@ func CanonicalNamespace(namespace string) string {
 		return DefaultNamespace
 	}
 	return namespace
+}
+
+// Source returns the path of a task's queue in the API: the CloudEvents source of its deliveries.
+func Source(t *fsmpb.Task) string {
+	queue := cmp.Or(t.GetSpec().GetQueue(), DefaultQueue)
+	if namespace := CanonicalNamespace(t.GetNamespace()); namespace != DefaultNamespace {
+		return "/v1/namespaces/" + namespace + "/queues/" + queue
+	}
+	return "/v1/queues/" + queue
 }
