@@ -65,6 +65,22 @@ belfry_queue_ready{namespace="default",queue="mails"} 2
 	}
 }
 
+// Queues of one name in two namespaces have series of their own, each with the namespace as a label.
+func TestNamespacesAreApart(t *testing.T) {
+	other := ready("mails", 2, 0)
+	other.Namespace = "billing"
+	c := collector(10, []string{"mails"}, ready("mails", 1, 0), other)
+	want := `
+# HELP belfry_queue_ready Tasks that are due and wait for an attempt or a consumer, in the shards led here.
+# TYPE belfry_queue_ready gauge
+belfry_queue_ready{namespace="billing",queue="mails"} 2
+belfry_queue_ready{namespace="default",queue="mails"} 1
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "belfry_queue_ready"); err != nil {
+		t.Error(err)
+	}
+}
+
 // The series are bounded, however many queues callers make, and their sum is that of all tasks.
 func TestSeriesAreBounded(t *testing.T) {
 	const bound, queues = 10, 5000
