@@ -49,7 +49,7 @@ func TestCORS(t *testing.T) {
 		"Access-Control-Request-Headers", "content-type,idempotency-key", "Sec-Fetch-Site", "cross-site")
 	for name, want := range map[string]string{
 		"Access-Control-Allow-Origin": app, "Access-Control-Allow-Methods": "GET, HEAD, POST, PUT, PATCH, DELETE",
-		"Access-Control-Allow-Headers": "Content-Type, Idempotency-Key, If-Match, If-None-Match, traceparent",
+		"Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, traceparent",
 		"Vary":                         "Origin", "Access-Control-Allow-Credentials": "",
 	} {
 		if got := a.Header.Get(name); got != want {

@@ -9,7 +9,7 @@ import (
 var (
 	corsMethods = strings.Join([]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
 		http.MethodPatch, http.MethodDelete}, ", ")
-	corsHeaders = strings.Join([]string{"Content-Type", "Idempotency-Key", "If-Match", "If-None-Match",
+	corsHeaders = strings.Join([]string{"Authorization", "Content-Type", "Idempotency-Key", "If-Match", "If-None-Match",
 		"traceparent"}, ", ")
 	corsExposed = strings.Join([]string{"ETag", "Location", "Retry-After"}, ", ")
 )
