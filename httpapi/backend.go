@@ -12,6 +12,9 @@ import (
 // Backend carries out calls, wherever in the cluster their tasks live. Its methods may be called concurrently. Errors
 // are package task's, or a context's.
 type Backend interface {
+	Keys
+	Namespaces
+
 	// Do carries out commands and returns a reply for each, in order. Commands about one id are applied in the given
 	// order. Once one of them is refused with task.ErrOverloaded, the later ones about that id are refused too.
 	//
@@ -71,10 +74,6 @@ type Backend interface {
 	// request's id, or an equal one that is under way, instead. The error may also be an *ImpossibleError or a
 	// *NoNodeError.
 	Begin(ctx context.Context, r OperationRequest) (*OperationView, *PlanView, error)
-
-	// NamespaceActive reports whether a namespace exists and is not being deleted, as far as this node knows. It is fast:
-	// each call in a namespace calls it, but for the default one.
-	NamespaceActive(name string) bool
 
 	// Doctor returns the troubles of the cluster, the gravest first. It also works without a quorum.
 	Doctor(ctx context.Context) []Finding

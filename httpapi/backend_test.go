@@ -30,6 +30,7 @@ type fakeBackend struct {
 	revision uint64
 	readErr  error
 	tokens   []JoinToken
+	access   fakeAccess
 	ready    error
 	queries  []*fsmpb.ListQuery
 	stale    bool
@@ -83,7 +84,12 @@ type remembered struct {
 }
 
 func newFake() *fakeBackend {
-	return &fakeBackend{tasks: map[string]*fsmpb.Task{}, keys: map[string]map[uint64]remembered{}}
+	f := &fakeBackend{tasks: map[string]*fsmpb.Task{}, keys: map[string]map[uint64]remembered{}}
+	f.access.namespaces = map[string]NamespaceView{}
+	for _, name := range []string{"default", "a", "b"} {
+		f.access.namespaces[name] = NamespaceView{Name: name, State: "active"}
+	}
+	return f
 }
 
 func (f *fakeBackend) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
@@ -332,9 +338,6 @@ func (f *fakeBackend) RemoveJoinToken(_ context.Context, id string) (bool, error
 	f.tokens = slices.DeleteFunc(f.tokens, func(t JoinToken) bool { return t.ID == id })
 	return len(f.tokens) < before, f.readErr
 }
-
-// NamespaceActive knows the namespaces a and b.
-func (f *fakeBackend) NamespaceActive(name string) bool { return name == "a" || name == "b" }
 
 // placeOf returns the key of an id, or of a queue, in the fake's maps.
 func placeOf(namespace, name string) string {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -36,15 +37,47 @@ func idleBackend(h *harness) {
 
 var benchPayload = `{"order":1042,"note":"` + strings.Repeat("x", 175) + `"}`
 
-// BenchmarkPut measures one PUT of a 200-byte payload through the handler, without network and commit.
+// oneKey is a cluster with one key.
+type oneKey struct{ access.KeyRecord }
+
+func (k oneKey) KeysVersion() uint64                    { return 1 }
+func (k oneKey) KeysInForce() bool                      { return true }
+func (k oneKey) KeyUsed(string)                         {}
+func (k oneKey) Key(id string) (access.KeyRecord, bool) { return k.KeyRecord, id == k.ID }
+
+// keyed makes calls need a key, and returns one that may schedule.
+func keyed(b *testing.B) (key string, change func(*Config)) {
+	id, text := access.NewKey()
+	authority, err := access.New(access.Config{Source: oneKey{access.KeyRecord{ID: id,
+		Grants:  []access.Grant{{Role: access.Schedule, Namespace: "default"}},
+		Secrets: []access.KeySecret{{Hash: access.Hash(text)}}}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return text, func(c *Config) { c.Access = authority }
+}
+
+// BenchmarkPut measures one PUT of a 200-byte payload through the handler, without network and commit: while no keys
+// are in force, and with a key.
 func BenchmarkPut(b *testing.B) {
-	h := newHarness(b)
+	b.Run("local", func(b *testing.B) { benchmarkPut(b, "", func(*Config) {}) })
+	b.Run("key", func(b *testing.B) {
+		key, change := keyed(b)
+		benchmarkPut(b, "Bearer "+key, change)
+	})
+}
+
+func benchmarkPut(b *testing.B, authorization string, change func(*Config)) {
+	h := newHarness(b, change)
 	idleBackend(h)
 	body := `{"delay":"1h","payload":` + benchPayload + `,"target":{"url":"https://shop.example/close"}}`
 	b.ReportAllocs()
 	for b.Loop() {
 		r := httptest.NewRequest("PUT", "/v1/tasks/order-1042", strings.NewReader(body))
 		r.Header.Set("Content-Type", jsonType)
+		if authorization != "" {
+			r.Header.Set("Authorization", authorization)
+		}
 		h.server.ServeHTTP(&quiet{http.Header{}}, r)
 	}
 }

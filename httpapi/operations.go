@@ -29,7 +29,10 @@ const (
 	moveSlots      = "move_slots"
 	balanceShards  = "balance"
 	keepSlots      = "keep_slots" // stops a split, a move or a balance
-	isRunning      = "running"    // state of an operation under way
+
+	deleteNamespace = "delete_namespace"
+
+	isRunning = "running" // state of an operation under way
 )
 
 // listNodes answers the nodes with their orders, replicas and disks.
@@ -91,6 +94,8 @@ func (s *Server) stopOperation(c echo.Context) error {
 		return err
 	case op.State != isRunning:
 		return &problem{kind: impossible, detail: fmt.Sprintf("the operation is %s; begin another one", op.State)}
+	case op.Kind == deleteNamespace:
+		return &problem{kind: impossible, detail: "the deletion of a namespace is final"}
 	case op.Kind == setReplication:
 		return &problem{kind: impossible, detail: "set the replication factor that you want instead: PUT /v1/cluster, or " +
 			"`belfry cluster replication`"}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
@@ -32,6 +33,8 @@ var (
 	forbidden         = kind{"forbidden", "The caller's grants do not reach so far.", 403}
 	unknownRoute      = kind{"unknown-route", "There is no such route.", 404}
 	taskNotFound      = kind{contract.TaskNotFound, "There is no such task.", 404}
+	keyNotFound       = kind{"key-not-found", "There is no such key.", 404}
+	namespaceNotFound = kind{"namespace-not-found", "There is no such namespace.", 404}
 	queueNotFound     = kind{contract.QueueNotFound, "There is no such queue.", 404}
 	nodeNotFound      = kind{contract.NodeNotFound, "The cluster has no such node.", 404}
 	operationNotFound = kind{contract.OperationNotFound, "There is no such operation.", 404}
@@ -111,6 +114,7 @@ func problemOf(err error) *problem {
 	var field *task.FieldError
 	var member *contract.MemberError
 	var syntax *contract.SyntaxError
+	var granted *access.FieldError
 	var memory *task.MemoryError
 	var full *task.QueuesFullError
 	var cannot *ImpossibleError
@@ -120,6 +124,8 @@ func problemOf(err error) *problem {
 		return p
 	case errors.As(err, &field):
 		return fieldProblem(field.Field, field.Detail, field.Limit)
+	case errors.As(err, &granted):
+		return fieldProblem(granted.Field, granted.Detail, granted.Limit)
 	case errors.As(err, &member):
 		return fieldProblem(member.Name, member.Detail, member.Limit)
 	case errors.As(err, &syntax):

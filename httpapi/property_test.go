@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/httpapi/apitest"
 )
@@ -38,6 +39,9 @@ func newRouteCaller(t testing.TB) *routeCaller {
 	h.fake.operations = []OperationView{{
 		ID: "a", Kind: "drain", State: "running", Node: "n1", NodeName: "one", BeganAt: Instant(testNow.UnixMilli()), Total: 1,
 	}}
+	h.fake.access.lasting = true // the calls name few keys
+	h.fake.access.keys = []access.KeyRecord{{ID: "a", Name: "a", Created: testNow, Grants: testCaller("read@a").Grants,
+		Secrets: make([]access.KeySecret, 1)}}
 	return &routeCaller{api: api, h: h, calls: map[string][2]int{}}
 }
 

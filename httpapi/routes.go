@@ -71,7 +71,7 @@ func (s *Server) add(e endpoint) {
 	}
 	h := s.authorize(e.need, e.isAudited(), e.handler)
 	s.echo.Add(e.method, e.path, h)
-	if e.need.reach == oneNamespace && !strings.HasPrefix(e.path, namespacePath) {
+	if e.need.reach == oneNamespace {
 		s.echo.Add(e.method, namespacePath+strings.TrimPrefix(e.path, "/v1"), h)
 	}
 }
@@ -87,7 +87,7 @@ func shortRoute(route string) string {
 // endpoints is the table of calls. A call's middleware is listed in the order in which it acts: admission first, then
 // cheap checks. The check of the caller comes before all of it, and the body last, in the handler.
 func (s *Server) endpoints() []endpoint {
-	return slices.Concat(s.taskEndpoints(), s.queueEndpoints(), s.clusterEndpoints(), []endpoint{
+	return slices.Concat(s.taskEndpoints(), s.queueEndpoints(), s.accessEndpoints(), s.clusterEndpoints(), []endpoint{
 		{http.MethodGet, "/healthz", toAll, s.healthz},
 		{http.MethodGet, "/readyz", toAll, s.readyz},
 		{http.MethodGet, "/openapi.yaml", toAll, s.openAPI},
@@ -128,6 +128,23 @@ func (s *Server) queueEndpoints() []endpoint {
 		{"POST", "/v1/queues/:queue/lease", consume, with(s.lease, lasting(s.polls), params(), soundKey, queue)},
 		{"POST", "/v1/queues/:queue/stream", consume,
 			with(s.stream, lasting(s.streams), params("credit", "lease"), soundKey, queue)},
+	}
+}
+
+// accessEndpoints are the calls about keys and namespaces. Callers see those that their grants reach.
+func (s *Server) accessEndpoints() []endpoint {
+	read, keys, namespaces := somewhere(access.Read), somewhere(access.Admin), inCluster(access.Admin)
+	return []endpoint{
+		{"GET", "/v1/whoami", read, with(s.whoAmI, s.single, params())},
+		{"POST", "/v1/keys", keys, with(s.newKey, s.single, params(), soundKey)},
+		{"GET", "/v1/keys", keys, with(s.listKeys, s.single, params())},
+		{"GET", "/v1/keys/:id", keys, with(s.getKey, s.single, params())},
+		{"DELETE", "/v1/keys/:id", keys, with(s.removeKey, s.single, params(), soundKey)},
+		{"POST", "/v1/keys/:id/rotate", keys, with(s.rotateKey, s.single, params(), soundKey)},
+		{"GET", "/v1/namespaces", read, with(s.listNamespaces, s.single, params())},
+		{"GET", namespacePath, read, with(s.getNamespace, s.single, params())},
+		{"PUT", namespacePath, namespaces, with(s.putNamespace, s.single, params(), soundKey)},
+		{"DELETE", namespacePath, namespaces, with(s.deleteNamespace, s.single, params(), soundKey)},
 	}
 }
 

@@ -23,8 +23,6 @@ func (b backend) List(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage,
 
 func (b backend) Self() (clusterID, nodeID string) { return b.ClusterID(), b.ID() }
 
-func (b backend) NamespaceActive(name string) bool { return b.Tenants().IsActive(name) }
-
 func (b backend) Backup(ctx context.Context, w io.Writer, rate int64) (httpapi.BackupSummary, error) {
 	made, err := b.Node.Backup(ctx, w, rate)
 	summary := httpapi.BackupSummary{SHA256: made.SHA256}

@@ -125,8 +125,8 @@ func operationView(o cluster.OperationView) httpapi.OperationView {
 	view := httpapi.OperationView{
 		ID: o.Id, Kind: nameOf(o.Kind, kindPrefix), Node: o.Node, NodeName: o.Name, Replication: o.Replication,
 		Namespace: o.Namespace, State: nameOf(o.State, statePrefix), BeganAt: httpapi.Instant(o.BeganMs),
-		Total: o.Total, Done: o.Done, Percent: o.Percent, BytesLeft: o.Left, BytesPerSecond: o.Rate, Waits: o.Waits, Detail: o.Detail,
-		TasksCopied: o.Tasks, Cause: o.Cause,
+		Total: o.Total, Done: o.Done, Percent: o.Percent, BytesLeft: o.Left, BytesPerSecond: o.Rate,
+		Waits: o.Waits, Detail: o.Detail, TasksCopied: o.Tasks, Cause: o.Cause,
 	}
 	view.Shard, view.To, view.Slots = slotsOf(o.Operation)
 	if o.EndedMs > 0 {

@@ -37,6 +37,12 @@ var usual = map[string][]string{
 	"slots":            {"0-511", "7,9-11", "4095"},
 	"secrets":          {"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"},
 	"value":            {"1", "acme"},
+	"ns":               {"a", "b", "new"},
+	"namespace":        {"a", "b", "*"},
+	"queues":           {"a", "order*"},
+	"ids":              {"b", "order-*"},
+	"overlap":          {"0s", "24h", "30d"},
+	"expires_at":       {"2100-02-28T00:00:00Z", instants[2]},
 	"consistency":      {"stale"},
 	"x-forwarded-host": {"h"},
 }

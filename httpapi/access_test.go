@@ -1,0 +1,388 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/contract"
+)
+
+// testAccess knows callers by words. A word of a role and a namespace, like "read@a", is a caller with this grant, and
+// more words give more grants.
+type testAccess struct{}
+
+func (testAccess) Caller(_ context.Context, c access.Credentials) (*access.Caller, error) {
+	text := strings.TrimPrefix(c.Authorization, "Bearer ")
+	switch text {
+	case "":
+		return nil, &access.Refusal{Kind: access.Missing, Detail: "the call has no credentials"}
+	case "malformed":
+		return nil, &access.Refusal{Kind: access.Malformed, Detail: "the credential is no API key"}
+	case "foreign", "expired":
+		return nil, &access.Refusal{Kind: access.Unknown, Detail: "the key is wrong, expired or revoked"}
+	case "flood":
+		return nil, &access.Refusal{Kind: access.TooMany, Detail: "too many", RetryAfter: 1500 * time.Millisecond}
+	case "early":
+		return nil, &access.Refusal{Kind: access.Unavailable, Detail: "the node starts", RetryAfter: time.Second}
+	case "broken":
+		return nil, context.DeadlineExceeded
+	}
+	return testCaller(text), nil
+}
+
+// testCaller reads grants like "schedule@a queues=orders* ids=o-*,x".
+func testCaller(text string) *access.Caller {
+	caller := &access.Caller{Kind: access.KindKey, ID: text, Name: "the key " + text}
+	for word := range strings.FieldsSeq(text) {
+		if kind, names, limited := strings.Cut(word, "="); limited {
+			last := &caller.Grants[len(caller.Grants)-1]
+			if patterns := strings.Split(names, ","); kind == "queues" {
+				last.Queues = patterns
+			} else {
+				last.IDs = patterns
+			}
+			continue
+		}
+		name, namespace, _ := strings.Cut(word, "@")
+		role, err := access.ParseRole(name)
+		if err != nil {
+			panic(err)
+		}
+		caller.Grants = append(caller.Grants, access.Grant{Role: role, Namespace: namespace})
+	}
+	return caller
+}
+
+// withAccess makes calls need credentials.
+func withAccess(c *Config) { c.Access = testAccess{} }
+
+func bearer(caller string) []string {
+	if caller == "" {
+		return nil
+	}
+	return []string{"Authorization", "Bearer " + caller}
+}
+
+func (h *harness) as(caller, method, path, body string, header ...string) answer {
+	h.t.Helper()
+	return h.call(method, path, body, append(bearer(caller), header...)...)
+}
+
+// sampleCalls are the bodies and queries of calls that succeed. A route that is not here has neither.
+var sampleCalls = map[string]struct{ query, body, kind string }{
+	"POST /v1/tasks":                {body: `{"delay":"1h"}`},
+	"PUT /v1/tasks/:id":             {body: `{"delay":"1h"}`},
+	"PATCH /v1/tasks/:id":           {body: `{"delay":"2h"}`},
+	"POST /v1/tasks/:id/touch":      {body: `{"delay":"2h"}`},
+	"POST /v1/batch":                {body: `{"op":"fire","id":"t"}` + "\n", kind: ndjsonType},
+	"PUT /v1/queues/:queue":         {body: `{"paused":true}`},
+	"PATCH /v1/queues/:queue":       {body: `{"paused":true}`},
+	"POST /v1/queues/:queue/settle": {body: `{"ack":["torn"]}`},
+	"POST /v1/queues/:queue/stream": {kind: ndjsonType},
+	"PUT /v1/cluster":               {body: `{"replication":3}`},
+	"POST /v1/shards/move":          {body: `{"slots":"1-2","to":2}`},
+	"DELETE /v1/queues/:queue/dead": {query: "?id=t"},
+	"POST /v1/keys":                 {body: `{"name":"n","grants":[{"role":"admin","namespace":"a"}]}`},
+	"POST /v1/keys/:id/rotate":      {body: `{"overlap":"1h"}`},
+	"PUT /v1/namespaces/:ns":        {body: `{"weight":2}`},
+}
+
+// sampleHarness is a harness with a task, a policy and a lease in the default namespace, and the same ones in a.
+func sampleHarness(t testing.TB, change ...func(*Config)) *harness {
+	h := newHarness(t, change...)
+	h.server.close() // no lease waits here
+	populate(h, "", "t", "q")
+	populate(h, "a", "t", "q")
+	h.fake.access.keys = []access.KeyRecord{{ID: "k", Name: "k", Created: testNow, Grants: testCaller("read@a").Grants,
+		Secrets: make([]access.KeySecret, 1)}}
+	return h
+}
+
+// populate puts a scheduled, a leased and a dead task into a queue of a namespace, and gives it a policy.
+func populate(h *harness, namespace, id, queue string) {
+	for _, state := range []fsmpb.State{fsmpb.State_STATE_SCHEDULED, fsmpb.State_STATE_FIRING, fsmpb.State_STATE_DEAD} {
+		name := id
+		if state != fsmpb.State_STATE_SCHEDULED {
+			name += "-" + stateName(state)
+		}
+		h.fake.revision++
+		h.fake.tasks[placeOf(namespace, name)] = &fsmpb.Task{
+			Namespace: namespace, Id: name, State: state, Revision: h.fake.revision, Fence: h.fake.revision,
+			FireAtMs: testNow.UnixMilli(), Leased: state == fsmpb.State_STATE_FIRING, LastError: "of " + name,
+			Spec: &fsmpb.Spec{Queue: queue, Payload: []byte(`"of ` + name + `"`),
+				Labels: []*fsmpb.Label{{Name: "of", Value: name}}},
+		}
+	}
+	policy := &fsmpb.QueuePolicy{Namespace: namespace, Queue: queue, MaxInFlight: 7}
+	if _, err := h.fake.PutQueue(context.Background(), policy); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+var samplePaths = strings.NewReplacer("/v1/tasks/:id", "/v1/tasks/t", "/v1/nodes/tokens/:id", "/v1/nodes/tokens/k",
+	"/v1/nodes/:id", "/v1/nodes/one", "/v1/keys/:id", "/v1/keys/k", ":ns", "a", ":shard", "2", ":queue", "q", ":id", "op-0")
+
+// roleTable says which roles may make the calls that need a role.
+var roleTable = map[string][]string{
+	"read":     {"read", "schedule", "consume", "operate", "admin"},
+	"schedule": {"schedule", "admin"},
+	"consume":  {"consume", "admin"},
+	"operate":  {"operate", "admin"},
+	"admin":    {"admin"},
+}
+
+// TestEveryRouteForEveryCaller makes every call of openapi.yaml, on all of its paths, as each kind of caller, and
+// compares status and body: of refusals with the words below, of the others with what a local caller gets.
+func TestEveryRouteForEveryCaller(t *testing.T) {
+	calls := 0
+	for path, item := range loadDocument(t).Paths.Map() {
+		for method, operation := range item.Operations() {
+			route := method + " " + regexp.MustCompile(`{([a-z]+)}`).ReplaceAllString(path, ":$1")
+			var scopes []string
+			if len(*operation.Security) > 0 {
+				scopes = (*operation.Security)[0]["key"]
+			}
+			calls += walkRoute(t, route, scopes)
+		}
+	}
+	if calls < 1500 {
+		t.Errorf("%d calls", calls)
+	}
+}
+
+// refused describes the expected refusal of a caller, or returns 0.
+func refused(scopes []string, caller, namespace string) (status int, detail string) {
+	switch caller {
+	case "":
+		return 401, "the call has no credentials"
+	case "malformed":
+		return 401, "the credential is no API key"
+	case "foreign", "expired":
+		return 401, "the key is wrong, expired or revoked"
+	case "flood":
+		return 429, "too many"
+	case "early":
+		return 503, "the node starts"
+	}
+	role, of, _ := strings.Cut(caller, "@")
+	enough := slices.Contains(roleTable[scopes[0]], role)
+	missing := "the call needs the role " + scopes[0]
+	switch {
+	case slices.Contains(scopes, "all-namespaces"):
+		if enough && of == "*" {
+			return 0, ""
+		}
+		return 403, missing + " for all namespaces"
+	case slices.Contains(scopes, "some-namespace"):
+		if enough {
+			return 0, ""
+		}
+		return 403, missing + " in some namespace"
+	case namespace == "none" || of != "*" && of != namespace:
+		return 404, noSuchTask
+	case enough:
+		return 0, ""
+	}
+	return 403, missing + " in the namespace " + namespace
+}
+
+var refusalTitles = map[int]string{
+	401: `unauthenticated","title":"The call shows no credentials that are in force."`,
+	403: `forbidden","title":"The caller's grants do not reach so far."`,
+	404: `task-not-found","title":"There is no such task."`,
+	429: `too-many-attempts","title":"Too many wrong credentials came from this address."`,
+	503: `not-ready","title":"The node is not ready."`,
+}
+
+func walkRoute(t *testing.T, route string, scopes []string) (calls int) {
+	callers := []string{"", "malformed", "foreign", "expired", "flood", "early"}
+	for _, namespace := range []string{"a", "b", "*"} {
+		for role := range roleTable {
+			callers = append(callers, role+"@"+namespace)
+		}
+	}
+	paths := map[string]string{"": ""} // namespace in the path → the path's beginning
+	if namespaced := len(scopes) == 1; namespaced {
+		for _, name := range []string{"default", "a", "b", "none"} {
+			paths[name] = "/namespaces/" + name
+		}
+	}
+	for _, caller := range callers {
+		for named, prefix := range paths {
+			namespace := named
+			if namespace == "" {
+				if _, namespace, _ = strings.Cut(caller, "@"); namespace == "*" {
+					namespace = "default"
+				}
+			}
+			walk(t, route, prefix, scopes, caller, namespace)
+			calls++
+		}
+	}
+	return calls
+}
+
+func walk(t *testing.T, route, prefix string, scopes []string, caller, namespace string) {
+	t.Helper()
+	method, path, _ := strings.Cut(route, " ")
+	sample := sampleCalls[route]
+	path = samplePaths.Replace(path) + sample.query
+	if prefix != "" {
+		path = "/v1" + prefix + strings.TrimPrefix(path, "/v1")
+	}
+	header := []string{keyHeader, "k"}
+	if sample.kind != "" {
+		header = append(header, "Content-Type", sample.kind)
+	}
+	h := sampleHarness(t, withAccess)
+	got := h.as(caller, method, path, sample.body, header...)
+	if scopes != nil {
+		if status, detail := refused(scopes, caller, namespace); status != 0 {
+			mustRefuse(t, h, caller+": "+method+" "+path, got, status, detail)
+			return
+		}
+	}
+	if scopes != nil && prefix == "" && len(scopes) == 1 { // a local caller's own namespace is the default one
+		path = "/v1/namespaces/" + namespace + strings.TrimPrefix(path, "/v1")
+		got.Header.Set("Location", strings.Replace(got.Header.Get("Location"), "/v1/", "/v1/namespaces/"+namespace+"/", 1))
+	}
+	if want, ok := ownAnswer(route, caller, namespace); ok {
+		if text := random.ReplaceAllString(fmt.Sprint(got.StatusCode, " ", got.text), "$1"); text != want+"\n" {
+			t.Errorf("%s: %s %s: %s, want %s", caller, method, path, text, want)
+		}
+		return
+	}
+	want := sampleHarness(t).call(method, path, sample.body, header...)
+	sameLocation := got.Header.Get("Location") == want.Header.Get("Location") || want.Header.Get("Location") == ""
+	if got.StatusCode != want.StatusCode || got.text != want.text || !sameLocation {
+		t.Errorf("%s: %s %s: %d %s, a local caller gets %d %s", caller, method, path, got.StatusCode, got.text,
+			want.StatusCode, want.text)
+	}
+	if slices.Contains([]int{401, 403, 405}, got.StatusCode) || got.StatusCode >= 500 {
+		t.Errorf("%s: %s %s: %d %s", caller, method, path, got.StatusCode, got.text)
+	}
+}
+
+// ownAnswer returns the answers of calls that show each caller only what its grants reach. For the other callers of
+// these calls ok is false: they get what a local caller gets.
+func ownAnswer(route, caller, namespace string) (want string, ok bool) {
+	role, of, _ := strings.Cut(caller, "@")
+	problem := func(slug, title, status string) string {
+		return status + ` {"type":"` + contract.ProblemPrefix + slug + `","title":"` + title + `","status":` + status
+	}
+	noKey := problem("key-not-found", "There is no such key.", "404") + `,"detail":"no key has this id"}`
+	switch {
+	case route == "GET /v1/whoami":
+		return fmt.Sprintf(`200 {"kind":"key","id":"%[1]s","name":"the key %[1]s","grants":[{"role":"%[2]s","namespace":"%[3]s"}],`+
+			`"namespace":"%[4]s"}`, caller, role, of, namespace), true
+	case route == "GET /v1/namespaces" && of != "*":
+		return `200 {"namespaces":[{"name":"` + of + `","state":"active"}]}`, true
+	case route == "GET /v1/namespaces/:ns" && of == "b":
+		return problem("namespace-not-found", "There is no such namespace.", "404") + `,"detail":"no namespace has this name"}`, true
+	case route == "POST /v1/keys" && of == "b":
+		return problem("forbidden", "The caller's grants do not reach so far.", "403") +
+			`,"detail":"is not one that you administer","field":"grants[0].namespace"}`, true
+	case route == "POST /v1/keys":
+		return `201 {"id":"","name":"n","grants":[{"role":"admin","namespace":"a"}],"created_at":"2026-11-21T10:00:00.00025Z",` +
+			`"expires_at":null,"last_used_at":null,"key":""}`, true
+	case route == "POST /v1/keys/:id/rotate" && of != "b":
+		return `201 {"id":"k","name":"k","grants":[{"role":"read","namespace":"a"}],"created_at":"2026-11-21T10:00:00.00025Z",` +
+			`"expires_at":null,"last_used_at":null,"key":""}`, true
+	case route == "GET /v1/keys" && of == "b":
+		return `200 {"keys":[]}`, true
+	case strings.Contains(route, "/v1/keys/:id") && of == "b":
+		return noKey, true
+	}
+	return "", false
+}
+
+func mustRefuse(t *testing.T, h *harness, call string, got answer, status int, detail string) {
+	t.Helper()
+	extra := ""
+	switch status {
+	case 429:
+		extra = `,"retry_after":2`
+	case 503:
+		extra = `,"committed":"no","retry_after":1`
+	}
+	want := fmt.Sprintf(`{"type":"%s%s,"status":%d,"detail":"%s"%s}`+"\n", contract.ProblemPrefix, refusalTitles[status],
+		status, detail, extra)
+	if got.StatusCode != status || got.text != want {
+		t.Errorf("%s: %d %s\nwant %s", call, got.StatusCode, got.text, want)
+	}
+	if challenge := got.Header.Get("WWW-Authenticate"); (challenge == "Bearer") != (status == 401) {
+		t.Errorf("%s: WWW-Authenticate is %q", call, challenge)
+	}
+	if later := got.Header.Get("Retry-After"); (later != "") != (status == 429 || status == 503) {
+		t.Errorf("%s: Retry-After is %q", call, later)
+	}
+	if len(h.fake.seen) > 0 || len(h.fake.queues.asked) > 0 || len(h.fake.queries) > 0 || len(h.fake.operations) > 0 ||
+		len(h.fake.tokens) > 0 {
+		t.Errorf("%s had an effect", call)
+	}
+}
+
+// TestUnknownRoutesNeedNoCredentials checks that paths and methods that no route has are answered so. openapi.yaml, which
+// lists the routes, is open to all.
+func TestUnknownRoutesNeedNoCredentials(t *testing.T) {
+	h := newHarness(t, withAccess)
+	h.call("GET", "/v1/namespaces/a/cluster", "").mustProblem(t, 404, "")
+	h.call("GET", "/v1/namespaces/a/nothing", "").mustProblem(t, 404, "")
+	h.call("POST", "/healthz", "").mustProblem(t, 405, "")
+	h.as("broken", "GET", "/v1/tasks", "").mustProblem(t, 503, "")
+}
+
+// TestCredentialsOfACall checks that all parts of a call that tell its caller reach Access.
+func TestCredentialsOfACall(t *testing.T) {
+	var seen access.Credentials
+	h := newHarness(t, func(c *Config) {
+		c.Access = accessFunc(func(c access.Credentials) (*access.Caller, error) { seen = c; return local, nil })
+	})
+	h.call("GET", "/v1/tasks", "", "Authorization", "Bearer x")
+	if seen.Authorization != "Bearer x" || seen.Addr.String() != "192.0.2.1" || seen.Certificate != nil {
+		t.Errorf("%+v", seen)
+	}
+	w, r := recorded("GET", "/v1/tasks", "")
+	r.Header["Authorization"] = []string{"Bearer x", "Bearer y"}
+	h.server.ServeHTTP(w, r)
+	if seen.Authorization != "Bearer x, Bearer y" {
+		t.Errorf("two headers make %q", seen.Authorization)
+	}
+}
+
+type accessFunc func(access.Credentials) (*access.Caller, error)
+
+func (f accessFunc) Caller(_ context.Context, c access.Credentials) (*access.Caller, error) {
+	return f(c)
+}
+
+// TestWaitingNodeNeedsCredentials checks that a node that waits shows its metrics and its findings to readers only.
+func TestWaitingNodeNeedsCredentials(t *testing.T) {
+	for _, c := range []struct {
+		caller, path string
+		status       int
+	}{
+		{"", "/metrics", 401}, {"", "/v1/doctor", 401}, {"read@a", "/metrics", 403}, {"read@a", "/v1/doctor", 403},
+		{"read@*", "/metrics", 200}, {"read@*", "/v1/doctor", 200}, {"", "/healthz", 503}, {"read@*", "/v1/tasks", 503},
+	} {
+		cfg := waitingConfig(t, prometheus.NewRegistry())
+		cfg.Access = testAccess{}
+		r := httptest.NewRequest(http.MethodGet, c.path, nil)
+		r.Header.Set("Authorization", "Bearer "+c.caller)
+		w := httptest.NewRecorder()
+		if Waiting(cfg).ServeHTTP(w, r); w.Code != c.status {
+			t.Errorf("%q: %s: %d %s", c.caller, c.path, w.Code, w.Body)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package httpapi
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/belfryhq/belfry/access"
+)
+
+// fakeAccess holds the fake's keys and namespaces.
+type fakeAccess struct {
+	keys       []access.KeyRecord // by id
+	namespaces map[string]NamespaceView
+	lasting    bool // RemoveKey answers as usual, and removes none
+}
+
+func (f *fakeBackend) Keys() []access.KeyRecord {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.access.keys)
+}
+
+func (f *fakeBackend) NewKey(_ context.Context, r KeyRequest) (string, access.KeyRecord, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.readErr != nil {
+		return "", access.KeyRecord{}, f.readErr
+	}
+	id, text := access.NewKey()
+	key := access.KeyRecord{ID: id, Name: r.Name, Grants: r.Grants, Expires: r.Expires, Created: testNow,
+		Secrets: []access.KeySecret{{Hash: access.Hash(text)}}}
+	f.access.keys = append(f.access.keys, key)
+	return text, key, nil
+}
+
+func (f *fakeBackend) at(id string) int {
+	return slices.IndexFunc(f.access.keys, func(k access.KeyRecord) bool { return k.ID == id })
+}
+
+// RotateKey refuses a third secret.
+func (f *fakeBackend) RotateKey(
+	_ context.Context, id string, overlap time.Duration,
+) (string, access.KeyRecord, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := f.at(id)
+	switch {
+	case f.readErr != nil || i < 0:
+		return "", access.KeyRecord{}, false, f.readErr
+	case len(f.access.keys[i].Secrets) > 1:
+		return "", access.KeyRecord{}, true, &ImpossibleError{Reason: "the key has two secrets"}
+	}
+	k, text := &f.access.keys[i], access.NewSecret(id)
+	k.Secrets[0].Expires = testNow.Add(overlap)
+	k.Secrets = append(k.Secrets, access.KeySecret{Hash: access.Hash(text)})
+	return text, *k, true, nil
+}
+
+func (f *fakeBackend) RemoveKey(_ context.Context, id string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := f.at(id)
+	if f.readErr != nil || i < 0 {
+		return false, f.readErr
+	}
+	if !f.access.lasting {
+		f.access.keys = slices.Delete(f.access.keys, i, i+1)
+	}
+	return true, nil
+}
+
+func (f *fakeBackend) NamespaceActive(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.access.namespaces[name].State == "active"
+}
+
+func (f *fakeBackend) Namespaces() []NamespaceView {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []NamespaceView
+	for _, name := range slices.Sorted(maps.Keys(f.access.namespaces)) {
+		all = append(all, f.access.namespaces[name])
+	}
+	return all
+}
+
+func (f *fakeBackend) PutNamespace(_ context.Context, name string, q Quotas) (NamespaceView, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	old, existed := f.access.namespaces[name]
+	if f.readErr != nil {
+		return old, false, f.readErr
+	}
+	created := Instant(testNow.UnixMilli())
+	made := NamespaceView{Name: name, Quotas: q, State: "active", Created: &created}
+	if existed {
+		made.Created = old.Created
+	}
+	f.access.namespaces[name] = made
+	return made, !existed, nil
+}
+
+func (f *fakeBackend) DeleteNamespace(_ context.Context, name string) (*OperationView, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, existed := f.access.namespaces[name]
+	if f.readErr != nil || !existed {
+		return nil, f.readErr
+	}
+	n.State = "deleting"
+	f.access.namespaces[name] = n
+	op := OperationView{ID: "op-delete-" + name, Kind: "delete_namespace", Namespace: name, State: isRunning,
+		BeganAt: Instant(testNow.UnixMilli())}
+	f.operations = append(f.operations, op)
+	return &op, nil
+}

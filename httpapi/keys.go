@@ -1,0 +1,334 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
+)
+
+// KeyRequest describes a key to be made.
+type KeyRequest struct {
+	Name    string
+	Grants  []access.Grant
+	Expires time.Time // zero: never
+}
+
+// Keys are the API keys of the cluster. Changes are in force at this node when a method returns, and at all nodes
+// within a second. Errors are package task's, package access's, or an *ImpossibleError.
+type Keys interface {
+	// Keys returns the keys as this node knows them, sorted by id.
+	Keys() []access.KeyRecord
+
+	// NewKey makes a key and its text, which is kept nowhere.
+	NewKey(ctx context.Context, r KeyRequest) (text string, made access.KeyRecord, err error)
+
+	// RotateKey gives a key another text. The earlier one ends after the overlap.
+	RotateKey(ctx context.Context, id string, overlap time.Duration) (
+		text string, key access.KeyRecord, existed bool, err error)
+
+	// RemoveKey removes a key for ever.
+	RemoveKey(ctx context.Context, id string) (existed bool, err error)
+}
+
+// keyView is a key in an answer.
+type keyView struct {
+	ID       string      `json:"id"`
+	Name     string      `json:"name"`
+	Grants   []grantView `json:"grants"`
+	Created  time.Time   `json:"created_at"`
+	Expires  *time.Time  `json:"expires_at"`
+	LastUsed *time.Time  `json:"last_used_at"`
+	Key      string      `json:"key,omitempty"` // its text; only once
+}
+
+// grantView is a grant in an answer.
+type grantView struct {
+	Role      string   `json:"role"`
+	Namespace string   `json:"namespace"`
+	Queues    []string `json:"queues,omitempty"`
+	IDs       []string `json:"ids,omitempty"`
+}
+
+func viewOfKey(k access.KeyRecord) keyView {
+	at := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		t = t.UTC()
+		return &t
+	}
+	return keyView{
+		ID: k.ID, Name: k.Name, Grants: grantViews(k.Grants), Created: k.Created.UTC(), Expires: at(k.Expires),
+		LastUsed: at(k.LastUsed),
+	}
+}
+
+func grantViews(grants []access.Grant) []grantView {
+	views := make([]grantView, len(grants))
+	for i, g := range grants {
+		views[i] = grantView{Role: g.Role.String(), Namespace: g.Namespace, Queues: g.Queues, IDs: g.IDs}
+	}
+	return views
+}
+
+// whoAmI answers the identity that the node sees behind the call.
+func (s *Server) whoAmI(c echo.Context) error {
+	caller := callOf(c).caller
+	return writeValue(c, http.StatusOK, struct {
+		Kind      string      `json:"kind"`
+		ID        string      `json:"id"`
+		Name      string      `json:"name"`
+		Grants    []grantView `json:"grants"`
+		Namespace string      `json:"namespace"`
+	}{caller.Kind, caller.ID, caller.Name, grantViews(caller.Grants), caller.Namespace()})
+}
+
+// manages reports whether the caller may see and change a key: it administers every namespace that the key's grants
+// reach. So no caller makes, or rotates to itself, a key that may do more than the caller. A key that has lost its
+// grants with their namespaces belongs to the administrators of all.
+func (c *call) manages(grants []access.Grant) bool {
+	return len(grants) > 0 && c.firstBeyond(grants) < 0 || c.caller.Allows(access.Need{Role: access.Admin})
+}
+
+// firstBeyond returns the first grant for a namespace that the caller does not administer, or -1.
+func (c *call) firstBeyond(grants []access.Grant) int {
+	return slices.IndexFunc(grants, func(g access.Grant) bool {
+		return !c.caller.Allows(access.Need{Role: access.Admin, Namespace: g.Namespace})
+	})
+}
+
+// listKeys answers the keys that the caller manages.
+func (s *Server) listKeys(c echo.Context) error {
+	list := []keyView{}
+	for _, k := range s.cfg.Backend.Keys() {
+		if callOf(c).manages(k.Grants) {
+			list = append(list, viewOfKey(k))
+		}
+	}
+	return writeValue(c, http.StatusOK, map[string]any{"keys": list})
+}
+
+func (s *Server) getKey(c echo.Context) error {
+	key, err := s.findKey(c)
+	if err != nil {
+		return err
+	}
+	return writeValue(c, http.StatusOK, viewOfKey(key))
+}
+
+// findKey returns the key in the path. A key that the caller does not manage is refused as one that does not exist.
+func (s *Server) findKey(c echo.Context) (access.KeyRecord, error) {
+	keys := s.cfg.Backend.Keys()
+	at := slices.IndexFunc(keys, func(k access.KeyRecord) bool { return k.ID == c.Param("id") })
+	if at < 0 || !callOf(c).manages(keys[at].Grants) {
+		return access.KeyRecord{}, noSuchKey()
+	}
+	return keys[at], nil
+}
+
+func noSuchKey() *problem { return &problem{kind: keyNotFound, detail: "no key has this id"} }
+
+// newKey makes a key. Only this answer has its text.
+func (s *Server) newKey(c echo.Context) error {
+	body, err := bind(c, s.cfg.BodyBytes, jsonType)
+	defer body.release()
+	if err != nil {
+		return err
+	}
+	key, err := parseKey(body.data, s.arrived().at)
+	if err != nil {
+		return err
+	}
+	if at := callOf(c).firstBeyond(key.Grants); at >= 0 {
+		return outside(fmt.Sprintf("grants[%d].namespace", at), "is not one that you administer")
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	text, made, err := s.cfg.Backend.NewKey(ctx, key)
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("Location", "/v1/keys/"+made.ID)
+	return writeText(c, made, text)
+}
+
+// writeText answers a key with its text.
+func writeText(c echo.Context, key access.KeyRecord, text string) error {
+	view := viewOfKey(key)
+	view.Key = text
+	return writeValue(c, http.StatusCreated, view)
+}
+
+// usualOverlap is how long the earlier text of a rotated key stays valid.
+const usualOverlap = 24 * time.Hour
+
+// rotateKey gives a key another text. Only this answer has it.
+func (s *Server) rotateKey(c echo.Context) error {
+	body, err := bind(c, s.cfg.BodyBytes, jsonType)
+	defer body.release()
+	if err != nil {
+		return err
+	}
+	overlap, err := parseOverlap(body.data)
+	if err != nil {
+		return err
+	}
+	key, err := s.findKey(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	text, rotated, existed, err := s.cfg.Backend.RotateKey(ctx, key.ID, overlap)
+	switch {
+	case err != nil:
+		return err
+	case !existed:
+		return noSuchKey()
+	}
+	return writeText(c, rotated, text)
+}
+
+// removeKey revokes a key.
+func (s *Server) removeKey(c echo.Context) error {
+	if err := s.emptyBody(c); err != nil {
+		return err
+	}
+	key, err := s.findKey(c)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	existed, err := s.cfg.Backend.RemoveKey(ctx, key.ID)
+	switch {
+	case err != nil:
+		return err
+	case !existed:
+		return noSuchKey()
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// fields are the members of an object, each with the function that reads its value. The function gets the member's
+// name for errors.
+type fields map[string]func(name string) error
+
+// read reads an object, the value of a member or a whole body. It refuses unknown members, and members given twice.
+// Package contract reads the other objects: its sets of members are full, and these calls are rare.
+func (m fields) read(r *contract.Reader, name, prefix string) error {
+	seen := map[string]bool{}
+	return r.Each(name, func(raw []byte) error {
+		member, full := string(raw), prefix+contract.Clip(string(raw))
+		read, known := m[member]
+		switch {
+		case !known:
+			return &contract.MemberError{Name: full, Detail: "is not a field that is known"}
+		case seen[member]:
+			return contract.Twice(full)
+		}
+		seen[member] = true
+		return read(full)
+	})
+}
+
+// readBody reads a text that is one object.
+func readBody(r *contract.Reader, m fields) error {
+	if r.Peek() != '{' {
+		return r.Root(&contract.EmptyObject, new(contract.Set), nil) // words the error
+	}
+	if err := m.read(r, "the body", ""); err != nil {
+		return err
+	}
+	return r.End()
+}
+
+// parseKey reads a key to be made, and checks it.
+func parseKey(data []byte, now time.Time) (KeyRequest, error) {
+	var key KeyRequest
+	r := contract.NewReader(data)
+	err := readBody(r, fields{
+		"name": func(name string) (err error) { key.Name, err = r.Text(name); return err },
+		"grants": func(name string) error {
+			return r.Array(name, func(i int) error {
+				if i == access.MaxGrants {
+					return &task.FieldError{Field: name, Detail: "has too many", Limit: fmt.Sprint("1 to ", access.MaxGrants)}
+				}
+				grant, err := readGrant(r, fmt.Sprintf("%s[%d]", name, i))
+				key.Grants = append(key.Grants, grant)
+				return err
+			})
+		},
+		"expires_at": func(name string) error {
+			ms, err := r.Instant(name)
+			key.Expires = time.UnixMilli(ms)
+			return err
+		},
+	})
+	if err != nil {
+		return key, err
+	}
+	for _, refused := range []*access.FieldError{
+		access.CheckKeyName(key.Name), access.CheckGrants(key.Grants), access.CheckExpires(key.Expires, now),
+	} {
+		if refused != nil {
+			return key, refused
+		}
+	}
+	return key, nil
+}
+
+func readGrant(r *contract.Reader, at string) (g access.Grant, err error) {
+	err = fields{
+		"role": func(name string) error {
+			text, err := r.Text(name)
+			if err != nil {
+				return err
+			}
+			if g.Role, err = access.ParseRole(text); err != nil {
+				return &task.FieldError{Field: name, Detail: fmt.Sprintf("is %q", contract.Clip(text)),
+					Limit: "read, schedule, consume, operate or admin"}
+			}
+			return nil
+		},
+		"namespace": func(name string) (err error) { g.Namespace, err = r.Text(name); return err },
+		"queues":    func(name string) (err error) { g.Queues, err = readPatterns(r, name); return err },
+		"ids":       func(name string) (err error) { g.IDs, err = readPatterns(r, name); return err },
+	}.read(r, at, at+".")
+	return g, err
+}
+
+func readPatterns(r *contract.Reader, name string) (patterns []string, err error) {
+	err = r.Array(name, func(i int) error {
+		if i == access.MaxPatterns {
+			return &task.FieldError{Field: name, Detail: "has too many", Limit: fmt.Sprint(access.MaxPatterns)}
+		}
+		text, err := r.Text(fmt.Sprintf("%s[%d]", name, i))
+		patterns = append(patterns, text)
+		return err
+	})
+	return patterns, err
+}
+
+func parseOverlap(data []byte) (time.Duration, error) {
+	overlap := usualOverlap
+	if len(data) == 0 {
+		return overlap, nil
+	}
+	r := contract.NewReader(data)
+	err := readBody(r, fields{
+		"overlap": func(name string) (err error) {
+			overlap, err = span(r, name, 0, access.MaxOverlap, "0s to 30d")
+			return err
+		},
+	})
+	return overlap, err
+}

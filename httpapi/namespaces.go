@@ -1,0 +1,166 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
+)
+
+// Namespaces are the namespaces of the cluster. Errors are package task's, or an *ImpossibleError.
+type Namespaces interface {
+	// NamespaceActive reports whether a namespace exists and is not being deleted, as far as this node knows. It is fast:
+	// each call in a namespace calls it, but for the default one.
+	NamespaceActive(name string) bool
+
+	// Namespaces returns the namespaces as this node knows them, the default one included, sorted by name.
+	Namespaces() []NamespaceView
+
+	// PutNamespace makes a namespace, or replaces its quotas.
+	PutNamespace(ctx context.Context, name string, quotas Quotas) (made NamespaceView, created bool, err error)
+
+	// DeleteNamespace begins the deletion of a namespace and returns its operation, or the one under way. It returns nil
+	// without an error if there is no such namespace.
+	DeleteNamespace(ctx context.Context, name string) (*OperationView, error)
+}
+
+// NamespaceView is a namespace in an answer.
+type NamespaceView struct {
+	Name string `json:"name"`
+	Quotas
+	State   string   `json:"state"`                // active or deleting
+	Created *Instant `json:"created_at,omitempty"` // nil: the default namespace, which always exists
+}
+
+// Quotas are the limits of a namespace. A zero stands for no limit, and for the usual weight of 1.
+type Quotas struct {
+	MaxPending         uint64  `json:"max_pending,omitempty"` // tasks that are not done
+	MaxBytes           uint64  `json:"max_bytes,omitempty"`   // of all tasks, dead letters included
+	MaxPayload         uint64  `json:"max_payload,omitempty"` // bytes of one payload
+	SchedulesPerSecond float64 `json:"schedules_per_second,omitempty"`
+	CallsPerSecond     float64 `json:"calls_per_second,omitempty"`
+	MaxConsumers       uint64  `json:"max_consumers,omitempty"` // leases that wait, and streams
+	MaxQueues          uint64  `json:"max_queues,omitempty"`    // with a policy or a task
+	Weight             uint32  `json:"weight,omitempty"`        // its part of each node's capacity for due work
+}
+
+// listNamespaces answers the namespaces that the caller's grants reach.
+func (s *Server) listNamespaces(c echo.Context) error {
+	list := []NamespaceView{}
+	for _, n := range s.cfg.Backend.Namespaces() {
+		if callOf(c).caller.Sees(n.Name) {
+			list = append(list, n)
+		}
+	}
+	return writeValue(c, http.StatusOK, map[string]any{"namespaces": list})
+}
+
+// getNamespace answers one namespace. One that is not there and one that the caller's grants do not reach are refused
+// alike.
+func (s *Server) getNamespace(c echo.Context) error {
+	all := s.cfg.Backend.Namespaces()
+	at := slices.IndexFunc(all, func(n NamespaceView) bool { return n.Name == c.Param("ns") })
+	if at < 0 || !callOf(c).caller.Sees(all[at].Name) {
+		return noSuchNamespace()
+	}
+	return writeValue(c, http.StatusOK, all[at])
+}
+
+func noSuchNamespace() *problem {
+	return &problem{kind: namespaceNotFound, detail: "no namespace has this name"}
+}
+
+// putNamespace makes a namespace, or replaces all its quotas.
+func (s *Server) putNamespace(c echo.Context) error {
+	name := c.Param("ns")
+	if err := access.CheckNamespace("namespace", name); err != nil {
+		return err
+	}
+	body, err := bind(c, s.cfg.BodyBytes, jsonType)
+	defer body.release()
+	if err != nil {
+		return err
+	}
+	quotas, err := parseQuotas(body.data)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	made, created, err := s.cfg.Backend.PutNamespace(ctx, name, quotas)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	return writeValue(c, status, made)
+}
+
+// deleteNamespace begins the deletion of a namespace with all that is in it. The namespace refuses calls at once.
+func (s *Server) deleteNamespace(c echo.Context) error {
+	if err := s.emptyBody(c); err != nil {
+		return err
+	}
+	name := c.Param("ns")
+	if name == task.DefaultNamespace {
+		return &problem{kind: impossible, detail: "the default namespace always exists"}
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	op, err := s.cfg.Backend.DeleteNamespace(ctx, name)
+	switch {
+	case err != nil:
+		return err
+	case op == nil:
+		return noSuchNamespace()
+	}
+	op.Waits = append([]string{}, op.Waits...)
+	c.Response().Header().Set("Location", "/v1/operations/"+op.ID)
+	return writeValue(c, http.StatusAccepted, op)
+}
+
+// Bounds of quotas, so that they are exact in JSON. Backend has narrower ones.
+const (
+	mostQuota      = 1 << 50
+	mostPerSecond  = 1e9
+	leastPerSecond = 0.001
+)
+
+// parseQuotas reads the body of a PUT of a namespace. An empty body has no quotas.
+func parseQuotas(data []byte) (q Quotas, err error) {
+	if len(data) == 0 {
+		return q, nil
+	}
+	r := contract.NewReader(data)
+	whole := func(into *uint64) func(string) error {
+		return func(name string) error {
+			n, err := r.Whole(name, 1, mostQuota)
+			*into = uint64(n)
+			return err
+		}
+	}
+	rate := func(into *float64) func(string) error {
+		return func(name string) (err error) {
+			*into, err = r.Number(name, leastPerSecond, mostPerSecond)
+			return err
+		}
+	}
+	err = readBody(r, fields{
+		"max_pending": whole(&q.MaxPending), "max_bytes": whole(&q.MaxBytes), "max_payload": whole(&q.MaxPayload),
+		"max_consumers": whole(&q.MaxConsumers), "max_queues": whole(&q.MaxQueues),
+		"schedules_per_second": rate(&q.SchedulesPerSecond), "calls_per_second": rate(&q.CallsPerSecond),
+		"weight": func(name string) error {
+			n, err := r.Whole(name, 1, 1<<31)
+			q.Weight = uint32(n)
+			return err
+		},
+	})
+	return q, err
+}
