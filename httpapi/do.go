@@ -5,8 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -83,4 +88,181 @@ func wait(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// doer is doOnce or doPatiently.
+type doer func(s *Server, ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error)
+
+// guard carries out commands of a caller whose grants reach only some queues. The queue of a task that exists is known
+// only to its shard. So the guard reads the task first, refuses a task of another queue, and then makes the revision
+// that it has read a condition of the command. A task that changes between the two is read again.
+type guard struct {
+	s    *Server
+	call *call
+	do   doer
+}
+
+const (
+	guardTries = 8  // for one command whose task keeps changing
+	guardReads = 16 // at the same time
+)
+
+// doFor carries out commands of a call, with a guard if the caller's grants are limited.
+func (s *Server) doFor(ctx context.Context, c *call, cmds []*fsmpb.Command, do doer) ([]task.Reply, error) {
+	if !c.limited {
+		return do(s, ctx, cmds)
+	}
+	return (&guard{s, c, do}).run(ctx, cmds)
+}
+
+// attempt is a command that the guard has not finished.
+type attempt struct {
+	at    int            // place of the command and its reply
+	cmd   *fsmpb.Command // as the caller wrote it
+	tries int
+
+	refused *problem
+	sent    *fsmpb.Command // with the guard's condition; nil if refused
+	own     bool           // the guard's condition is all that could fail
+}
+
+// run carries out commands in rounds. A round has one command about each id, so that each is guarded by the state that
+// the commands before it have left.
+func (g *guard) run(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error) {
+	replies, todo := make([]task.Reply, len(cmds)), make([]*attempt, len(cmds))
+	for i, cmd := range cmds {
+		todo[i] = &attempt{at: i, cmd: cmd}
+	}
+	for len(todo) > 0 {
+		now, later := firstOfEach(todo)
+		again, err := g.round(ctx, now, replies)
+		if err != nil {
+			return nil, err
+		}
+		todo = append(again, later...)
+	}
+	return replies, nil
+}
+
+// firstOfEach splits attempts into the first one about each id, and the others in order.
+func firstOfEach(todo []*attempt) (first, others []*attempt) {
+	seen := map[string]bool{}
+	for _, a := range todo {
+		if seen[a.cmd.Id] {
+			others = append(others, a)
+		} else {
+			first = append(first, a)
+		}
+		seen[a.cmd.Id] = true
+	}
+	return first, others
+}
+
+// round carries out one command about each id, and returns those whose tasks changed meanwhile.
+func (g *guard) round(ctx context.Context, now []*attempt, replies []task.Reply) (again []*attempt, err error) {
+	if err := g.readAll(ctx, now); err != nil {
+		return nil, err
+	}
+	var cmds []*fsmpb.Command
+	for _, a := range now {
+		if a.refused == nil {
+			cmds = append(cmds, a.sent)
+		}
+	}
+	given, err := g.do(g.s, ctx, cmds)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range now {
+		if a.refused != nil {
+			replies[a.at] = task.Reply{Err: a.refused}
+			continue
+		}
+		reply := given[0]
+		given = given[1:]
+		if a.overtaken(reply) {
+			if a.tries++; a.tries < guardTries {
+				again = append(again, a)
+				continue
+			}
+			reply = task.Reply{Err: &problem{kind: overloaded, detail: "the task keeps changing", retryAfter: 1}}
+		}
+		replies[a.at] = g.shown(reply)
+	}
+	return again, nil
+}
+
+func (g *guard) readAll(ctx context.Context, now []*attempt) error {
+	ctx, cancel := context.WithTimeout(ctx, g.s.cfg.RequestTimeout)
+	defer cancel()
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(guardReads)
+	for _, a := range now {
+		reads.Go(func() error { return g.read(ctx, a) })
+	}
+	return reads.Wait()
+}
+
+// read reads the task of a command, and refuses the command or makes the guard's condition a part of it.
+func (g *guard) read(ctx context.Context, a *attempt) error {
+	a.refused, a.sent, a.own = nil, proto.CloneOf(a.cmd), true
+	if g.everyQueue(a.cmd.Id) {
+		a.own = false
+		return nil
+	}
+	present, err := g.s.cfg.Backend.Get(ctx, g.call.namespace, a.cmd.Id, false)
+	switch {
+	case err != nil:
+		return readProblem(err)
+	case present != nil && !g.call.reaches(present):
+		a.refused = g.refusal(a.cmd)
+	default:
+		a.sent.Condition, a.own = guarding(a.cmd.Condition, present)
+	}
+	return nil
+}
+
+// everyQueue reports whether the caller's grants reach an id in every queue.
+func (g *guard) everyQueue(id string) bool {
+	return g.call.caller.Allows(access.Need{Role: g.call.need.role, Namespace: g.call.namespace, ID: id})
+}
+
+// refusal refuses a command about a task of a queue that the caller's grants do not reach. For most calls there is no
+// such task. A schedule cannot take the id.
+func (g *guard) refusal(cmd *fsmpb.Command) *problem {
+	if cmd.GetSchedule() != nil {
+		return outside("id", "belongs to a task of a queue that your grants do not reach")
+	}
+	return notFound()
+}
+
+// guarding joins the caller's condition with the guard's: that the task is still the present one, or that there is
+// still none. own is false if the caller's condition does not hold now. Then the joined one never holds either, and the
+// command is still sent, since it may repeat a remembered call.
+func guarding(asked *fsmpb.Condition, present *fsmpb.Task) (joined *fsmpb.Condition, own bool) {
+	if present == nil {
+		return &fsmpb.Condition{Absent: true, Present: asked.GetPresent(), Revisions: asked.GetRevisions()},
+			!asked.GetPresent() && len(asked.GetRevisions()) == 0
+	}
+	own = !asked.GetAbsent()
+	if listed := asked.GetRevisions(); len(listed) > 0 {
+		own = own && slices.Contains(listed, present.Revision)
+	}
+	if !own {
+		return asked, false
+	}
+	return &fsmpb.Condition{Present: true, Revisions: []uint64{present.Revision}}, true
+}
+
+// overtaken reports whether a command has failed because its task has changed since the guard read it.
+func (a *attempt) overtaken(reply task.Reply) bool {
+	return a.own && reply.Err == nil && reply.Result.Code == fsmpb.Code_CODE_PRECONDITION_FAILED
+}
+
+// shown returns a reply as the caller may see it: without a task of a queue that its grants do not reach.
+func (g *guard) shown(reply task.Reply) task.Reply {
+	if t := reply.Result.GetTask(); t.GetSpec() != nil && !g.call.reaches(t) {
+		return task.Reply{Err: notFound()}
+	}
+	return reply
 }

@@ -6,10 +6,10 @@
 //	httpapi/origin                                    the web pages and hosts that may call
 //
 //	server.go, routes.go                              the HTTP server, and the table of calls
-//	call, guard                                       who may make a call
+//	call, do                                          who may make a call; commands, guarded for limited callers
 //	middleware.go, body.go                            the shared part of calls
 //	tasks, queues, list, dead, lease, settle, node    handlers of single calls
-//	operations                                        handlers of operators' calls
+//	operations, keys, namespaces                      handlers of operators' calls
 //	batch, consume                                    handlers of lines
 //	parse*, order, key                                requests → commands
 //	answer, problem, refuse                           results → answers
@@ -76,7 +76,7 @@
 //   - A namespace that is not there and one that the caller's grants do not reach are refused alike, before any other
 //     check, with the answer for a task that does not exist. Receipts and cursors of another namespace are invalid.
 //   - The queue of a task that exists is known only to its shard. A caller whose grants reach only some queues changes
-//     a task in two steps (guard.go): the node reads it, and makes the revision that it has read a condition of the
+//     a task in two steps (do.go): the node reads it, and makes the revision that it has read a condition of the
 //     change. Other callers pay nothing for this.
 //   - A middleware (refuseForeign) refuses calls that a browser sends for a foreign web page; see package origin. No
 //     GET has an effect.
