@@ -45,8 +45,8 @@ func (s *Secret) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// maxKeyBytes is the largest size of an API key or a token.
-const maxKeyBytes = 32 << 10
+// maxKeyBytes is the largest size of a key or token that the service judges.
+const maxKeyBytes = 16 << 10
 
 // credential is the key of a client's calls.
 type credential struct {
