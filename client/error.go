@@ -300,8 +300,8 @@ const maxProblemBytes = 1 << 20 // more than the largest task
 // readError returns the Error of an answer with a status other than 2xx. A body that is no problem, of a proxy perhaps,
 // becomes the detail.
 func readError(resp *http.Response) *Error {
-	if resp.StatusCode >= 300 && resp.StatusCode < 400 {
-		return &Error{Status: resp.StatusCode, Detail: redirected(resp)}
+	if detail := redirected(resp); detail != "" && resp.StatusCode < 400 {
+		return &Error{Status: resp.StatusCode, Detail: detail}
 	}
 	body, readErr := io.ReadAll(io.LimitReader(resp.Body, maxProblemBytes))
 	if resp.Request != nil {

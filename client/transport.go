@@ -63,13 +63,15 @@ func stayHome(given *http.Client) *http.Client {
 	return &own
 }
 
-// redirected describes an answer that redirects to another host.
+// redirected describes an answer that redirects to another host, and returns "" for other answers.
 func redirected(resp *http.Response) string {
-	to := "another host"
-	if u, err := resp.Location(); err == nil {
-		to = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	to, err := resp.Location()
+	if err != nil || resp.Request == nil || to.Scheme == resp.Request.URL.Scheme && to.Host == resp.Request.URL.Host {
+		return ""
 	}
-	return "the answer redirects to " + to + ", and a key is never sent to another host: name that address itself"
+	place := &url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}
+	return "the answer redirects to " + place.String() + ", and a key is never sent to another host: name that address " +
+		"itself"
 }
 
 // LoadTLS returns settings for calls by TLS, for Config.TLS. Each name is a file in PEM, and may be empty. Nodes must
