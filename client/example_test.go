@@ -248,3 +248,46 @@ func ExampleParseDuration() {
 	// 1.5d is 36h0m0s
 	// PT48H is 48h0m0s
 }
+
+// A program calls nodes with TLS in its own namespace, with the key in a file. A rotated key is read again.
+func ExampleLoadTLS() {
+	security, err := client.LoadTLS("/etc/belfry/ca.pem", "", "")
+	if err != nil {
+		panic(err)
+	}
+	c, err := client.New(client.Config{
+		Addrs:     []string{"https://n1.belfry.example:8400", "https://n2.belfry.example:8400"},
+		TLS:       security,
+		KeyFile:   "/run/secrets/belfry.key",
+		Namespace: "orders",
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer c.Close()
+
+	_, err = c.Schedule(context.Background(), client.Task{ID: "order-1-close", Delay: 30 * time.Minute})
+	if errors.Is(err, client.ErrUnauthenticated) {
+		fmt.Println("the key has been revoked, or has expired")
+	}
+}
+
+// An administrator gives a service a key for its own queues.
+func ExampleClient_CreateKey() {
+	c, ctx := newClient(), context.Background()
+	defer c.Close()
+
+	made, err := c.CreateKey(ctx, client.KeyRequest{
+		Name: "shop",
+		Grants: []client.Grant{
+			{Role: client.RoleSchedule, Namespace: "orders", Queues: []string{"mails*"}},
+			{Role: client.RoleConsume, Namespace: "orders", Queues: []string{"mails*"}},
+		},
+		ExpiresAt: time.Now().Add(90 * 24 * time.Hour),
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(made.Key)        // ***
+	fmt.Println(made.Key.Text()) // the key itself, which is not shown again
+}
