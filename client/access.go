@@ -67,7 +67,8 @@ func (c *Client) CreateKey(ctx context.Context, r KeyRequest) (*NewAPIKey, error
 }
 
 // RotateKey gives a key a new text. The earlier text stays valid for the overlap, at most 30 days. A key has at most
-// two valid texts: the error is ErrImpossible during an earlier overlap, unless the new one is 0.
+// two valid texts: the service refuses another overlap before the end of an earlier one, but for 0, which ends both of
+// the earlier texts.
 func (c *Client) RotateKey(ctx context.Context, id string, overlap time.Duration) (*NewAPIKey, error) {
 	return c.newKey(ctx, keyPath(id)+"/rotate", map[string]any{"overlap": spanText(overlap)})
 }
