@@ -30,13 +30,16 @@ func (b *backlog) usersCall(now time.Time) bool { return now.Sub(b.called) < use
 
 func (b *backlog) isResting(now time.Time) bool { return b.usersCall(now) && now.Before(b.until) }
 
+// besideRest is the number of tasks that one entry may grant during a rest, of namespaces that have no backlog.
+const besideRest = burst / 8
+
 // room returns the number of waiting tasks that one entry may grant.
 func (b *backlog) room(now time.Time) int {
 	switch {
 	case !b.usersCall(now):
 		return maxGrants
 	case b.isResting(now):
-		return 0
+		return besideRest
 	}
 	return burst - b.granted
 }

@@ -68,6 +68,17 @@
 //   - No rest comes while users do not call. Consumers' settles are no users' calls.
 //   - A lane where no task waits gets newly due tasks without a rest. Lanes with a backlog have their bursts in turn.
 //
+// # Namespaces
+//
+// A storm of one namespace leaves the others their part of each plan:
+//
+//   - Namespaces with woken lanes take turns by weight (Config.Weight). A turn is 32 tasks for each unit of weight. A
+//     namespace alone has the whole plan.
+//   - A rest holds back the namespaces that had a quarter of the burst before it. The others get up to an eighth of a
+//     burst in each entry meanwhile.
+//   - A quarter beyond Config.Strangers is for namespaces with less than a quarter of it under way.
+//   - If woken lanes filled a plan, limited queues come first in the next one.
+//
 // # Parts of a plan
 //
 //	shard/internal/throttle  how many attempts one receiver may have under way: an adaptive window and a circuit breaker
@@ -82,6 +93,6 @@
 //     and one by one they cost the machine more than the rests save.
 //   - Not a rest that follows how long users' commands wait in the intake and commit: on an overloaded machine they
 //     wait before the intake, and the shard would find no delay.
-//   - Not a random or a fair queueing of lanes by weight: the planner looks at woken lanes in the order in which they
-//     woke, and a lane with tasks left over goes to the end.
+//   - Not a random or a fair queueing of single lanes by weight: within a namespace, the planner looks at woken lanes
+//     in the order in which they woke, and a lane with tasks left over goes to the end.
 package dispatch

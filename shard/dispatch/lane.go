@@ -78,9 +78,10 @@ func (p *Planner) update(load task.LaneLoad) {
 	l := p.open(load.Lane)
 	l.queue.firing += load.Firing - l.Firing
 	p.firing += load.Firing - l.Firing
-	p.pushed -= l.pushed()
+	before := l.pushed()
 	l.LaneLoad = load
-	p.pushed += l.pushed()
+	p.pushed += l.pushed() - before
+	l.queue.space.pushed += l.pushed() - before
 	p.touch(l.queue)
 	p.wake(l)
 	p.review(l)
@@ -168,5 +169,6 @@ func (p *Planner) enter(l *lane) { p.drafted.add(l) }
 
 // endDraft clears the drafts, because the loads now contain the entry's changes.
 func (p *Planner) endDraft() {
+	p.forgetBegun()
 	p.drafted.drain(func(l *lane) { l.draft = draft{} })
 }

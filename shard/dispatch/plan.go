@@ -39,9 +39,10 @@ func (p *Planner) Plan(now time.Time, advance bool) Plan {
 // planning is the state of one plan's making.
 type planning struct {
 	*Planner
-	left      int // tasks that may still be granted
-	strangers int // of those, tasks for receivers that are not known to be well
-	grants    []*fsmpb.Grant
+	left   int  // tasks that may still be granted
+	turn   int  // of those, tasks of the namespace whose turn it is
+	rests  bool // the namespaces of the last burst are left out
+	grants []*fsmpb.Grant
 }
 
 func (p *planning) isFull() bool { return p.left <= 0 || len(p.grants) >= maxGrantOps }
@@ -51,15 +52,35 @@ func (p *planning) isFull() bool { return p.left <= 0 || len(p.grants) >= maxGra
 func (p *Planner) grants() []*fsmpb.Grant {
 	p.wakeSleepers()
 	p.wakeHeldBack()
-	g := &planning{Planner: p, left: p.backlog.room(p.now), strangers: p.strangers()}
-	for range min(p.woken.len(), maxLooks) {
-		if g.isFull() {
-			break
-		}
-		g.look(p.woken.take())
+	g := &planning{Planner: p, left: p.backlog.room(p.now), rests: p.backlog.isResting(p.now)}
+	if p.serveFirst {
+		g.serve()
 	}
+	g.lookAround()
 	g.serve()
+	p.serveFirst = !p.serveFirst && g.isFull() && p.serving.len() > 0
 	return g.grants
+}
+
+// lookAround looks at the woken lanes, by turns of their namespaces. A look takes a lane off the woken ones or grants a
+// task.
+func (p *planning) lookAround() {
+	for looks := 0; looks < maxLooks && !p.isFull(); looks++ {
+		s := p.woken.first(p.rests)
+		if s == nil {
+			return
+		}
+		p.turn = p.left
+		if p.woken.spaces.len() > 1 {
+			if s.credit <= 0 {
+				s.credit = turn * p.weight(s.name)
+			}
+			p.turn = min(s.credit, p.left)
+		}
+		before := p.left
+		p.look(p.woken.take(s))
+		p.woken.spend(s, max(before-p.left, 1))
+	}
 }
 
 // look grants the attempts that a lane may begin. A shut or stranded lane is woken when that state ends.
@@ -90,8 +111,8 @@ func (p *planning) room(l *lane) int {
 		p.asleep.add(l, until)
 	}
 	room = min(room, ready)
-	if room > p.strangers && !l.throttle.IsWell() {
-		room = p.strangers
+	if strangers := p.strangersOf(l.queue.space); room > strangers && !l.throttle.IsWell() {
+		room = strangers
 		p.heldBack.add(l)
 	}
 	return room
@@ -99,7 +120,7 @@ func (p *planning) room(l *lane) int {
 
 // grant makes Grants for up to n tasks and returns the number of tasks granted.
 func (p *planning) grant(l *lane, n int) int {
-	n = min(n, p.left)
+	n = min(n, p.left, p.turn)
 	if n <= 0 || p.isFull() {
 		return 0
 	}
@@ -107,7 +128,7 @@ func (p *planning) grant(l *lane, n int) int {
 	p.enter(l)
 	l.draft.granted += n
 	if !l.Pulled {
-		p.strangers = max(p.strangers-n, 0)
+		p.countBegun(l.queue.space, n)
 		p.grants = append(p.grants, &fsmpb.Grant{Lane: laneOf(l.Lane), Max: uint32(n)})
 		return n
 	}
@@ -122,10 +143,18 @@ func (p *planning) grant(l *lane, n int) int {
 // serve gives the permits of limited queues to the lanes in their lines. A queue whose line fills the plan is the first
 // of the next plan.
 func (p *planning) serve() {
+	p.turn = p.left
 	queues := p.serving
 	p.serving.members = nil
-	for queues.len() > 0 && !p.isFull() {
-		if q := queues.take(); q.permits != nil && !q.isShut() {
+	for range queues.len() {
+		if p.isFull() {
+			break
+		}
+		switch q := queues.take(); {
+		case q.permits == nil || q.isShut():
+		case p.rests && q.space.resting:
+			queues.add(q)
+		default:
 			p.serveLine(q)
 		}
 	}

@@ -20,6 +20,8 @@ type Config struct {
 	// Permits returns the permits of a limited queue. It always returns the same ones for a queue.
 	Permits func(QueueName) Permits
 	Desk    Desk
+	// Weight returns a namespace's weight. The namespaces with tasks share the plans by weight. Nil: all have one.
+	Weight func(namespace string) int
 }
 
 // Desk gives access to the demands of consumers. *desk.Desk implements it.
@@ -36,11 +38,12 @@ type Planner struct {
 
 	lanes  map[task.Lane]*lane
 	queues map[QueueName]*queue
+	spaces map[string]*space
 	held   map[QueueName]bool // queues that the shard's rules hold while this node does not know their policies
 
 	// The sets below. A lane with tasks that is in none of them waits for an event: an attempt's end, a demand, a
 	// policy.
-	woken    fifo[*lane] // lanes that the next plan looks at, in order
+	woken    turns       // lanes that the next plan looks at, in order
 	asleep   sleepers    // lanes that an instant wakes
 	heldBack fifo[*lane] // lanes that fewer attempts under way wake
 	asked    ring        // pulled lanes with a demand
@@ -48,23 +51,30 @@ type Planner struct {
 	idle     *list.List  // lanes without a task, the longest idle first
 	drafted  fifo[*lane] // lanes that the entry being made changes
 
+	beginning fifo[*space] // namespaces whose attempts the entry being made begins
+
 	serving   fifo[*queue] // limited queues with a line and permits
 	reporting fifo[*queue] // limited queues whose owners need a report of the last entry
 
-	firing  int  // attempts and leases under way: the sum over the lanes
-	pushed  int  // attempts alone, without leases; 0 <= pushed <= firing
-	broken  int  // lanes whose breaker is open
-	waited  bool // the entry being made grants tasks that had waited
-	backlog backlog
-	looks   looks
+	firing int  // attempts and leases under way: the sum over the lanes
+	pushed int  // attempts alone, without leases; 0 <= pushed <= firing
+	begun  int  // pushed attempts that the entry being made begins: the sum over the namespaces
+	broken int  // lanes whose breaker is open
+	waited bool // the entry being made grants tasks that had waited
+
+	serveFirst bool // the last plan had no room for the limited queues
+	backlog    backlog
+	looks      looks
 }
 
 // New returns a planner without lanes.
 func New(cfg Config) *Planner {
 	return &Planner{
 		cfg: cfg, lanes: map[task.Lane]*lane{}, queues: map[QueueName]*queue{}, idle: list.New(),
-		woken: fifo[*lane]{set: woken}, heldBack: fifo[*lane]{set: heldBack}, drafted: fifo[*lane]{set: inDraft},
-		asked: ring{id: ringAsked}, unusual: ring{id: ringUnusual},
+		spaces: map[string]*space{}, beginning: fifo[*space]{set: beginning},
+		woken: turns{spaces: fifo[*space]{set: inTurn}}, heldBack: fifo[*lane]{set: heldBack},
+		drafted: fifo[*lane]{set: inDraft},
+		asked:   ring{id: ringAsked}, unusual: ring{id: ringUnusual},
 		serving: fifo[*queue]{set: serving}, reporting: fifo[*queue]{set: reporting},
 	}
 }
@@ -144,7 +154,7 @@ type Entry struct {
 func (p *Planner) Applied(now time.Time, e Entry) (start, back []task.Grant) {
 	p.turnTo(now)
 	if e.Proposed {
-		p.backlog.applied(now, e.Took, len(e.Grants), p.waited, func() int { return waitingBeside(e.Grants, e.Lanes) })
+		p.advanceBacklog(now, e)
 	}
 	start, back = p.part(e)
 	p.endDraft()
@@ -154,6 +164,19 @@ func (p *Planner) Applied(now time.Time, e Entry) (start, back []task.Grant) {
 	}
 	p.report()
 	return start, back
+}
+
+// advanceBacklog tells the backlog of an entry, and its namespaces of the burst that the entry ends.
+func (p *Planner) advanceBacklog(now time.Time, e Entry) {
+	before, rested := p.backlog.granted, p.backlog.until
+	p.backlog.applied(now, e.Took, len(e.Grants), p.waited, func() int { return waitingBeside(e.Grants, e.Lanes) })
+	rests := !p.backlog.until.Equal(rested)
+	if rests || p.backlog.granted > before {
+		p.attribute(e.Grants)
+	}
+	if rests || before > 0 && p.backlog.granted == 0 {
+		p.endBurst(rests)
+	}
 }
 
 // part splits an entry's grants into those to start and those to give back.
@@ -196,7 +219,7 @@ func (p *Planner) Next(now time.Time) (at time.Time, ok bool) {
 	switch {
 	case !p.mayGrant():
 		return at, ok
-	case !p.backlog.isResting(now):
+	case !p.backlog.isResting(now) || p.isFresh():
 		return now, true
 	case ok && at.Before(p.backlog.until):
 		return at, true

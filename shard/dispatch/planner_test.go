@@ -27,7 +27,7 @@ var testPolicies = []*fsmpb.QueuePolicy{
 }
 
 func testLane(n int) task.Lane {
-	l := task.Lane{Namespace: "ns", Queue: fmt.Sprint("q", n%3)}
+	l := task.Lane{Namespace: []string{"ns", "other"}[n/3%2], Queue: fmt.Sprint("q", n%3)}
 	if n%4 > 0 {
 		l.Destination = fmt.Sprint("receiver", n%4)
 	}

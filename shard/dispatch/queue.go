@@ -40,6 +40,7 @@ func LimitOf(policy *fsmpb.QueuePolicy) lend.Limit {
 // queue is the planner's record of a queue that has lanes.
 type queue struct {
 	QueueName
+	space   *space
 	policy  *fsmpb.QueuePolicy // nil: none
 	unknown bool               // the shard's rules hold the queue, and this node does not yet know its policy
 	lanes   ring               // records of its lanes; the queue is forgotten with the last one
@@ -63,6 +64,8 @@ func (p *Planner) queueOf(key task.Lane) *queue {
 		return q
 	}
 	q := &queue{QueueName: name, lanes: ring{id: ringQueue}, line: fifo[*lane]{set: inLine}}
+	q.space = p.spaceOf(name.Namespace)
+	q.space.queues++
 	p.queues[name] = q
 	p.setPolicy(q)
 	return q
@@ -79,6 +82,7 @@ func (p *Planner) leaveQueue(l *lane) {
 		q.permits.Report(p.now, 0, 0)
 	}
 	delete(p.queues, q.QueueName)
+	p.leaveSpace(q.space)
 }
 
 // Policies compares all queues with their policies and wakes the lanes of the queues whose policy changed. held names

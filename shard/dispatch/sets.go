@@ -6,7 +6,7 @@ import (
 )
 
 // membership is the bit set of the planner's sets that a lane or a queue is in. Each bit stands for one kind of set.
-type membership uint8
+type membership uint16
 
 const (
 	woken     membership = 1 << iota // lanes that the next plan looks at
@@ -16,6 +16,8 @@ const (
 	inDraft                          // lanes that the entry being made changes
 	serving                          // limited queues whose lines the next plan serves
 	reporting                        // limited queues whose owners need a report of the last entry
+	inTurn                           // namespaces with a woken lane
+	beginning                        // namespaces whose attempts the entry being made begins
 )
 
 func (m *membership) sets() *membership { return m }

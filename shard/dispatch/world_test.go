@@ -173,7 +173,7 @@ func (w *world) entry(advance bool) {
 	for _, s := range ended {
 		w.planner.Ended(w.now, s.grant.Lane, s.how)
 	}
-	well, room := w.wellReceivers(), max(w.planner.cfg.Strangers-w.planner.pushed, 0)
+	well, room := w.wellReceivers(), w.roomForStrangers()
 	plan := w.planner.Plan(w.now, advance)
 	w.note(plan)
 	w.checkPlan(plan, well, room)
@@ -290,6 +290,21 @@ func (w *world) wellReceivers() map[task.Lane]bool {
 	return well
 }
 
+// roomForStrangers returns the number of attempts that may begin at receivers not known to be well, for each namespace
+// and, under "", for all of them together.
+func (w *world) roomForStrangers() map[string]int {
+	most, all, own := w.planner.cfg.Strangers, w.planner.pushed, map[string]int{}
+	for name, l := range w.planner.lanes {
+		own[name.Namespace] += l.pushed()
+	}
+	room := map[string]int{"": max(most+most/4-all, 0)}
+	for name := range w.lines {
+		quarter := min(most/4-own[name.Namespace], room[""])
+		room[name.Namespace] = max(most-all, quarter, 0)
+	}
+	return room
+}
+
 func (w *world) inFlight() map[QueueName]int {
 	n := map[QueueName]int{}
 	for _, g := range w.running {
@@ -313,19 +328,24 @@ func (w *world) note(plan Plan) {
 }
 
 // checkPlan judges a plan by the planner's knowledge: receivers not known to be well share the room left.
-func (w *world) checkPlan(plan Plan, well map[task.Lane]bool, room int) {
-	tasks, strangers := 0, 0
+func (w *world) checkPlan(plan Plan, well map[task.Lane]bool, room map[string]int) {
+	tasks, strangers := 0, map[string]int{}
 	for _, g := range plan.Grants {
 		tasks += int(g.Max)
 		if name := laneNamed(g.Lane); g.Tag == 0 && !well[name] {
-			strangers += int(g.Max)
+			strangers[name.Namespace] += int(g.Max)
+			strangers[""] += int(g.Max)
 		}
 	}
-	if tasks > maxGrants || len(plan.Grants) > maxGrantOps+1 || strangers > room {
-		w.t.Fatalf("%d tasks in %d grants, %d of them for strangers of which %d may begin",
-			tasks, len(plan.Grants), strangers, room)
+	if tasks > maxGrants || len(plan.Grants) > maxGrantOps+1 {
+		w.t.Fatalf("%d tasks in %d grants", tasks, len(plan.Grants))
 	}
-	if room == 0 && plan.Window > 0 {
+	for namespace, n := range strangers {
+		if n > room[namespace] {
+			w.t.Fatalf("%d tasks of %q for strangers of which %d may begin", n, namespace, room[namespace])
+		}
+	}
+	if w.planner.pushed >= w.planner.cfg.Strangers && plan.Window > 0 {
 		w.t.Fatalf("a window of %d for strangers", plan.Window)
 	}
 }

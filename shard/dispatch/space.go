@@ -1,0 +1,161 @@
+package dispatch
+
+import "github.com/belfryhq/belfry/fsm/task"
+
+// space is the planner's record of a namespace that has queues.
+type space struct {
+	name   string
+	queues int // records of its queues; the space is forgotten with the last one
+
+	woken  fifo[*lane] // lanes that the next plan looks at, in the order in which they woke
+	credit int         // the rest of its turn
+	pushed int         // attempts under way, without leases: the sum over its lanes
+	begun  int         // pushed attempts that the entry being made begins
+
+	burst   int  // tasks granted since the backlog's start or last rest
+	resting bool // the last burst was, to a good part, of this namespace
+
+	membership
+}
+
+// turn is a namespace's turn while lanes of others are woken too: the tasks that it may grant, for each unit of its
+// weight. A lane without a task to grant counts as one.
+const turn = 32
+
+// turns is the set of woken lanes. The namespaces take turns by weight; the lanes of one namespace leave in the order
+// in which they came.
+type turns struct {
+	spaces fifo[*space] // namespaces with a woken lane
+	lanes  int
+}
+
+func (t *turns) len() int { return t.lanes }
+
+func (t *turns) add(l *lane) {
+	if l.isIn(woken) {
+		return
+	}
+	s := l.queue.space
+	s.woken.add(l)
+	t.lanes++
+	t.spaces.add(s)
+}
+
+// first returns the namespace whose turn it is, or nil if no lane is woken. With fresh set, it passes over the resting
+// namespaces.
+func (t *turns) first(fresh bool) *space {
+	for i, s := range t.spaces.members {
+		if fresh && s.resting {
+			continue
+		}
+		if i > 0 {
+			copy(t.spaces.members[1:i+1], t.spaces.members[:i])
+			t.spaces.members[0] = s
+		}
+		return s
+	}
+	return nil
+}
+
+// take removes and returns the first lane of the namespace whose turn it is.
+func (t *turns) take(s *space) *lane {
+	t.lanes--
+	return s.woken.take()
+}
+
+// spend takes n off the turn of the first namespace. A namespace whose turn is over goes to the end.
+func (t *turns) spend(s *space, n int) {
+	s.credit -= n
+	switch {
+	case s.woken.len() == 0:
+		s.credit = 0
+		t.spaces.take()
+	case s.credit <= 0:
+		t.spaces.take()
+		t.spaces.add(s)
+	}
+}
+
+// spaceOf returns the record of a namespace and creates it if there is none.
+func (p *Planner) spaceOf(name string) *space {
+	s, ok := p.spaces[name]
+	if !ok {
+		s = &space{name: name, woken: fifo[*lane]{set: woken}}
+		p.spaces[name] = s
+	}
+	return s
+}
+
+// leaveSpace removes a queue from its namespace, and forgets the namespace with its last queue.
+func (p *Planner) leaveSpace(s *space) {
+	if s.queues--; s.queues == 0 {
+		delete(p.spaces, s.name)
+	}
+}
+
+// weight returns a namespace's weight beside others.
+func (p *Planner) weight(name string) int {
+	if p.cfg.Weight == nil {
+		return 1
+	}
+	return max(p.cfg.Weight(name), 1)
+}
+
+// strangersOf returns how many more attempts of a namespace may begin at receivers whose last answer was not a success.
+// A quarter beyond Config.Strangers is for namespaces that have less than a quarter under way, so that the silent
+// receivers of one namespace do not hold back the others.
+func (p *Planner) strangersOf(s *space) int {
+	most := p.cfg.Strangers
+	all, own := p.pushed+p.begun, s.pushed+s.begun
+	return max(most-all, min(most/4-own, most+most/4-all), 0)
+}
+
+// countBegun counts pushed attempts that the entry being made begins.
+func (p *Planner) countBegun(s *space, n int) {
+	p.begun += n
+	s.begun += n
+	if n > 0 {
+		p.beginning.add(s)
+	}
+}
+
+// forgetBegun clears the counts of countBegun, because the loads now contain the entry's attempts.
+func (p *Planner) forgetBegun() {
+	p.begun = 0
+	p.beginning.drain(func(s *space) { s.begun = 0 })
+}
+
+// isFresh reports whether a plan during a rest may grant a task, of a namespace that does not rest.
+func (p *Planner) isFresh() bool {
+	if p.woken.first(true) != nil {
+		return true
+	}
+	for _, q := range p.serving.members {
+		if !q.space.resting {
+			return true
+		}
+	}
+	return false
+}
+
+// attribute counts an entry's grants for the bursts of their namespaces.
+func (p *Planner) attribute(grants []task.Grant) {
+	if len(p.spaces) < 2 {
+		return // the only namespace makes every burst
+	}
+	for _, g := range grants {
+		if s := p.spaces[g.Lane.Namespace]; s != nil {
+			s.burst++
+		}
+	}
+}
+
+// endBurst begins a rest of the namespaces that made the burst, or resets the bursts if there was no backlog.
+func (p *Planner) endBurst(rests bool) {
+	for _, s := range p.spaces {
+		if rests {
+			s.resting = len(p.spaces) == 1 || s.burst >= burst/4
+		}
+		s.burst = 0
+	}
+}
