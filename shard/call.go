@@ -11,6 +11,9 @@ import (
 // call holds the commands of one Do. The caller's goroutine encodes them, so that the proposer only copies bytes. The
 // proposer takes the commands in order, perhaps into several entries. The intake's mutex guards the call.
 type call struct {
+	namespace string
+	line      *callLine // of the namespace, once the call is enqueued
+
 	data    []byte // the commands, framed
 	ends    []int  // the end of each command in data
 	version uint32 // lowest command version at which they may be written
@@ -32,6 +35,8 @@ func newCall(cmds []*fsmpb.Command) (*call, error) {
 		size += cmd.SizeVT() + frameBytes
 	}
 	c := &call{
+		namespace: namespaceOf(cmds),
+
 		data:    make([]byte, 0, size),
 		ends:    make([]int, 0, len(cmds)),
 		replies: make([]task.Reply, len(cmds)),

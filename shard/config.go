@@ -38,6 +38,10 @@ type Config struct {
 	Policies Policies
 	Limits   Limits
 
+	// Weight returns the weight of a namespace. Namespaces with calls or due tasks share the shard by weight. Nil: all
+	// weigh the same. It must be quick.
+	Weight func(namespace string) int
+
 	// MayWrite returns an error while entries of a command version may not be written, because a node of the cluster
 	// cannot read them. Nil: all versions may be written.
 	MayWrite func(version uint32) error

@@ -29,6 +29,20 @@
 //   - A task without a target, timeout or retry of its own takes them from its queue's policy, at each attempt and each
 //     settle.
 //
+// # Namespaces
+//
+// Namespaces with calls or due tasks share the shard by weight, so that a storm of one costs its neighbours little:
+//
+//	calls wait in the intake     each namespace has a line; the lines take turns by bytes and commands
+//	the intake is full           a namespace with less than an eighth of it may still add calls, up to twice the limit
+//	calls of several come        entries are a quarter as long for a second: a call waits for the entry before its own
+//	due tasks wait for grants    the planner's lanes take turns by namespace: see package dispatch
+//
+// A single namespace gets whole entries and plans, in the order of its calls and lanes.
+//
+// Why not a shorter entry for all? A storm of one namespace alone is fastest in full entries. Why not a wheel for each
+// namespace? Popping a due task takes a microsecond, and the wheel's order is part of the replicated state.
+//
 // # When the leadership ends
 //
 //	a grant not yet started     is dropped; the next leader's Takeover grants it anew

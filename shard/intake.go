@@ -36,8 +36,8 @@ type intake struct {
 	settles  []settle
 	rules    *ruleChange
 	advance  *advance
-	calls    []*call
-	pending  int64 // sum of waiting() over calls, plus the reservations
+	calls    callQueue
+	pending  int64 // sum of waiting() over calls, plus the reservations; the sum over the lines of calls, too
 	flushed  chan struct{}
 	busy     bool // an entry is being committed
 }
@@ -64,28 +64,33 @@ func newIntake(limit int64) *intake {
 func (q *intake) enqueue(c *call, reserved *reservation) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	c.line = q.calls.lineOf(c.namespace)
 	if reserved != nil && q.closed == nil {
-		q.pending += c.waiting() - reserved.bytes
+		q.count(c.line, c.waiting()-reserved.bytes)
 		reserved.bytes = 0
-	} else if err := q.grow(c.waiting()); err != nil {
+	} else if err := q.grow(c.line, c.waiting()); err != nil {
 		return err
 	}
-	q.calls = append(q.calls, c)
+	q.calls.add(c)
 	wake(q.changed)
 	return nil
 }
 
 // reservation is the room of a call that is not yet in the intake.
-type reservation struct{ bytes int64 }
+type reservation struct {
+	line  *callLine
+	bytes int64
+}
 
-// reserve counts the bytes of a call that waits elsewhere until it is enqueued or released.
-func (q *intake) reserve(bytes int64) (*reservation, error) {
+// reserve counts the bytes of a namespace's call that waits elsewhere until it is enqueued or released.
+func (q *intake) reserve(namespace string, bytes int64) (*reservation, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.grow(bytes); err != nil {
+	line := q.calls.lineOf(namespace)
+	if err := q.grow(line, bytes); err != nil {
 		return nil, err
 	}
-	return &reservation{bytes}, nil
+	return &reservation{line, bytes}, nil
 }
 
 // release frees the rest of a reservation; r may be nil.
@@ -96,20 +101,29 @@ func (q *intake) release(r *reservation) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed == nil {
-		q.pending -= r.bytes
+		q.count(r.line, -r.bytes)
 	}
 	r.bytes = 0
 }
 
-func (q *intake) grow(bytes int64) error {
+// grow counts more bytes. Over the limit, namespaces with less than an eighth of it may still grow, until twice the
+// limit is pending: a storm of one namespace does not shut out the others.
+func (q *intake) grow(line *callLine, bytes int64) error {
 	switch {
 	case q.closed != nil:
 		return q.closed
-	case q.pending > 0 && q.pending+bytes > q.limit:
+	case q.pending == 0 || q.pending+bytes <= q.limit:
+	case line.pending+bytes > q.limit/8 || q.pending+bytes > 2*q.limit:
 		return fmt.Errorf("%w: %d bytes", task.ErrOverloaded, q.pending)
 	}
-	q.pending += bytes
+	q.count(line, bytes)
 	return nil
+}
+
+// count adds to the pending bytes of a namespace.
+func (q *intake) count(line *callLine, bytes int64) {
+	q.pending += bytes
+	line.pending += bytes
 }
 
 // leave answers the call of a caller whose context has ended.
@@ -120,7 +134,7 @@ func (q *intake) leave(ctx context.Context, c *call) {
 		return
 	}
 	if q.closed == nil {
-		q.pending -= c.waiting()
+		q.count(c.line, -c.waiting())
 	}
 	cause := context.Cause(ctx)
 	c.leave(fmt.Errorf("%w: %w", task.ErrUnknown, cause), fmt.Errorf("%w: %w", task.ErrNotProposed, cause))
@@ -249,30 +263,28 @@ const (
 )
 
 func (q *intake) takeCalls(w *work) {
-	room := maxEntryCommands - len(w.settles)
-	for len(q.calls) > 0 && room > 0 {
-		c := q.calls[0]
+	room, most := maxEntryCommands-len(w.settles), maxEntryBytes
+	if q.calls.areMixed() {
+		room, most = min(room, mixedCommands), min(w.bytes+mixedBytes, most)
+	}
+	for q.calls.calls > 0 && room > 0 {
+		c, n, before := q.calls.first(), 0, w.bytes
 		if !c.gone {
-			n := q.shareOf(c, room, w)
-			if n == 0 {
+			if n = q.shareOf(c, room, most, w); n == 0 {
 				return
 			}
 			q.takeFrom(c, n, w)
 			room -= n
 		}
-		q.calls[0] = nil
-		q.calls = q.calls[1:]
-		if !c.gone && c.taken < len(c.ends) {
-			q.calls = append(q.calls, c)
-		}
+		q.calls.took(c, n, w.bytes-before)
 	}
 }
 
 // shareOf returns the number of a call's commands that go into the entry now. 0 means that the next command begins the
 // next entry.
-func (q *intake) shareOf(c *call, room int, w *work) int {
-	left := maxEntryBytes - w.bytes
-	if len(q.calls) == 1 {
+func (q *intake) shareOf(c *call, room, most int, w *work) int {
+	left := most - w.bytes
+	if q.calls.calls == 1 {
 		if n := c.fit(room, left); n > 0 {
 			return n
 		}
@@ -289,7 +301,7 @@ func (q *intake) takeFrom(c *call, n int, w *work) {
 	size := len(c.bytes(c.taken, c.taken+n))
 	w.segments = append(w.segments, segment{call: c, from: c.taken, n: n})
 	w.bytes += size
-	q.pending -= int64(size)
+	q.count(c.line, -int64(size))
 	c.taken += n
 }
 
@@ -316,14 +328,15 @@ func (q *intake) close(reason error) {
 		return
 	}
 	q.closed = reason
-	for _, c := range q.calls {
+	for _, c := range q.calls.all() {
 		c.refusal = reason
 		c.refuseRest()
 	}
 	if q.advance != nil {
 		q.advance.done <- advanced{ended: true}
 	}
-	q.calls, q.settles, q.news, q.advance, q.pending = nil, nil, nil, nil, 0
+	q.calls.clear()
+	q.settles, q.news, q.advance, q.pending = nil, nil, nil, 0
 	q.reportFlushed()
 }
 

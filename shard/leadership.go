@@ -137,7 +137,7 @@ func (l *leadership) admit(ctx context.Context, cmds []*fsmpb.Command) (*reserva
 	for _, cmd := range cmds {
 		bytes += int64(cmd.SizeVT())
 	}
-	reserved, err := l.proposer.intake.reserve(bytes)
+	reserved, err := l.proposer.intake.reserve(namespaceOf(cmds), bytes)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ func newProposer(l *leadership) *proposer {
 		lead: l, shard: l.shard, intake: newIntake(l.shard.cfg.MaxPending), done: make(chan struct{}),
 		borrowers: map[dispatch.QueueName]*lend.Borrower{},
 	}
+	p.intake.calls.weight = l.shard.cfg.Weight
 	p.planner = newPlanner(p)
 	p.alarm = time.AfterFunc(never, p.intake.requestGrants)
 	return p
@@ -42,7 +43,7 @@ func newPlanner(p *proposer) *dispatch.Planner {
 	return dispatch.New(dispatch.Config{
 		Throttle: policy.throttle(), Strangers: int(policy.Strangers),
 		Policy:  func(q dispatch.QueueName) *fsmpb.QueuePolicy { return p.shard.policyOf(q.Namespace, q.Queue) },
-		Permits: p.permits, Desk: p.lead.desk,
+		Permits: p.permits, Desk: p.lead.desk, Weight: p.shard.cfg.Weight,
 	})
 }
 

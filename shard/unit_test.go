@@ -221,6 +221,7 @@ func TestQueueModel(t *testing.T) {
 			switch rapid.IntRange(0, 4).Draw(rt, "step") {
 			case 0:
 				c := call1(t, rapid.IntRange(0, 3000).Draw(rt, "payload"), rapid.IntRange(1, 100).Draw(rt, "n"))
+				c.namespace = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "namespace")
 				calls = append(calls, c)
 				var room *reservation
 				if len(reserved) > 0 && rapid.Bool().Draw(rt, "has waited") {
@@ -247,7 +248,7 @@ func TestQueueModel(t *testing.T) {
 					q.leave(ctx, calls[i])
 				}
 			case 3:
-				room, err := q.reserve(rapid.Int64Range(0, 5000).Draw(rt, "reserved"))
+				room, err := q.reserve("a", rapid.Int64Range(0, 5000).Draw(rt, "reserved"))
 				if err != nil {
 					rt.Fatal(err)
 				}
@@ -270,6 +271,12 @@ func TestQueueModel(t *testing.T) {
 			if got := q.pendingBytes(); got != pending {
 				rt.Fatalf("%d bytes are pending, and said to be are %d", pending, got)
 			}
+			for _, l := range q.calls.byName {
+				pending -= l.pending
+			}
+			if pending != 0 {
+				rt.Fatalf("%d bytes are of no namespace", pending)
+			}
 		}
 		q.close(task.ErrNotProposed)
 		if q.pendingBytes() != 0 {
@@ -289,7 +296,7 @@ func TestQueueModel(t *testing.T) {
 // came meanwhile.
 func TestReservedRoomIsKept(t *testing.T) {
 	q := newIntake(1 << 20)
-	room, err := q.reserve(2 << 20) // a single call may exceed the limit
+	room, err := q.reserve("a", 2<<20) // a single call may exceed the limit
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +308,7 @@ func TestReservedRoomIsKept(t *testing.T) {
 	}
 	q.release(room)
 	q.close(task.ErrNotProposed)
-	if _, err := q.reserve(1); !errors.Is(err, task.ErrNotProposed) {
+	if _, err := q.reserve("a", 1); !errors.Is(err, task.ErrNotProposed) {
 		t.Errorf("after the end: %v", err)
 	}
 }

@@ -1,0 +1,150 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// callOf returns a call of a namespace with n commands.
+func callOf(t *testing.T, namespace string, payload, n int) *call {
+	t.Helper()
+	c := call1(t, payload, n)
+	c.namespace = namespace
+	return c
+}
+
+func mustEnqueue(t *testing.T, q *intake, calls ...*call) {
+	t.Helper()
+	for _, c := range calls {
+		if err := q.enqueue(c, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestCallBesideAStorm checks that a call is in the next entry, however many calls of another namespace wait.
+func TestCallBesideAStorm(t *testing.T) {
+	for name, large := range map[string]int{"many": 10, "large": 10 << 10} {
+		t.Run(name, func(t *testing.T) {
+			q := newIntake(1 << 30)
+			q.requestTakeover()
+			for range 500 {
+				mustEnqueue(t, q, callOf(t, "storm", large, 50))
+			}
+			for range 5 {
+				calm := callOf(t, "calm", 100, 10)
+				mustEnqueue(t, q, calm)
+				w := q.tryTake()
+				if calm.taken != 10 {
+					t.Errorf("%d of the call's commands are in the next entry", calm.taken)
+				}
+				commands, bytes := commandsOf(w), w.bytes
+				if commands > mixedCommands || bytes > mixedBytes {
+					t.Errorf("a long entry of %d commands and %d bytes", commands, bytes)
+				}
+				if commands < mixedCommands/2 && bytes < mixedBytes/2 {
+					t.Errorf("an entry of %d commands and %d bytes", commands, bytes)
+				}
+			}
+		})
+	}
+}
+
+func commandsOf(w *work) (n int) {
+	for _, s := range w.segments {
+		n += s.n
+	}
+	return n
+}
+
+// TestEntriesAreFullAlone checks that a namespace gets full entries before and a while after calls of another one.
+func TestEntriesAreFullAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newIntake(1 << 30)
+		q.requestTakeover()
+		for range 200 {
+			mustEnqueue(t, q, callOf(t, "a", 0, 100))
+		}
+		take := func(want int) {
+			t.Helper()
+			if n := commandsOf(q.tryTake()); n != want {
+				t.Errorf("an entry of %d commands, want %d", n, want)
+			}
+		}
+		take(maxEntryCommands)
+		mustEnqueue(t, q, callOf(t, "b", 0, 1))
+		take(mixedCommands)
+		<-time.After(mixedFor)
+		take(maxEntryCommands)
+	})
+}
+
+// TestNamespacesShareEntries checks that namespaces with many calls share the entries by weight, in commands or bytes.
+func TestNamespacesShareEntries(t *testing.T) {
+	for name, payload := range map[string]int{"commands": 0, "bytes": 2000} {
+		t.Run(name, func(t *testing.T) {
+			q := newIntake(1 << 30)
+			q.calls.weight = func(namespace string) int { return map[string]int{"a": 1, "b": 3}[namespace] }
+			q.requestTakeover()
+			for i := range 400 {
+				mustEnqueue(t, q, callOf(t, "a", payload, 1+i%7), callOf(t, "b", payload, 30))
+			}
+			taken := map[string]int{}
+			for range 24 {
+				for _, s := range q.tryTake().segments {
+					taken[s.call.namespace] += s.n
+				}
+			}
+			if ratio := float64(taken["b"]) / float64(taken["a"]); ratio < 2.5 || ratio > 3.5 {
+				t.Errorf("%v", taken)
+			}
+		})
+	}
+}
+
+// TestStormLeavesRoom checks that a namespace whose calls fill the intake leaves room for an eighth more to each other
+// one, up to twice the limit for all of them.
+func TestStormLeavesRoom(t *testing.T) {
+	const limit = 1 << 20
+	q := newIntake(limit)
+	fill := func(namespace string) (bytes int64) {
+		for {
+			c := callOf(t, namespace, 1000, 10)
+			if err := q.enqueue(c, nil); errors.Is(err, task.ErrOverloaded) {
+				return bytes
+			}
+			bytes += c.waiting()
+		}
+	}
+	if got := fill("storm"); got < limit*9/10 || got > limit {
+		t.Errorf("%d bytes of the storm", got)
+	}
+	sum := fill("calm")
+	if sum < limit/10 || sum > limit/8 {
+		t.Errorf("%d bytes beside it", sum)
+	}
+	for i := range 30 {
+		sum += fill(fmt.Sprint(i))
+	}
+	if q.pendingBytes() > 2*limit || sum < limit*9/10 {
+		t.Errorf("%d bytes in all", q.pendingBytes())
+	}
+}
+
+// TestLinesAreForgotten checks that a namespace without calls leaves no record for long.
+func TestLinesAreForgotten(t *testing.T) {
+	q := newIntake(1 << 20)
+	q.requestTakeover()
+	for i := range 10 * maxLines {
+		mustEnqueue(t, q, callOf(t, fmt.Sprint(i), 10, 1))
+		q.tryTake()
+	}
+	if n := len(q.calls.byName); n > maxLines {
+		t.Errorf("%d records", n)
+	}
+}
