@@ -75,6 +75,12 @@ func (t *Tenants) IsActive(name string) bool {
 	return exists && !n.Deleting
 }
 
+// Weight returns the weight of a namespace beside others, as far as this node knows.
+func (t *Tenants) Weight(name string) int {
+	n, _ := t.Namespace(name)
+	return int(max(n.Limits.Weight, quota.DefaultWeight))
+}
+
 // Admit returns an error for a command that makes work in a namespace that takes none. The leader of a shard asks it
 // for each command, so that a node that has not heard of a deletion brings no task back. The error wraps
 // task.ErrNotProposed for a namespace that is unknown here, since it may have been made just now.
