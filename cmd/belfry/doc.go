@@ -4,6 +4,7 @@
 //	serve, local, demo, listen         run a node, a cluster on this machine, a demonstration, a receiver
 //	task, queue, lease, dead,          call a cluster; each noun has its verbs, such as `belfry task schedule`
 //	cluster, node, key, namespace
+//	audit                              show the changes of operators and the calls that were refused
 //	doctor                             explain what is wrong with a cluster, and what to do next
 //	plan, certs, verify                size a cluster, make its certificates, check the folder of a stopped node
 //	restore, recover                   make a new cluster of a backup, or of the disks that are left

@@ -69,7 +69,7 @@ func newRoot() *cobra.Command {
 	}
 	add(cli.RunGroup, newServe(), newLocal(), newDemo(), newListen())
 	add(cli.CallGroup, newTask(), newQueue(), newLease(), newDead(), newCluster(), newNode(), newShards(), newOperation(),
-		newDoctor(), newBackup(), newKey(), newNamespace(), newWhoAmI())
+		newDoctor(), newAudit(), newBackup(), newKey(), newNamespace(), newWhoAmI())
 	add(cli.CheckGroup, newPlan(), newCerts(), newVerify(), newRestore(), newRecover())
 	root.AddCommand(newVersion())
 	return root

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+)
+
+// auditFlags select the records that belfry audit prints.
+type auditFlags struct {
+	caller
+	since  string
+	follow bool
+}
+
+func newAudit() *cobra.Command {
+	var f auditFlags
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Show the changes of operators, and the calls that were refused",
+		Long: `Show the audit logs of all nodes, oldest first: the calls of operators that
+changed something or tried to, backups, and the calls that were refused because
+of their caller. A record has the names of fields and never their values.
+
+Any node answers. It needs a key with the role admin for all namespaces. The
+records of a node that does not answer are missing, and are printed by --follow
+once it does.`,
+		Example: `  belfry audit --since 1h
+  belfry audit --follow
+  belfry audit --since 7d --json | jq 'select(.kind == "change")'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.addFlags(cmd)
+	cmd.Flags().StringVar(&f.since, "since", "1d", "`time` of the oldest record: an instant, or a duration before now")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with new records until the command is stopped")
+	return cmd
+}
+
+// followEvery is the pause between two looks for new records.
+const followEvery = 2 * time.Second
+
+func (f *auditFlags) run(cmd *cobra.Command) error {
+	var q client.AuditQuery
+	var span time.Duration
+	if err := cli.ParseAtOrSpan(&q.Since, &span, "since", f.since); err != nil {
+		return cli.WrongUsage(err)
+	}
+	if q.Since.IsZero() {
+		q.Since = time.Now().Add(-span)
+	}
+	conn, err := f.OpenIn("")
+	if err != nil {
+		return err
+	}
+	q.Limit = 1000
+	return f.print(cmd.Context(), conn, q, cmd.OutOrStdout(), cmd.ErrOrStderr())
+}
+
+// print prints page after page until the last one, or until the context ends.
+func (f *auditFlags) print(
+	ctx context.Context, conn *client.Client, q client.AuditQuery, out, notes io.Writer,
+) error {
+	said := ""
+	for {
+		page, err := conn.Audit(ctx, q)
+		switch {
+		case err != nil && f.follow && ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := f.show(out, page.Records); err != nil {
+			return err
+		}
+		if note := noteOf(page); note != "" && note != said {
+			said = note
+			if _, err := io.WriteString(notes, note); err != nil {
+				return err
+			}
+		}
+		q.After = page.Next
+		switch {
+		case page.More && len(page.Records) > 0:
+		case !f.follow:
+			return nil
+		case !pause(ctx, followEvery):
+			return nil
+		}
+	}
+}
+
+// pause waits, and reports whether the context still runs.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (f *auditFlags) show(out io.Writer, records []client.AuditRecord) error {
+	for _, r := range records {
+		line, err := lineOf(r), error(nil)
+		if f.json {
+			var data []byte
+			data, err = json.Marshal(r)
+			line = string(data)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lineOf describes a record for people.
+func lineOf(r client.AuditRecord) string {
+	who := cmp.Or(r.Caller.Name, r.Caller.ID, r.Caller.Kind, "nobody known")
+	if r.Caller.ID != "" && r.Caller.ID != who {
+		who += " (" + r.Caller.Kind + " " + r.Caller.ID + ")"
+	}
+	parts := []string{r.Time.UTC().Format("2006-01-02T15:04:05.000Z"), r.Node, fmt.Sprint(r.Status), r.Method, r.Route}
+	for _, name := range slices.Sorted(maps.Keys(r.Object)) {
+		parts = append(parts, name+"="+r.Object[name])
+	}
+	if len(r.Fields) > 0 {
+		parts = append(parts, "["+strings.Join(r.Fields, " ")+"]")
+	}
+	parts = append(parts, "by", who)
+	if r.From != "" {
+		parts = append(parts, "from", r.From)
+	}
+	if r.Problem != "" {
+		parts = append(parts, "refused:", r.Problem)
+	}
+	if r.Count > 0 {
+		parts = append(parts, fmt.Sprintf("(%d times since %s)", r.Count, r.First.UTC().Format("15:04:05")))
+	}
+	return strings.Join(parts, " ")
+}
+
+// noteOf describes the records that a page lacks, or returns "".
+func noteOf(p *client.AuditPage) string {
+	var note strings.Builder
+	if p.Lost > 0 {
+		fmt.Fprintf(&note, "%d records are lost: they could not be written, or were removed with an old file\n", p.Lost)
+	}
+	for _, m := range p.Missing {
+		fmt.Fprintf(&note, "the records of node %s are missing: %s\n", m.Node, m.Error)
+	}
+	return note.String()
+}
