@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -138,4 +139,49 @@ func TestTaskThatWasToBeAbsent(t *testing.T) {
 	if p["task"] != nil {
 		t.Errorf("with If-Match: %v", p)
 	}
+}
+
+// TestKeptCredentialsStayAtTheirHost checks that no change of a queue sends a stored credential to another host, where
+// the caller could read it.
+func TestKeptCredentialsStayAtTheirHost(t *testing.T) {
+	h := newHarness(t)
+	h.call("PUT", "/v1/queues/q", `{`+credentialTarget+`}`).mustStatus(t, 201)
+	const field = "target.headers.authorization"
+	moved := strings.ReplaceAll(maskedTarget, "shop.example", "evil.example")
+	h.call("PUT", "/v1/queues/q", `{`+moved+`}`).mustProblem(t, 400, field)
+	h.call("PATCH", "/v1/queues/q", `{`+moved+`}`).mustProblem(t, 400, field)
+	h.call("PATCH", "/v1/queues/q", `{"target":{"url":"https://evil.example/"}}`).mustProblem(t, 400, field)
+	h.call("PATCH", "/v1/queues/q", `{"target":{"url":"http://shop.example/"}}`).mustProblem(t, 400, field)
+	h.call("PATCH", "/v1/queues/q", `{"target":{"url":"https://shop.example/path"}}`).mustStatus(t, 200)
+	h.call("PATCH", "/v1/queues/q", `{"target":{"url":"https://other.example/","headers":{"authorization":"new",
+		"cookie":null}}}`).mustStatus(t, 200)
+	mustEqual(t, h.fake.queues.policies["q"].Target.Headers[0].Value, "new")
+}
+
+// TestSealedPolicy checks the calls about a queue whose secrets this node cannot open: it is shown as ever, and changes
+// that need no secret are made.
+func TestSealedPolicy(t *testing.T) {
+	h := newHarness(t)
+	secret := []byte("a signing secret of enough bytes")
+	h.call("PUT", "/v1/queues/q", `{"target":{"url":"https://shop.example/"}}`).mustStatus(t, 201)
+	p := h.fake.queues.policies["q"]
+	p.Sealed = &fsmpb.Sealed{Key: "k1", Data: []byte("sealed"), Digests: [][]byte{task.SecretDigest(secret)}}
+	p.Target.Headers = []*fsmpb.Header{{Name: "authorization", Value: task.Masked}}
+	if a := h.call("GET", "/v1/queues/q", ""); !strings.Contains(a.text, fingerprint(secret)) ||
+		!strings.Contains(a.text, `"authorization":"***"`) {
+		t.Error(a.text)
+	}
+	h.call("POST", "/v1/queues/q/pause", "").mustStatus(t, 200)
+	h.call("PATCH", "/v1/queues/q", `{"max_in_flight":3,"target":{"headers":{"authorization":"***"}}}`).mustStatus(t, 200)
+	if p := h.fake.queues.policies["q"]; p.Sealed == nil || !p.Paused || p.MaxInFlight != 3 {
+		t.Errorf("%v", p)
+	}
+	named := `{"signing":{"secrets":["` + fingerprint(secret) + `"]}}`
+	for _, c := range [][2]string{{"PUT", named}, {"PATCH", named}, {"PATCH", `{"signing":null}`}} {
+		if a := h.call(c[0], "/v1/queues/q", c[1]); a.StatusCode != 503 || !strings.Contains(a.text, "k1") {
+			t.Errorf("%s: %s", c, a.text)
+		}
+	}
+	h.call("PATCH", "/v1/queues/q", `{"target":{"url":"https://evil.example/"}}`).mustProblem(t, 400,
+		"target.headers.authorization")
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -92,8 +91,15 @@ func (d *policyDraft) target(r *contract.Reader) (*fsmpb.Target, error) {
 		return target(r)
 	}
 	var patch fsmpb.Patch
-	err := patchTarget(r, &patch)
-	return task.MergeTarget(d.policy.Target, &patch), err
+	if err := patchTarget(r, &patch); err != nil {
+		return nil, err
+	}
+	given := map[string]bool{}
+	for _, h := range patch.Target.GetHeaders() {
+		given[h.Name] = h.GetValue() != task.Masked
+	}
+	merged := task.MergeTarget(d.policy.Target, &patch)
+	return merged, checkMoved(merged, d.policy.Target, func(header string) bool { return given[header] })
 }
 
 func (d *policyDraft) retry(r *contract.Reader) (*fsmpb.Retry, error) {
@@ -155,7 +161,6 @@ func signing(r *contract.Reader) (secrets []secret, err error) {
 const (
 	secretPrefix      = "whsec_"
 	fingerprintPrefix = "sha256:"
-	fingerprintBytes  = 4
 )
 
 const secretRule = "whsec_ and the base64 of 24 to 64 bytes"
@@ -178,8 +183,7 @@ func parseSecret(field, text string) ([]byte, error) {
 
 // fingerprint returns a short hash that identifies a secret without revealing it.
 func fingerprint(secret []byte) string {
-	sum := sha256.Sum256(secret)
-	return fingerprintPrefix + hex.EncodeToString(sum[:fingerprintBytes])
+	return fingerprintPrefix + hex.EncodeToString(task.SecretDigest(secret))
 }
 
 // keepSecrets returns the requested secrets. A fingerprint becomes the queue's present secret with that fingerprint.

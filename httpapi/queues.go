@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"fmt"
 	"net/http"
 	"slices"
@@ -55,6 +56,12 @@ func (s *Server) fillKept(ctx context.Context, d *policyDraft) error {
 			return s.readFailed(err)
 		}
 	}
+	if current.GetSealed() != nil {
+		return sealedProblem(current)
+	}
+	if err := checkMoved(d.policy.Target, current.GetTarget(), isGiven(d.policy.Target)); err != nil {
+		return err
+	}
 	d.policy.Target = task.KeepMasked(d.policy.Target, current.GetTarget())
 	if err := cmp.Or(task.CheckMasked(d.policy.Target), task.CheckQueue(d.policy)); err != nil {
 		return err
@@ -62,6 +69,44 @@ func (s *Server) fillKept(ctx context.Context, d *policyDraft) error {
 	var err error
 	d.policy.Secrets, err = keepSecrets(d.secrets, current.GetSecrets())
 	return err
+}
+
+// sealedProblem refuses a change that needs the secrets of a policy whose cluster key this node does not have.
+func sealedProblem(p *fsmpb.QueuePolicy) error {
+	return &problem{kind: notCommitted, committed: "no", retryAfter: 1,
+		detail: "the queue's secrets are sealed under cluster key " + p.Sealed.Key + ", which this node does not have: " +
+			"give all of them anew, or call another node"}
+}
+
+// checkMoved refuses a target that would send kept credentials to another host than the stored one. Otherwise a caller
+// who may change the target could have them sent to a host of its own, and read them there.
+func checkMoved(next, stored *fsmpb.Target, given func(header string) bool) error {
+	if next == nil || stored == nil {
+		return nil
+	}
+	to, err := task.Destination(next.Url)
+	if err != nil {
+		return nil // CheckQueue refuses it
+	}
+	if from, err := task.Destination(stored.Url); err == nil && from == to {
+		return nil
+	}
+	for _, h := range next.Headers {
+		if task.IsCredential(h.Name) && !given(h.Name) {
+			return &task.FieldError{Field: "target.headers." + h.Name, Detail: "is kept, and target.url leads to another " +
+				"host: give its value, or null"}
+		}
+	}
+	return nil
+}
+
+// isGiven returns a function that reports whether a target gives the value of a header, and not its mask.
+func isGiven(t *fsmpb.Target) func(string) bool {
+	given := map[string]bool{}
+	for _, h := range t.GetHeaders() {
+		given[h.Name] = h.Value != task.Masked
+	}
+	return func(header string) bool { return given[header] }
 }
 
 func (s *Server) getQueue(c echo.Context) error {
@@ -200,7 +245,7 @@ func appendQueue(b []byte, name string, p *fsmpb.QueuePolicy, counts *fsmpb.Queu
 	b = contract.AppendBool(b, contract.Paused, p.GetPaused())
 	b = appendSpan(b, contract.KeepDone, p.GetKeepDoneMs())
 	b = appendSpan(b, contract.KeepDead, p.GetKeepDeadMs())
-	b = appendSigning(b, p.GetSecrets())
+	b = appendSigning(b, p)
 	if counts != nil {
 		b = appendCounts(contract.AppendName(b, contract.Counts), counts)
 	}
@@ -220,11 +265,16 @@ func appendLimits(b []byte, p *fsmpb.QueuePolicy) []byte {
 	return b
 }
 
-// appendSigning appends the secrets' fingerprints, which show no byte of them.
-func appendSigning(b []byte, secrets [][]byte) []byte {
+// appendSigning appends the secrets' fingerprints, which show no byte of them. They are known of a sealed policy, too.
+func appendSigning(b []byte, p *fsmpb.QueuePolicy) []byte {
 	var shown []string
-	for _, key := range secrets {
+	for _, key := range p.GetSecrets() {
 		shown = append(shown, fingerprint(key))
+	}
+	if len(shown) == 0 {
+		for _, digest := range p.GetSealed().GetDigests() {
+			shown = append(shown, fingerprintPrefix+hex.EncodeToString(digest))
+		}
 	}
 	return contract.AppendSigning(b, shown)
 }
@@ -307,6 +357,9 @@ func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
 	if err != nil {
 		return err
 	}
+	if policy.Sealed != nil && seen.Has(contract.Signing) && (d.secrets == nil || d.named()) {
+		return sealedProblem(policy) // what is taken away or kept is not known here
+	}
 	if d.secrets != nil {
 		var err error
 		if policy.Secrets, err = keepSecrets(d.secrets, policy.Secrets); err != nil {
@@ -315,6 +368,9 @@ func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
 	}
 	if err := p.checkPolicy(policy); err != nil {
 		return err
+	}
+	if policy.Sealed != nil {
+		return nil // its masked headers have values
 	}
 	return checked(task.CheckMasked(policy.Target))
 }

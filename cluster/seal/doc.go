@@ -13,8 +13,10 @@
 // task.IsCredential). Headers of single tasks are no secrets of the policy. They are data of callers, as payloads are,
 // and are stored as these are.
 //
-//   - The secrets of one policy are sealed together, with XChaCha20-Poly1305 under a random nonce. The names of the
-//     namespace and the queue are authenticated: a sealed value that was moved to another queue does not open.
+//   - The secrets of one policy are sealed together, with XChaCha20-Poly1305 under a random nonce. Short digests of the
+//     signing keys stay readable: answers name the keys by them, also at a node that cannot open them.
+//   - The names of the namespace and the queue are authenticated: a sealed value that was moved to another queue does
+//     not open.
 //   - The values are not bound to the id of the cluster, so that a restore opens them with the same key file.
 //   - Applying an entry neither seals nor opens, so that replicas with other keys reach the same state.
 //   - Sealing unchanged secrets again gives the same sealed value, so that a repeated change changes nothing.
@@ -32,6 +34,10 @@
 //	3  remove the old line once `belfry doctor` says so  old backups still need it
 //
 // # Why not otherwise
+//
+// Not a refusal of secrets while there is no key, nor only where the API is open to the network: a key protects disks
+// and backups, and TLS and API keys protect the network. Requiring a file on all nodes for the first signed webhook
+// would lead to queues without signatures. The doctor notes secrets in the clear instead.
 //
 // Not AES-256-GCM: its nonces of 96 bits are too short to be drawn at random without a count of messages. Not
 // google/tink: its key sets need its own tool, and its library brings protobuf descriptors and registries for the one

@@ -72,7 +72,11 @@ func (r *Ring) seal(p *fsmpb.QueuePolicy, secrets *fsmpb.PolicySecrets) (*fsmpb.
 	if _, err := rand.Read(nonce); err != nil {
 		return nil, err
 	}
-	return &fsmpb.Sealed{Key: k.id, Data: k.aead.Seal(nonce, nonce, plain, bindingOf(p))}, nil
+	sealed := &fsmpb.Sealed{Key: k.id, Data: k.aead.Seal(nonce, nonce, plain, bindingOf(p))}
+	for _, secret := range secrets.Secrets {
+		sealed.Digests = append(sealed.Digests, task.SecretDigest(secret))
+	}
+	return sealed, nil
 }
 
 // Open returns the policy with its secrets in the clear, which may be the given policy itself. It does not write to it.

@@ -3764,8 +3764,9 @@ func (x *QueuePolicy) GetSealed() *Sealed {
 // Sealed is the PolicySecrets of one queue, encrypted and bound to the names of the namespace and the queue.
 type Sealed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`   // id of the cluster key
-	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"` // the nonce, then the ciphertext
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`         // id of the cluster key
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`       // the nonce, then the ciphertext
+	Digests       [][]byte               `protobuf:"bytes,3,rep,name=digests,proto3" json:"digests,omitempty"` // of the signing keys, as answers show them; see task.SecretDigest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3810,6 +3811,13 @@ func (x *Sealed) GetKey() string {
 func (x *Sealed) GetData() []byte {
 	if x != nil {
 		return x.Data
+	}
+	return nil
+}
+
+func (x *Sealed) GetDigests() [][]byte {
+	if x != nil {
+		return x.Digests
 	}
 	return nil
 }
@@ -4933,10 +4941,11 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	" \x03(\fR\asecrets\x12\x1b\n" +
 	"\tbatch_max\x18\v \x01(\rR\bbatchMax\x12\x18\n" +
 	"\aversion\x18\f \x01(\x04R\aversion\x12-\n" +
-	"\x06sealed\x18\r \x01(\v2\x15.belfry.fsm.v1.SealedR\x06sealed\".\n" +
+	"\x06sealed\x18\r \x01(\v2\x15.belfry.fsm.v1.SealedR\x06sealed\"H\n" +
 	"\x06Sealed\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"Z\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x12\x18\n" +
+	"\adigests\x18\x03 \x03(\fR\adigests\"Z\n" +
 	"\rPolicySecrets\x12\x18\n" +
 	"\asecrets\x18\x01 \x03(\fR\asecrets\x12/\n" +
 	"\aheaders\x18\x02 \x03(\v2\x15.belfry.fsm.v1.HeaderR\aheaders\"\x82\x03\n" +

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"time"
 
@@ -63,6 +64,13 @@ func checkKeep(p *fsmpb.QueuePolicy) *FieldError {
 		}
 	}
 	return nil
+}
+
+// SecretDigest returns the part of a signing key's hash by which answers name it: four bytes of its SHA-256. They tell
+// nothing about a random key.
+func SecretDigest(secret []byte) []byte {
+	sum := sha256.Sum256(secret)
+	return sum[:4]
 }
 
 func checkSecrets(secrets [][]byte) *FieldError {
