@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -63,11 +64,15 @@ func everywhere(t *testing.T, c *clustertest.Cluster, nodes int, queue string, w
 func TestQueues(t *testing.T) {
 	t.Parallel()
 	logged, m := &lockedBuffer{}, &meter{takes: 2 * time.Millisecond}
-	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) {
+	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
 		cfg.Deliver = m
+		cfg.Audit = func(_ context.Context, r *clusterpb.AuditRequest) (*clusterpb.AuditReply, error) {
+			return &clusterpb.AuditReply{Next: fmt.Sprint(i, " after ", r.After), Lines: [][]byte{[]byte("{}")}, Lost: []uint64{2}}, nil
+		}
 		cfg.Logger = slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	t.Run("changes are waited for", func(t *testing.T) { testPutQueueWaits(t, c) })
+	t.Run("audit logs", func(t *testing.T) { testAuditOfAllNodes(t, c) })
 	t.Run("no update is lost", func(t *testing.T) { testNoUpdateIsLost(t, c) })
 	t.Run("policies are checked", func(t *testing.T) { testPolicyIsChecked(t, c) })
 	t.Run("listed with counts", func(t *testing.T) { testQueuesAreCounted(t, c) })
@@ -125,6 +130,23 @@ func testPutQueueWaits(t *testing.T, c *clustertest.Cluster) {
 		}
 	}
 	t.Logf("a change took %v", all/rounds)
+}
+
+// Every node answers for its audit log, with its own position.
+func testAuditOfAllNodes(t *testing.T, c *clustertest.Cluster) {
+	replies, failed := c.Node(1).Audit(t.Context(), func(node string) *clusterpb.AuditRequest {
+		return &clusterpb.AuditRequest{After: node}
+	})
+	for i := range 3 {
+		id := c.Node(i).ID()
+		r := replies[id]
+		if want := fmt.Sprint(i, " after ", id); r.GetNext() != want || len(r.Lines) != 1 || !slices.Equal(r.Lost, []uint64{2}) {
+			t.Errorf("%v, want %s", r, want)
+		}
+	}
+	if len(replies) != 3 || len(failed) != 0 {
+		t.Errorf("%v, %v", replies, failed)
+	}
 }
 
 // Updates of one policy through all nodes at once each begin with the outcome of the previous one.

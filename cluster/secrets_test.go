@@ -83,6 +83,7 @@ func TestSealedSecrets(t *testing.T) {
 	got := &attempts{got: map[string]task.Attempt{}}
 	c := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) {
 		cfg.Deliver, cfg.Secrets, cfg.Build = got, keys, "v1.0.0"
+		cfg.AuditFault = func() error { return errors.New("no space left on device") }
 	})
 	restart := func(with *seal.Keys) {
 		t.Helper()
@@ -99,6 +100,7 @@ func TestSealedSecrets(t *testing.T) {
 	}
 	mustPut(t, c.Node(0), policy)
 	awaitFinding(t, c, doctor.SecretsPlain)
+	awaitFinding(t, c, doctor.AuditFailing)
 
 	restart(first)
 	awaitSealed(t, c, first.Key())

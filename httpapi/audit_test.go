@@ -83,10 +83,11 @@ func newAudited(t *testing.T, change ...func(*Config)) (*harness, *auditBook) {
 	t.Helper()
 	book := &auditBook{}
 	keys := admit{
-		"operator": callerWith("k1", access.Grant{Role: access.Operate, Namespace: access.AllNamespaces}),
-		"admin":    callerWith("k2", access.Grant{Role: access.Admin, Namespace: access.AllNamespaces}),
-		"reader":   callerWith("k3", access.Grant{Role: access.Read, Namespace: "default"}),
-		"queues":   callerWith("k4", access.Grant{Role: access.Operate, Namespace: "default", Queues: []string{"mine"}}),
+		"operator":  callerWith("k1", access.Grant{Role: access.Operate, Namespace: access.AllNamespaces}),
+		"admin":     callerWith("k2", access.Grant{Role: access.Admin, Namespace: access.AllNamespaces}),
+		"reader":    callerWith("k3", access.Grant{Role: access.Read, Namespace: "default"}),
+		"scheduler": callerWith("k5", access.Grant{Role: access.Schedule, Namespace: "default", Queues: []string{"mine"}}),
+		"queues":    callerWith("k4", access.Grant{Role: access.Operate, Namespace: "default", Queues: []string{"mine"}}),
 	}
 	return newHarness(t, append(change, func(c *Config) { c.Audit, c.Access = book, keys })...), book
 }
@@ -155,6 +156,12 @@ func TestRefusalsAreRecorded(t *testing.T) {
 		if strings.Count(refusals, `"method"`) != 1 || !strings.Contains(refusals, c.want) || changes != "" {
 			t.Errorf("%s %s: %s %s, want %s", c.method, c.path, changes, refusals, c.want)
 		}
+	}
+	h.call("POST", "/v1/batch", `{"op":"schedule","id":"a","delay":"1h","queue":"other"}`+"\n"+
+		`{"op":"nonsense","id":"b"}`, "Authorization", "scheduler", "Content-Type", ndjsonType)
+	if _, refusals := book.take(t); strings.Count(refusals, `"route":"/v1/batch"`) != 1 ||
+		!strings.Contains(refusals, `"status":403,"problem":"forbidden"`) {
+		t.Errorf("a line of a batch: %s", refusals)
 	}
 	h.call("GET", "/v1/tasks/a", "", "Authorization", "admin", "Origin", "https://evil.example")
 	if _, refusals := book.take(t); !strings.Contains(refusals, `"status":403,"problem":"foreign-origin"`) {

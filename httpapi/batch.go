@@ -185,9 +185,10 @@ func (t *batch) answersTo(lines []line, replies []task.Reply) *[]byte {
 		var status int
 		if l.refused != nil {
 			b, status = appendRefusal(b, l.id, l.refused)
+			t.note(l.refused)
 		} else {
 			b, status = appendReply(b, l.id, replies[0])
-			t.logInternal(replies[0].Err)
+			t.note(replies[0].Err)
 			replies = replies[1:]
 		}
 		tally.count(status, t.s.metrics)
@@ -197,10 +198,15 @@ func (t *batch) answersTo(lines []line, replies []task.Reply) *[]byte {
 	return buffer
 }
 
-func (t *batch) logInternal(err error) {
-	if err != nil && problemOf(err).kind == internalError {
+// note logs a line that failed inside, and records one that was refused because of its caller.
+func (t *batch) note(err error) {
+	if err == nil {
+		return
+	}
+	if problemOf(err).kind == internalError {
 		t.s.cfg.Logger.Error("batch line failed", "err", err)
 	}
+	_ = t.s.noteRefusal(t.call, t.call.caller, err) // returns err
 }
 
 // statusTally counts runs of equal statuses, so that a metric is updated once per run and not once per line.
