@@ -27,7 +27,7 @@ type batch struct {
 }
 
 func (s *Server) batch(c echo.Context) error {
-	r, cl := c.Request(), callOf(c)
+	cl := callOf(c)
 	t := &batch{
 		s: s, call: cl, parser: *s.parser(cl),
 		intake: stream.NewIntake[line](s.cfg.BatchChunkLines, s.cfg.BatchChunkBytes),
@@ -36,7 +36,7 @@ func (s *Server) batch(c echo.Context) error {
 	defer t.outbox.Release()
 	t.Conn = s.openLines(c, func() { t.parser.now = s.arrived() })
 	abandon := func() { t.intake.Abandon(); t.outbox.Abandon() }
-	if err := t.Perform(r.Context(), abandon, t.work); err != nil {
+	if err := t.Perform(cl.life, abandon, t.work); err != nil {
 		s.logCut(err)
 		panic(http.ErrAbortHandler) // the client must not take the part for the whole answer
 	}

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -34,8 +36,9 @@ type call struct {
 	echo.Context
 	caller    *access.Caller
 	need      need
-	namespace string // of the call's tasks and queues; empty: the call is not about those of one namespace
-	limited   bool   // the caller's grants for the call reach only some queues or ids
+	namespace string          // of the call's tasks and queues; empty: the call is not about those of one namespace
+	limited   bool            // the caller's grants for the call reach only some queues or ids
+	life      context.Context // of a call that lasts: it also ends with the caller's right to the call
 
 	audited bool              // the call is recorded, whatever its outcome
 	fields  []string          // of an audited call: the members of its body
@@ -64,6 +67,10 @@ func callerOf(a Access, r *http.Request) (*access.Caller, error) {
 	if a == nil {
 		return local, nil
 	}
+	return judge(r.Context(), a, credentialsOf(r))
+}
+
+func credentialsOf(r *http.Request) access.Credentials {
 	c := access.Credentials{Authorization: strings.Join(r.Header["Authorization"], ", ")}
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		c.Addr = at.Addr().Unmap()
@@ -71,7 +78,11 @@ func callerOf(a Access, r *http.Request) (*access.Caller, error) {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		c.Certificate = r.TLS.VerifiedChains[0][0]
 	}
-	caller, err := a.Caller(r.Context(), c)
+	return c
+}
+
+func judge(ctx context.Context, a Access, c access.Credentials) (*access.Caller, error) {
+	caller, err := a.Caller(ctx, c)
 	if err != nil {
 		return nil, refusedCredentials(err)
 	}
@@ -111,6 +122,11 @@ func (s *Server) check(c *call) error {
 	if err := s.enter(c); err != nil {
 		return err
 	}
+	return c.limit()
+}
+
+// limit refuses a call in a namespace without the role, and finds whether the grants are limited.
+func (c *call) limit() error {
 	need := access.Need{Role: c.need.role, Namespace: c.namespace}
 	if c.caller.Allows(need) {
 		return nil
@@ -137,6 +153,10 @@ func (s *Server) enter(c *call) error {
 	} else if c.Request().URL.RawPath != "" {
 		c.namespace, _ = url.PathUnescape(c.namespace) // faulty: no namespace has this name
 	}
+	return s.checkVisible(c)
+}
+
+func (s *Server) checkVisible(c *call) error {
 	if c.caller.Sees(c.namespace) && s.isActive(c.namespace) {
 		return nil
 	}
@@ -235,4 +255,94 @@ func (c *call) locate(rest string) string {
 		return "/v1" + rest
 	}
 	return "/v1/namespaces/" + c.namespace + rest
+}
+
+// recheckEvery is the time after which the caller of a call that lasts is checked again.
+const recheckEvery = time.Second
+
+// watch checks again and again whether the caller may still make a call that lasts: its key may be revoked meanwhile,
+// or its namespace deleted. Then watch ends the life of the call, with the refusal as the cause.
+type watch struct {
+	s           *Server
+	call        call // as it was checked; without its context, which is the handler's
+	queue       string
+	credentials access.Credentials
+	life        context.Context
+	end         context.CancelCauseFunc
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	stopped bool
+}
+
+// watch gives a call its life. The caller must stop the watch.
+func (s *Server) watch(c *call) (stop func()) {
+	c.life = c.Request().Context()
+	if s.cfg.Access == nil {
+		return func() {}
+	}
+	w := &watch{
+		s: s, call: call{need: c.need, namespace: c.namespace}, queue: c.Param("queue"),
+		credentials: credentialsOf(c.Request()),
+	}
+	w.life, w.end = context.WithCancelCause(c.life)
+	c.life = w.life
+	w.again()
+	return w.stop
+}
+
+func (w *watch) again() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.stopped {
+		w.timer = time.AfterFunc(recheckEvery, w.look)
+	}
+}
+
+func (w *watch) look() {
+	if err := w.check(); err != nil {
+		w.end(err)
+		return
+	}
+	w.again()
+}
+
+// check returns the refusal of a caller that may not make the call any more. A node that cannot judge the credentials
+// now goes by what it knew.
+func (w *watch) check() error {
+	c := w.call
+	var err error
+	if c.caller, err = judge(w.life, w.s.cfg.Access, w.credentials); err != nil {
+		if p := problemOf(err); p.kind == notReady {
+			return nil
+		}
+		return err
+	}
+	if c.need.reach != oneNamespace {
+		return c.checkCluster()
+	}
+	if err = w.s.checkVisible(&c); err == nil {
+		err = c.limit()
+	}
+	if err == nil && w.queue != "" {
+		err = c.checkQueue(w.queue)
+	}
+	return err
+}
+
+func (w *watch) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+	w.timer.Stop()
+	w.end(nil)
+}
+
+// refusalIn returns the refusal that has ended the life of a call, or nil if its client has gone.
+func refusalIn(life context.Context) error {
+	var p *problem
+	if errors.As(context.Cause(life), &p) {
+		return p
+	}
+	return nil
 }

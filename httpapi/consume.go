@@ -48,7 +48,7 @@ func (s *Server) stream(c echo.Context) error {
 	s.metrics.waiting.Inc()
 	defer s.metrics.waiting.Dec()
 	t.SendHead()
-	if err := t.serve(c.Request().Context()); err != nil {
+	if err := t.serve(callOf(c).life); err != nil {
 		s.logCut(err)
 		s.giveBack(t.outbox.Unwritten())
 		panic(http.ErrAbortHandler) // the consumer must not take this for an orderly end

@@ -82,7 +82,8 @@
 //     GET has an effect.
 //   - Answers show the credentials of targets masked (shownValue). A mask that the client sends back keeps the stored
 //     value.
-//   - Long calls hold places; see package places.
+//   - Long calls hold places; see package places. Their callers are checked again each second (watch), so that a
+//     revoked key ends them.
 //
 // # Consumers
 //

@@ -30,6 +30,7 @@ func newWorld(t *testing.T, neighbour bool) world {
 		w.fake.operations = append(w.fake.operations, OperationView{ID: "op-hidden", Namespace: "b", State: isRunning})
 	}
 	w.fake.revision = 1000
+	w.server.close() // no lease waits here
 	return w
 }
 

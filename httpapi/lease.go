@@ -37,15 +37,15 @@ func (s *Server) lease(c echo.Context) error {
 	}
 	defer s.metrics.waiting.Dec()
 	s.metrics.waiting.Inc()
-	request := c.Request().Context()
+	life := callOf(c).life
 	s.writeWithin(c, d.wait+s.cfg.RequestTimeout+writeReserve)
 	tasks, err := s.demand(callOf(c), d)
 	if err != nil {
 		return err
 	}
-	if request.Err() != nil {
+	if life.Err() != nil {
 		s.giveBack(tasks)
-		return nil // the caller is gone
+		return refusalIn(life)
 	}
 	held, ok := s.hold(tasks)
 	if !ok {
@@ -106,7 +106,7 @@ func parseDemand(data []byte) (demand, error) {
 
 // demand leases tasks until the wait is over, the request ends, or the server closes.
 func (s *Server) demand(c *call, d demand) ([]*fsmpb.Task, error) {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), max(d.wait, leaseLook))
+	ctx, cancel := context.WithTimeout(c.life, max(d.wait, leaseLook))
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
 	tasks, err := s.cfg.Backend.Lease(ctx, task.LeaseRequest{

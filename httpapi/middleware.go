@@ -203,8 +203,8 @@ func (s *Server) single(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// lasting admits long calls to places.
-func lasting(p *places.Places) echo.MiddlewareFunc {
+// lasting admits long calls to places, and ends them when their caller may not make them any more.
+func (s *Server) lasting(p *places.Places) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			leave, err := p.Take(callOf(c).holder())
@@ -212,6 +212,7 @@ func lasting(p *places.Places) echo.MiddlewareFunc {
 				return fullProblem(err)
 			}
 			defer leave()
+			defer s.watch(callOf(c))()
 			return next(c)
 		}
 	}

@@ -169,7 +169,7 @@ func (s *Server) backup(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(c.Request().Context())
+	ctx, cancel := context.WithCancel(callOf(c).life)
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
 	s.writeUntil(c, time.Time{}) // the shards may take a while to cut, and each write has a limit of its own
@@ -178,6 +178,8 @@ func (s *Server) backup(c echo.Context) error {
 	switch {
 	case err != nil && !w.began && s.closing.Err() != nil:
 		return &problem{kind: notReady, detail: "this node stops", retryAfter: 1}
+	case err != nil && !w.began && refusalIn(callOf(c).life) != nil:
+		return refusalIn(callOf(c).life)
 	case err != nil && !w.began:
 		return s.readFailed(err)
 	case err != nil:

@@ -107,7 +107,7 @@ func (s *Server) taskEndpoints() []endpoint {
 		{"DELETE", "/v1/tasks/:id", inNamespace(schedule), with(s.cancel, s.single, params(), id)},
 		{"POST", "/v1/tasks/:id/touch", inNamespace(schedule), with(s.touch, s.single, params(), id)},
 		{"POST", "/v1/tasks/:id/fire", inNamespace(schedule), with(s.fire, s.single, params(), id)},
-		{"POST", "/v1/batch", inNamespace(schedule), with(s.batch, params(), lines, lasting(s.batches))},
+		{"POST", "/v1/batch", inNamespace(schedule), with(s.batch, params(), lines, s.lasting(s.batches))},
 	}
 }
 
@@ -125,9 +125,9 @@ func (s *Server) queueEndpoints() []endpoint {
 		{"POST", "/v1/queues/:queue/dead/replay", operate, with(s.replayDead, s.single, dead, soundKey, queue)},
 		{"DELETE", "/v1/queues/:queue/dead", operate, with(s.dropDead, s.single, dead, soundKey, queue)},
 		{"POST", "/v1/queues/:queue/settle", consume, with(s.settle, s.single, params(), soundKey, queue)},
-		{"POST", "/v1/queues/:queue/lease", consume, with(s.lease, lasting(s.polls), params(), soundKey, queue)},
+		{"POST", "/v1/queues/:queue/lease", consume, with(s.lease, s.lasting(s.polls), params(), soundKey, queue)},
 		{"POST", "/v1/queues/:queue/stream", consume,
-			with(s.stream, lasting(s.streams), params("credit", "lease"), soundKey, queue)},
+			with(s.stream, s.lasting(s.streams), params("credit", "lease"), soundKey, queue)},
 	}
 }
 
@@ -152,11 +152,11 @@ func (s *Server) accessEndpoints() []endpoint {
 func (s *Server) clusterEndpoints() []endpoint {
 	id, read, operate := named("id"), inCluster(access.Read), inCluster(access.Operate)
 	table := []endpoint{
-		{"GET", "/v1/backup", operate, with(s.backup, lasting(s.backups), params("rate"))},
+		{"GET", "/v1/backup", operate, with(s.backup, s.lasting(s.backups), params("rate"))},
 		{"GET", "/v1/audit", inCluster(access.Admin), with(s.readAudit, s.single, params("after", "since", "limit"))},
 		{"GET", "/v1/cluster", read, with(s.cluster, s.single, params())},
 		{"PUT", "/v1/cluster", operate, with(s.putCluster, s.single, params(), soundKey)},
-		{"GET", "/v1/doctor", read, with(s.doctor, lasting(s.doctors), params())},
+		{"GET", "/v1/doctor", read, with(s.doctor, s.lasting(s.doctors), params())},
 		{"POST", "/v1/nodes/tokens", operate, with(s.newJoinToken, s.single, params("valid_for"))},
 		{"GET", "/v1/nodes/tokens", operate, with(s.listJoinTokens, s.single, params())},
 		{"DELETE", "/v1/nodes/tokens/:id", operate, with(s.removeJoinToken, s.single, params())},
