@@ -58,8 +58,9 @@ func Waiting(cfg WaitingConfig) http.Handler {
 		cfg.Origins = new(origin.Policy)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", cfg.forReaders(promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{})))
-	mux.Handle("GET /v1/doctor", cfg.forReaders(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	readers := GuardConfig{Role: access.Read, Access: cfg.Access, Logger: cfg.Logger, Waits: cfg.Reason}
+	mux.Handle("/metrics", readers.around(promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{})))
+	mux.Handle("GET /v1/doctor", readers.around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := writeFindings(w, cfg.Doctor(r.Context())); err != nil {
 			refuse(w, r, &problem{kind: internalError, detail: err.Error()}, cfg.Logger)
 		}
@@ -76,15 +77,46 @@ func Waiting(cfg WaitingConfig) http.Handler {
 	})
 }
 
-// forReaders lets only callers through who may read about the whole cluster.
-func (cfg *WaitingConfig) forReaders(next http.Handler) http.Handler {
+// GuardConfig describes a handler beside the API, and the callers who may use it.
+type GuardConfig struct {
+	Handler http.Handler
+	Role    access.Role    // that the callers have in all namespaces
+	Access  Access         // nil: every call is made by a local caller
+	Origins *origin.Policy // nil: the zero Policy
+	Logger  *slog.Logger
+	// Waits is the reason for which credentials cannot be judged. Nil: the answer gives that of Access.
+	Waits func() string
+}
+
+// Guarded returns a handler that refuses calls as the API does: those of foreign web pages, and those of callers
+// without the role.
+func Guarded(cfg GuardConfig) http.Handler {
+	if cfg.Origins == nil {
+		cfg.Origins = new(origin.Policy)
+	}
+	guarded := cfg.around(cfg.Handler)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := foreignProblem(cfg.Origins, r); p != nil {
+			refuse(w, r, p, cfg.Logger)
+			return
+		}
+		guarded.ServeHTTP(w, r)
+	})
+}
+
+// around lets only callers through to a handler who have the role.
+func (cfg GuardConfig) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := callerOf(cfg.Access, r)
 		if err == nil {
-			err = (&call{caller: caller, need: inCluster(access.Read)}).checkCluster()
+			err = (&call{caller: caller, need: inCluster(cfg.Role)}).checkCluster()
 		}
 		if err != nil {
-			refuse(w, r, problemOf(err), cfg.Logger)
+			p := problemOf(err)
+			if p.kind == notReady && cfg.Waits != nil {
+				p.detail = cfg.Waits()
+			}
+			refuse(w, r, p, cfg.Logger)
 			return
 		}
 		next.ServeHTTP(w, r)
