@@ -32,8 +32,9 @@ type Config struct {
 	AllowOrigins  []string // origins whose web pages may call the API
 	ProfileAddr   string   // address that serves Go's profiles; empty: none are served
 	TLS           TLSConfig
-	// BehindProxy tells that callers come through a proxy only. A call has the address that the proxy names in
-	// X-Forwarded-For or Forwarded.
+	Access        AccessConfig
+	// BehindProxy tells that callers come through a proxy only, which speaks TLS with them. A call has the address that
+	// the proxy names in X-Forwarded-For or Forwarded.
 	BehindProxy bool
 
 	PeerAddr        string          // address for other nodes, over TCP and UDP; port 0 picks a free one
@@ -101,7 +102,8 @@ func checkReplication(replicas int) error {
 	return placement.CheckReplication(replicas)
 }
 
-// DefaultConfig returns the settings of a node that runs alone, reachable from its own machine only.
+// DefaultConfig returns the settings of a node that runs alone, reachable from its own machine only. Calls there need no
+// credentials.
 func DefaultConfig() Config {
 	return Config{
 		DataDir: "./belfry-node", Weight: placement.DefaultWeight, HTTPAddr: "127.0.0.1:8400", PeerAddr: "127.0.0.1:8500",
@@ -144,8 +146,12 @@ func (c *Config) Validate() error {
 		{"http", originsOf([]string{origin.HostOf(c.HTTPAddr)}, nil)},
 		{"advertise-http", checkAdvertised(c.AdvertiseHTTP)},
 		{"http-cert", c.TLS.checkPair()},
-		{"http-client-ca", c.TLS.checkNeeds(c.TLS.ClientCA != "")},
-		{"http-plain-loopback", c.TLS.checkNeeds(c.TLS.PlainLoopback)},
+		{"http-client-ca", c.TLS.checkClients()},
+		{"http-plain-loopback", c.TLS.checkNeeded(c.TLS.PlainLoopback)},
+		{"oidc-issuer", c.Access.checkIssuer()},
+		{"behind-proxy", c.checkProxy()},
+		{"http", c.checkExposed(c.HTTPAddr)},
+		{"pprof", c.checkExposed(c.ProfileAddr)},
 	} {
 		if check.err != nil {
 			return &SettingError{check.setting, check.err}

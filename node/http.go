@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/cluster/doctor"
 	"github.com/belfryhq/belfry/cluster/logs"
 	"github.com/belfryhq/belfry/httpapi"
@@ -27,34 +28,49 @@ func (n *Node) startProfiles(context.Context) error {
 	if n.cfg.ProfileAddr == "" {
 		return nil
 	}
-	l, err := net.Listen("tcp", n.cfg.ProfileAddr)
+	l, err := n.bind("pprof", n.cfg.ProfileAddr)
 	if err != nil {
-		return &SettingError{"pprof", err}
+		return err
 	}
 	handler := profiles.New()
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerPeriod}
+	server := &http.Server{ReadHeaderTimeout: headerPeriod, Handler: n.atAddress(httpapi.Guarded(httpapi.GuardConfig{
+		Handler: handler, Role: access.Operate, Access: n.callers, Origins: n.origins, Logger: n.log,
+	}))}
 	n.onStop(func() error {
 		handler.Close()
 		return server.Close()
 	})
-	go n.serve(server, n.secured(l))
+	go n.serve(server, n.secured(l, true))
 	return nil
+}
+
+// bind opens the port of a setting, unless other machines can reach it without credentials or without TLS.
+func (n *Node) bind(setting, addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if err == nil {
+		if err = n.cfg.checkBound(l.Addr()); err != nil {
+			err = errors.Join(err, l.Close())
+		}
+	}
+	if err != nil {
+		return nil, &SettingError{setting, err}
+	}
+	return l, nil
 }
 
 // listen binds the HTTP port before the data is opened. A node whose port is taken then never joins the cluster, and
 // the other nodes learn the bound port.
 func (n *Node) listen(context.Context) error {
-	l, err := net.Listen("tcp", n.cfg.HTTPAddr)
+	l, err := n.bind("http", n.cfg.HTTPAddr)
 	if err != nil {
-		return &SettingError{"http", err}
+		return err
 	}
 	n.listener = l
 	n.onStop(func() error { return ignoreClosed(l.Close()) })
-	n.warnOpen()
 	if n.place, err = n.cfg.advertised(l.Addr()); err != nil {
 		return err
 	}
-	own := []string{origin.HostOf(n.cfg.HTTPAddr), origin.HostOf(n.place.addr)}
+	own := []string{origin.HostOf(n.cfg.HTTPAddr), origin.HostOf(n.place.addr), origin.HostOf(n.cfg.ProfileAddr)}
 	n.origins, err = origin.New(append(own, n.cfg.AllowHosts...), n.cfg.AllowOrigins)
 	return err
 }
@@ -77,13 +93,17 @@ func (n *Node) openCertificates(context.Context) error {
 	return nil
 }
 
-// secured returns the listener of the connections of a port for callers.
-func (n *Node) secured(l net.Listener) net.Listener {
+// secured returns the listener of the connections of a port for callers. plain lets those on this machine speak plain
+// HTTP.
+func (n *Node) secured(l net.Listener, plain bool) net.Listener {
 	if n.certificates == nil {
 		return l
 	}
-	return port.Secure(l, n.certificates.TLS(), n.cfg.TLS.PlainLoopback, headerPeriod)
+	return port.Secure(l, n.certificates.TLS(), plain, headerPeriod)
 }
+
+// securedAPI is secured for the port of the API.
+func (n *Node) securedAPI(l net.Listener) net.Listener { return n.secured(l, n.cfg.TLS.PlainLoopback) }
 
 // atAddress returns a handler whose calls have the address of their caller also behind a proxy.
 func (n *Node) atAddress(api http.Handler) http.Handler {
@@ -93,24 +113,16 @@ func (n *Node) atAddress(api http.Handler) http.Handler {
 	return port.Forwarded(api)
 }
 
-// warnOpen logs a warning if other machines can reach the API.
-func (n *Node) warnOpen() {
-	addr, ok := n.listener.Addr().(*net.TCPAddr)
-	if ok && !addr.IP.IsLoopback() {
-		n.log.Warn("the API is open to the network without authentication: any machine that reaches this address can read "+
-			"and change every task; bind it to loopback, or let only trusted machines through to it", "http", addr.String())
-	}
-}
-
 // newGate returns the gate that delays the start while the disk is full. The gate answers callers meanwhile.
 func (n *Node) newGate() *room.Gate {
 	return room.New(room.Config{
-		Dir: n.cfg.DataDir, Reserve: n.cfg.MinFreeDisk, Space: n.space, Listener: n.listener, Secured: n.secured,
+		Dir: n.cfg.DataDir, Reserve: n.cfg.MinFreeDisk, Space: n.space, Listener: n.listener, Secured: n.securedAPI,
 		Logger: n.log,
 		Handler: func(reason func() string, metrics prometheus.Gatherer) http.Handler {
 			return n.atAddress(httpapi.Waiting(httpapi.WaitingConfig{
 				Reason: reason, Origins: n.origins, Metrics: prometheus.Gatherers{n.registry, metrics}, Logger: n.log,
 				Doctor: func(context.Context) []httpapi.Finding { return findings([]doctor.Finding{doctor.Wait(reason())}) },
+				Access: n.callers,
 			}))
 		},
 	})
@@ -118,7 +130,7 @@ func (n *Node) newGate() *room.Gate {
 
 func (n *Node) startHTTP(context.Context) error {
 	api, err := httpapi.New(httpapi.Config{
-		Backend: backend{n.cluster}, Audit: auditor{n.audit.Load(), n.cluster},
+		Backend: backend{n.cluster}, Access: n.callers, Audit: auditor{n.audit.Load(), n.cluster},
 		CheckURL: n.receivers.CheckURL, Origins: n.origins, Now: n.cluster.Now,
 		Gatherer: prometheus.Gatherers{n.registry, n.clusterRegistry}, Registerer: n.registry, Logger: logs.Limited(n.log),
 	})
@@ -136,7 +148,7 @@ func (n *Node) startHTTP(context.Context) error {
 		}
 		return nil
 	})
-	go n.serve(server, n.secured(n.listener))
+	go n.serve(server, n.securedAPI(n.listener))
 	return nil
 }
 
@@ -144,7 +156,8 @@ func (n *Node) startHTTP(context.Context) error {
 // old.
 func (n *Node) unlessBarred(api http.Handler) http.Handler {
 	barred := httpapi.Waiting(httpapi.WaitingConfig{
-		Reason: n.cluster.Barred, Doctor: backend{n.cluster}.Doctor, Origins: n.origins, Metrics: n.registry, Logger: n.log,
+		Reason: n.cluster.Barred, Doctor: backend{n.cluster}.Doctor, Origins: n.origins, Access: n.callers,
+		Metrics: n.registry, Logger: n.log,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n.cluster.Barred() != "" {

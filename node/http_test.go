@@ -1,30 +1,11 @@
 package node
 
 import (
-	"log/slog"
 	"net"
 	"os"
 	"strings"
 	"testing"
 )
-
-func TestOpenAddressIsWarnedOf(t *testing.T) {
-	for addr, warned := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true, ":0": true} {
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var log strings.Builder
-		n := Node{listener: l, log: slog.New(slog.NewTextHandler(&log, nil))}
-		n.warnOpen()
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "without authentication"); got != warned {
-			t.Errorf("%s: %q", addr, log.String())
-		}
-	}
-}
 
 func TestAdvertised(t *testing.T) {
 	host, err := os.Hostname()

@@ -22,6 +22,7 @@ import (
 	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/httpapi/origin"
+	"github.com/belfryhq/belfry/node/internal/callers"
 	"github.com/belfryhq/belfry/node/internal/gc"
 	"github.com/belfryhq/belfry/node/internal/port"
 	"github.com/belfryhq/belfry/node/internal/receivers"
@@ -41,7 +42,8 @@ type Node struct {
 	registry        *prometheus.Registry // of this process
 	clusterRegistry *prometheus.Registry // of cluster
 	again           reload.Fan           // of Config.Reload
-	certificates    *port.Certificates   // of the API; nil: no TLS
+	callers         *callers.Callers
+	certificates    *port.Certificates // of the API; nil: no TLS
 	listener        net.Listener
 	place           place          // at which callers reach the node
 	origins         *origin.Policy // of the API
@@ -98,8 +100,8 @@ func newNode(cfg Config) (*Node, error) {
 // start starts the parts in their order, until one fails or the context ends.
 func (n *Node) start(ctx context.Context) error {
 	for _, start := range []func(context.Context) error{
-		n.boundGarbage, n.limitMemory, n.startMetrics, n.followReload, n.listen, n.openCertificates, n.startProfiles,
-		n.startDelivery, n.openSecrets, n.openCluster, n.startAudit,
+		n.boundGarbage, n.limitMemory, n.startMetrics, n.followReload, n.openCallers, n.listen, n.openCertificates,
+		n.startProfiles, n.startDelivery, n.openSecrets, n.openCluster, n.startAudit,
 		n.writePID, n.startHTTP, n.startBackups,
 	} {
 		if err := start(ctx); err != nil || ctx.Err() != nil {
@@ -220,6 +222,7 @@ func (n *Node) openCluster(ctx context.Context) error {
 	if err != nil || n.cluster == nil {
 		return err
 	}
+	n.callers.Use(n.cluster.Tenants())
 	n.onStop(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), leaveGrace)
 		defer cancel()

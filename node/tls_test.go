@@ -213,6 +213,8 @@ func TestWaitForRoomSpeaksTLS(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.TLS = k.tls()
 	cfg.TLS.PlainLoopback = true
+	root, key := rootKey(t)
+	cfg.Access.RootKeyFile = root
 	var err error
 	if cfg.MinFreeDisk, err = disk.Parse("10%"); err != nil {
 		t.Fatal(err)
@@ -230,7 +232,7 @@ func TestWaitForRoomSpeaksTLS(t *testing.T) {
 		}
 	}()
 	for _, start := range []func(context.Context) error{
-		n.startMetrics, n.followReload, n.listen, n.openCertificates, n.startDelivery,
+		n.startMetrics, n.followReload, n.openCallers, n.listen, n.openCertificates, n.startDelivery,
 	} {
 		if err := start(t.Context()); err != nil {
 			t.Fatal(err)
@@ -243,6 +245,16 @@ func TestWaitForRoomSpeaksTLS(t *testing.T) {
 		resp, body, err := call(t.Context(), c, "GET", scheme+addr+"/v1/tasks/a", "")
 		if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "49MiB are free") {
 			t.Errorf("%s: %v %s", scheme, err, body)
+		}
+	}
+	for _, path := range []string{"/metrics", "/v1/doctor"} {
+		if status, _ := asCaller(t, c, "GET", "https://"+addr+path, ""); status != http.StatusUnauthorized {
+			t.Errorf("%s without a key: %d", path, status)
+		}
+		if status, body := asCaller(t, c, "GET", "https://"+addr+path, key); status != http.StatusOK {
+			t.Errorf("%s with a key: %d %s", path, status, body)
+		} else if path == "/metrics" && !strings.Contains(body, "belfry_disk_low 1") {
+			t.Errorf("metrics: %s", body)
 		}
 	}
 	free.Store(200 << 20)
@@ -280,6 +292,9 @@ func TestAddressBehindProxy(t *testing.T) {
 	for _, behind := range []bool{false, true} {
 		cfg := testConfig(t)
 		log := new(lockedLog)
+		if behind {
+			cfg.Access.RootKeyFile, _ = rootKey(t)
+		}
 		cfg.BehindProxy, cfg.Logger = behind, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		n, _ := start(t, cfg)
 		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+n.HTTPAddr()+"/v1/tasks/proxied", http.NoBody)

@@ -137,6 +137,10 @@ func (f *certsFlags) printMade(cmd *cobra.Command, forming bool, made, all []cer
 	for _, n := range made {
 		t.Row("%s\t%s:%s", filepath.Join(f.Dir, "nodes", n.Name, "*"), n.Host(), f.onNode)
 	}
+	if forming {
+		t.Row("\nCallers need credentials. Make the key of the first admin, and copy it to %s on each node:", f.onNode)
+		t.Row("\nbelfry key new-root > %s", filepath.Join(f.Dir, rootKeyFile))
+	}
 	t.Row("\nA node's files must be readable by the user that runs the node, and by no other. Start it with:")
 	expected := 0
 	if forming {
@@ -147,7 +151,9 @@ func (f *certsFlags) printMade(cmd *cobra.Command, forming bool, made, all []cer
 	}
 	if len(made) > expected {
 		t.Row("\nA node without --bootstrap-expect joins a running cluster. The file of --join-token-file needs a token of")
-		t.Row("its own, which is valid for an hour: belfry node token create --addr http://NODE:8400 > join.token")
+		t.Row("its own, which is valid for an hour: belfry node token create --addr https://NODE:8400 --ca %s \\",
+			filepath.Join(f.Dir, "nodes", made[0].Name, "ca.pem"))
+		t.Row("  --key-file %s > join.token", filepath.Join(f.Dir, rootKeyFile))
 	}
 	return t.Print(cmd.OutOrStdout())
 }
@@ -163,6 +169,9 @@ func forms(n int) int {
 	return 1
 }
 
+// rootKeyFile is the name of the root key's file, on the nodes and beside their files.
+const rootKeyFile = "root.key"
+
 // maxJoined is the number of addresses in --join. A node needs one that answers.
 const maxJoined = 5
 
@@ -171,7 +180,8 @@ func (f *certsFlags) serveLine(n certs.Node, former bool, expected int, all []ce
 	port := strconv.Itoa(int(f.peerPort))
 	files := certs.NodeFiles(f.onNode)
 	words := []string{
-		"belfry serve --data /var/lib/belfry", "--name " + n.Name, "--http :8400", "--peer :" + port,
+		"belfry serve --data /var/lib/belfry", "--name " + n.Name, "--http :8400", "--http-cert " + files.Cert,
+		"--http-key " + files.Key, "--root-key-file " + filepath.Join(f.onNode, rootKeyFile), "--peer :" + port,
 		"--advertise-peer " + net.JoinHostPort(n.Host(), port), "--peer-cert " + files.Cert, "--peer-key " + files.Key,
 		"--peer-ca " + files.CA, "--gossip-key-file " + files.Gossip,
 	}

@@ -200,6 +200,7 @@ func freePeerPort(t *testing.T) string {
 type secured struct {
 	args []string
 	addr string
+	key  string // that calls carry
 	stop func() error
 
 	hush func() int // ends the caller, and returns the number of its calls
@@ -210,7 +211,7 @@ func newSecured(t *testing.T, dir, port string, number int, args []string) *secu
 	host := fmt.Sprint("127.0.0.", number)
 	replace := strings.NewReplacer("/var/lib/belfry", t.TempDir(), "/etc/belfry",
 		filepath.Join(dir, "nodes", fmt.Sprint("n", number)))
-	n := &secured{}
+	n := &secured{key: rootKey(t, filepath.Join(dir, "nodes", fmt.Sprint("n", number), "root.key"))}
 	for _, arg := range args {
 		switch arg {
 		case ":8400":
@@ -220,7 +221,19 @@ func newSecured(t *testing.T, dir, port string, number int, args []string) *secu
 		}
 		n.args = append(n.args, replace.Replace(arg))
 	}
+	n.args = append(n.args, "--http-plain-loopback")
 	return n
+}
+
+// rootKey makes a root key as the printed command does, and returns its text.
+func rootKey(t *testing.T, path string) string {
+	t.Helper()
+	text, code := belfry(t, "key", "new-root")
+	text, _, _ = strings.Cut(text, "\n")
+	if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil || code != 0 {
+		t.Fatal(code, err)
+	}
+	return text
 }
 
 func (n *secured) start(t *testing.T) { n.addr, n.stop = serving(t, n.args...) }
@@ -251,7 +264,7 @@ func (n *secured) call(t *testing.T) {
 			case <-pace.C:
 			}
 			made++
-			if status, body := schedule(t, tasks+strconv.Itoa(made)); status != http.StatusCreated {
+			if status, body := schedule(t, tasks+strconv.Itoa(made), n.key); status != http.StatusCreated {
 				t.Errorf("call %d through %s: %d %s", made, tasks, status, body)
 				return
 			}
@@ -261,12 +274,13 @@ func (n *secured) call(t *testing.T) {
 	t.Cleanup(func() { n.hush() })
 }
 
-func schedule(t *testing.T, url string) (status int, body string) {
+func schedule(t *testing.T, url, key string) (status int, body string) {
 	req, err := http.NewRequestWithContext(t.Context(), "PUT", url, strings.NewReader(`{"delay": "1h"}`))
 	if err != nil {
 		return 0, err.Error()
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+key)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return 0, err.Error()
@@ -302,7 +316,12 @@ func (n *secured) uses(t *testing.T, dir string) {
 
 func (n *secured) fingerprints(t *testing.T) (found []string) {
 	t.Helper()
-	_, text := request(t, "GET", "http://"+n.addr+"/metrics")
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+n.addr+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+n.key)
+	_, text := exchange(t, req)
 	for line := range strings.Lines(text) {
 		if _, rest, ok := strings.Cut(line, `belfry_peer_key_info{fingerprint="`); ok {
 			found = append(found, rest[:strings.IndexByte(rest, '"')])

@@ -85,7 +85,8 @@ func fillCluster(t *cli.Table, view *client.Cluster) {
 	byName := func(a, b client.Node) int { return strings.Compare(a.Name, b.Name) }
 	for _, n := range slices.SortedFunc(slices.Values(view.Nodes), byName) {
 		t.Row("%s\t%s\t%s\t%d\t%v\t%s\t%+.1f ms\t%d\t%d\t%d\t%s", n.Name, cmp.Or(n.HTTPURL, n.HTTPAddr),
-			cmp.Or(n.Zone, "-"), n.Weight, n.Alive, cmp.Or(n.Order, "-"), n.ClockOffsetMs, n.Replicas, leads[n.ID], n.CommandVersion, n.ID)
+			cmp.Or(n.Zone, "-"), n.Weight, n.Alive, cmp.Or(n.Order, "-"), n.ClockOffsetMs, n.Replicas, leads[n.ID],
+			n.CommandVersion, n.ID)
 	}
 	t.Row("\nSHARD\tLEADER\tTERM\tTASKS\tREPLICAS")
 	for _, shard := range view.Shards {

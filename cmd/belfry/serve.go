@@ -51,13 +51,21 @@ to a cluster keeps the addresses of the others, so a restart needs no --join.
 Each node needs one --join again if all addresses change at once.
 
 Ctrl-C and SIGTERM stop the node in order, a second signal stops it at once.
-The files of --peer-cert, --peer-key, --peer-ca, --gossip-key-file, --http-cert,
---http-key and --cluster-key-file are read again every few seconds, and at once
-after a SIGHUP. All other settings are read at the start only. "belfry certs"
-makes the files of certificates and gossip keys.`,
+Without credentials --http must be on loopback. For other machines, give
+--root-key-file, --http-client-ca or --oidc-issuer, and --http-cert, or
+--behind-proxy if a proxy speaks TLS with the callers.
+
+The files of certificates, keys and grants (--peer-cert, --peer-key, --peer-ca,
+--gossip-key-file, --http-cert, --http-key, --http-client-ca,
+--http-client-roles, --root-key-file, --oidc-roles and --cluster-key-file) are
+read again every few seconds, and at once after a SIGHUP. All other settings are
+read at the start only. "belfry certs" makes the certificates and their keys,
+and "belfry key new-root" the root key.`,
 		Example: `  belfry serve --data /var/lib/belfry
   belfry serve --data n1 --http 127.0.0.1:8400 --peer 127.0.0.1:8500 \
     --join 127.0.0.1:8501,127.0.0.1:8502 --bootstrap-expect 3
+  belfry serve --http :8400 --root-key-file root.key \
+    --http-cert node.pem --http-key node.key
   BELFRY_SERVE_DATA=/var/lib/belfry BELFRY_SERVE_LOG_FORMAT=json belfry serve`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), &f, cmd.ErrOrStderr()) },
@@ -86,13 +94,7 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 		"allowed; repeatable")
 	flags.StringSliceVar(&c.AllowOrigins, "allow-origin", nil,
 		"`origin` whose web pages may call the API, such as https://app.example; repeatable")
-	flags.StringVar(&c.TLS.Cert, "http-cert", "", "PEM `file` with the certificate for callers, then intermediate "+
-		"certificates if any; it makes --http and --pprof speak TLS")
-	flags.StringVar(&c.TLS.Key, "http-key", "", "PEM `file` with its private key")
-	flags.BoolVar(&c.TLS.PlainLoopback, "http-plain-loopback", false, "let callers on this machine speak plain HTTP at "+
-		"the same port")
-	flags.BoolVar(&c.BehindProxy, "behind-proxy", false, "callers come through a proxy only: a call has the address that "+
-		"the proxy names in X-Forwarded-For or Forwarded")
+	f.addAccessFlags(flags)
 	flags.StringVar(&c.PeerAddr, "peer", c.PeerAddr, "`address` at which other nodes are answered, over TCP and UDP")
 	flags.StringVar(&c.AdvertisePeer, "advertise-peer", c.AdvertisePeer,
 		"`address` that other nodes dial (default: --peer)")
@@ -156,7 +158,8 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Backups.Keep, "backup-keep", 0, "`number` of backups of this cluster that stay; 0 keeps all")
 	flags.StringVar(&f.backupRate, "backup-rate", "", "`bytes` of a backup a second at most, such as 50MiB (default: no "+
 		"limit)")
-	flags.StringVar(&c.ProfileAddr, "pprof", "", "private `address` at which Go's profiles are served")
+	flags.StringVar(&c.ProfileAddr, "pprof", "", "`address` at which Go's profiles are served, to callers with the role "+
+		"operate if calls need credentials")
 }
 
 // runServe runs a node until the context ends.

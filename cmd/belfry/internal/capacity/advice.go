@@ -52,7 +52,8 @@ func (p Plan) commands() []string {
 	for i := 1; i < forming; i++ {
 		others = append(others, fmt.Sprintf("node-%d:8500", i+1))
 	}
-	return []string{p.serve() + " --http :8400 --peer :8500" +
+	return []string{p.serve() + " --http :8400 --http-cert node.pem --http-key node.key --root-key-file root.key" +
+		" --peer :8500" +
 		" --peer-cert node.pem --peer-key node.key --peer-ca ca.pem --gossip-key-file gossip.key" +
 		fmt.Sprintf(" --bootstrap-expect %d --name node-1 --join %s", forming, strings.Join(others, ","))}
 }

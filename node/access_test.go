@@ -1,0 +1,268 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/cluster/peerkeys"
+)
+
+// rootKey writes a root key, and returns its file and text.
+func rootKey(t *testing.T) (path, text string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "root.key")
+	_, text = access.NewKey()
+	if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path, text
+}
+
+// A port that other machines can reach needs credentials and TLS, or a proxy in the place of TLS. The refusal names the
+// flag for each fault, and no other.
+func TestOpenPortsAreRefused(t *testing.T) {
+	const credentials, encryption = "--root-key-file FILE", "--behind-proxy"
+	for _, c := range []struct {
+		name    string
+		change  func(*Config)
+		setting string // empty: not refused
+		faults  string
+	}{
+		{"loopback", func(*Config) {}, "", ""},
+		{"loopback by name", func(c *Config) { c.HTTPAddr = "localhost:8400" }, "", ""},
+		{"loopback of IPv6", func(c *Config) { c.HTTPAddr = "[::1]:8400" }, "", ""},
+		{"all addresses", func(c *Config) { c.HTTPAddr = ":8400" }, "http", credentials + encryption},
+		{"all addresses of IPv4", func(c *Config) { c.HTTPAddr = "0.0.0.0:8400" }, "http", credentials + encryption},
+		{"all addresses of IPv6", func(c *Config) { c.HTTPAddr = "[::]:8400" }, "http", credentials + encryption},
+		{"a root key", func(c *Config) { c.HTTPAddr, c.Access.RootKeyFile = ":8400", "root.key" }, "http", encryption},
+		{"TLS", func(c *Config) { c.HTTPAddr, c.TLS = ":8400", TLSConfig{Cert: "a", Key: "b"} }, "http", credentials},
+		{"a root key and TLS", func(c *Config) {
+			c.HTTPAddr, c.TLS, c.Access.RootKeyFile = ":8400", TLSConfig{Cert: "a", Key: "b"}, "root.key"
+		}, "", ""},
+		{"an issuer and TLS", func(c *Config) {
+			c.HTTPAddr, c.TLS, c.Access = ":8400", TLSConfig{Cert: "a", Key: "b"}, AccessConfig{"", "https://a", "b", "c"}
+		}, "", ""},
+		{"client certificates", func(c *Config) {
+			c.HTTPAddr, c.TLS = ":8400", TLSConfig{Cert: "a", Key: "b", ClientCA: "c", ClientRoles: "d"}
+		}, "", ""},
+		{"a root key and a proxy", func(c *Config) {
+			c.HTTPAddr, c.BehindProxy, c.Access.RootKeyFile = ":8400", true, "root.key"
+		}, "", ""},
+		{"a proxy alone", func(c *Config) { c.BehindProxy = true }, "behind-proxy", credentials},
+		{"profiles", func(c *Config) { c.ProfileAddr = ":6060" }, "pprof", credentials + encryption},
+		{"profiles on loopback", func(c *Config) { c.ProfileAddr = "127.0.0.1:6060" }, "", ""},
+	} {
+		cfg := DefaultConfig()
+		c.change(&cfg)
+		err := cfg.Validate()
+		var setting *SettingError
+		if c.setting == "" {
+			if err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+			continue
+		}
+		if !errors.As(err, &setting) || setting.Setting != c.setting {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		for _, flag := range []string{credentials, encryption} {
+			if strings.Contains(err.Error(), flag) != strings.Contains(c.faults, flag) {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		}
+	}
+}
+
+// The refusal names the certificate between nodes, which will do for callers, too.
+func TestPeerCertificateIsNamed(t *testing.T) {
+	cfg := DefaultConfig()
+	cfg.HTTPAddr, cfg.Access.RootKeyFile = ":8400", "root.key"
+	cfg.PeerKeys = &peerkeys.Files{Cert: "/etc/n.pem", Key: "/etc/n.key", CA: "ca.pem", Gossip: "gossip.key"}
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "--http-cert /etc/n.pem and --http-key /etc/n.key") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A name that leads to another address than loopback is refused once it is bound.
+func TestBoundAddressIsJudged(t *testing.T) {
+	cfg := DefaultConfig()
+	for addr, open := range map[string]bool{"127.0.0.1": false, "::1": false, "10.0.0.1": true, "0.0.0.0": true, "::": true} {
+		err := cfg.checkBound(&net.TCPAddr{IP: net.ParseIP(addr), Port: 8400})
+		if (err != nil) != open {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+	cfg.HTTPAddr = "belfry.example:8400"
+	if err := cfg.Validate(); err != nil {
+		t.Errorf("a name is judged before it is resolved: %v", err)
+	}
+}
+
+// asCaller makes a call with a key, and returns the status and the body.
+func asCaller(t *testing.T, c *http.Client, method, url, key string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var body strings.Builder
+	if err := resp.Write(&body); err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, body.String()
+}
+
+const ops = `[{"cn": "n1", "grants": [{"role": "operate", "namespace": "*"}]}]`
+
+// A node with a root key and client certificates knows its callers by them, on the API and on the port of the profiles.
+func TestCallersOfANode(t *testing.T) {
+	k := newKeyring(t)
+	cfg := testConfig(t)
+	root, key := rootKey(t)
+	cfg.TLS, cfg.Access.RootKeyFile, cfg.ProfileAddr = k.tls(), root, freeAddr(t)
+	cfg.TLS.ClientCA, cfg.TLS.ClientRoles = k.path("ca.pem"), filepath.Join(t.TempDir(), "roles.yaml")
+	if err := os.WriteFile(cfg.TLS.ClientRoles, []byte(ops), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	stranger, operator := k.caller(true), k.caller(true)
+	operator.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{k.pair(t)}
+	api, profile := "https://"+n.HTTPAddr(), "http://"+cfg.ProfileAddr+"/debug/pprof/cmdline"
+	awaitReady(t, stranger, api)
+	_, wrong := access.NewKey()
+	for _, c := range []struct {
+		name   string
+		caller *http.Client
+		url    string
+		key    string
+		want   int
+	}{
+		{"health", stranger, api + "/healthz", "", 200},
+		{"contract", stranger, api + "/openapi.yaml", "", 200},
+		{"metrics without a key", stranger, api + "/metrics", "", 401},
+		{"metrics with the root key", stranger, api + "/metrics", key, 200},
+		{"tasks without a key", stranger, api + "/v1/tasks", "", 401},
+		{"tasks with a wrong key", stranger, api + "/v1/tasks", wrong, 401},
+		{"tasks with the root key", stranger, api + "/v1/tasks", key, 200},
+		{"tasks with a certificate", operator, api + "/v1/tasks", "", 200},
+		{"profiles without a key", stranger, profile, "", 401},
+		{"profiles with a wrong key", stranger, profile, wrong, 401},
+		{"profiles with the root key", stranger, profile, key, 200},
+		{"profiles with a certificate", operator, strings.Replace(profile, "http:", "https:", 1), "", 200},
+	} {
+		status, body := asCaller(t, c.caller, "GET", c.url, c.key)
+		if status != c.want || status == 401 && !strings.Contains(body, "Bearer") {
+			t.Errorf("%s: %d, want %d\n%s", c.name, status, c.want, body)
+		}
+	}
+	for path, want := range map[string]int{"/v1/queues/q/pause": 200, "/v1/tasks/a/fire": 403} {
+		if status, body := asCaller(t, operator, "POST", api+path, ""); status != want {
+			t.Errorf("POST %s with the certificate of an operator: %d %s", path, status, body)
+		}
+	}
+}
+
+// pair returns the node's certificate with its key: it is one of a client, too.
+func (k *keyring) pair(t *testing.T) tls.Certificate {
+	t.Helper()
+	pair, err := tls.LoadX509KeyPair(k.path("node.pem"), k.path("node.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// freeAddr returns an address on loopback that is free.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// The profiles of a node without credentials are open on loopback, but not to web pages.
+func TestProfilesWithoutCredentials(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.ProfileAddr = freeAddr(t)
+	start(t, cfg)
+	url := "http://" + cfg.ProfileAddr + "/debug/pprof/cmdline"
+	if status, body := asCaller(t, http.DefaultClient, "GET", url, ""); status != 200 {
+		t.Errorf("%d %s", status, body)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), "GET", url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = "evil.example:6060"
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden {
+		t.Errorf("a rebound name: %s", resp.Status)
+	}
+}
+
+// The keys that the cluster has committed count at a node without files of its own after its restart.
+func TestCommittedKeysCount(t *testing.T) {
+	cfg := testConfig(t)
+	root, key := rootKey(t)
+	cfg.Access.RootKeyFile = root
+	n, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	awaitReady(t, http.DefaultClient, "http://"+n.HTTPAddr())
+	awaitForce(t.Context(), t, n)
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Access.RootKeyFile = ""
+	if n, err = Start(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	awaitReady(t, http.DefaultClient, "http://"+n.HTTPAddr())
+	for _, text := range []string{"", key} {
+		if status, body := asCaller(t, http.DefaultClient, "GET", "http://"+n.HTTPAddr()+"/v1/tasks", text); status != 401 {
+			t.Errorf("%q: %d %s", text, status, body)
+		}
+	}
+}
+
+// awaitForce waits until the node has committed that calls need credentials.
+func awaitForce(ctx context.Context, t *testing.T, n *Node) {
+	t.Helper()
+	if err := n.cluster.Tenants().Enforce(ctx); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,235 @@
+package callers
+
+import (
+	"context"
+	"crypto/x509"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/access/oidc"
+	"github.com/belfryhq/belfry/cluster/reload"
+)
+
+// Keys are the keys of the cluster.
+type Keys interface {
+	access.Source
+	// Enforce commits that calls need credentials.
+	Enforce(ctx context.Context) error
+}
+
+// Config names the node's own credentials. Each of them may be missing.
+type Config struct {
+	RootKeyFile string // file with the root key; empty: none
+	ClientRoles string // file with the grants of client certificates; empty: they tell no caller
+	Issuer      string // URL of the issuer of tokens; empty: none
+	Audience    string // of the tokens
+	TokenRoles  string // file with the grants of tokens
+
+	Every      time.Duration   // interval at which Run reads the files; 0: reload.Every
+	Reload     <-chan struct{} // each receive makes Run read the files at once; nil: none comes
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer // nil: no metrics
+}
+
+// Callers finds callers. Its methods are safe for concurrent use.
+type Callers struct {
+	cfg       Config
+	root      reload.Value[*access.RootKey]
+	roles     reload.Value[*access.CertificateRoles]
+	tokens    reload.Value[*oidc.Roles]
+	issuer    *oidc.Issuer // nil: none
+	source    source
+	authority atomic.Pointer[access.Authority]
+}
+
+// Open reads the files.
+func Open(cfg Config) (*Callers, error) {
+	c := &Callers{cfg: cfg, source: source{used: make(chan struct{})}}
+	c.root.Files, c.root.Parse = []string{cfg.RootKeyFile}, func([][]byte) (*access.RootKey, error) {
+		return access.LoadRootKey(cfg.RootKeyFile) // it checks the file's mode, too
+	}
+	c.roles.Files, c.roles.Parse = []string{cfg.ClientRoles}, func([][]byte) (*access.CertificateRoles, error) {
+		return access.LoadCertificateRoles(cfg.ClientRoles)
+	}
+	c.tokens.Files, c.tokens.Parse = []string{cfg.TokenRoles}, func([][]byte) (*oidc.Roles, error) {
+		return oidc.LoadRoles(cfg.TokenRoles)
+	}
+	for _, open := range []func() error{
+		func() error { return openNamed("root-key-file", &c.root) },
+		func() error { return openNamed("http-client-roles", &c.roles) },
+		func() error { return openNamed("oidc-roles", &c.tokens) },
+		c.openIssuer, c.renew,
+	} {
+		if err := open(); err != nil {
+			return nil, err
+		}
+	}
+	c.register()
+	return c, nil
+}
+
+// FileError is the error of a file or an issuer that a setting names.
+type FileError struct {
+	Setting string
+	Err     error
+}
+
+func (e *FileError) Error() string { return e.Setting + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// openNamed reads the value of a setting, if the setting names a file.
+func openNamed[T any](setting string, v *reload.Value[T]) error {
+	if v.Files[0] == "" {
+		return nil
+	}
+	if err := v.Open(); err != nil {
+		return &FileError{setting, err}
+	}
+	return nil
+}
+
+func (c *Callers) openIssuer() error {
+	if c.cfg.Issuer == "" {
+		return nil
+	}
+	var err error
+	c.issuer, err = oidc.New(oidc.Config{
+		Issuer: c.cfg.Issuer, Audience: c.cfg.Audience, Roles: c.tokens.Get(), Logger: c.cfg.Logger,
+	})
+	if err != nil {
+		return &FileError{"oidc-issuer", err}
+	}
+	return nil
+}
+
+// renew makes the authority anew, by the present contents of the files.
+func (c *Callers) renew() error {
+	cfg := access.Config{Source: &c.source}
+	if c.cfg.RootKeyFile != "" {
+		cfg.Root = c.root.Get()
+	}
+	if c.cfg.ClientRoles != "" {
+		cfg.Certificates = c.roles.Get()
+	}
+	if c.issuer != nil {
+		cfg.Tokens = c.issuer
+	}
+	authority, err := access.New(cfg)
+	if err == nil {
+		c.authority.Store(authority)
+	}
+	return err
+}
+
+// Use makes the keys of the cluster count. It is called once.
+func (c *Callers) Use(keys Keys) { c.source.use(keys) }
+
+// Caller returns the caller with these credentials. The error is an *access.Refusal.
+func (c *Callers) Caller(ctx context.Context, credentials access.Credentials) (*access.Caller, error) {
+	if hasEnded(credentials.Certificate) {
+		credentials.Certificate = nil
+	}
+	return c.authority.Load().Caller(ctx, credentials)
+}
+
+// hasEnded reports whether a certificate, which may be nil, has ended since its connection was opened.
+func hasEnded(cert *x509.Certificate) bool { return cert != nil && time.Now().After(cert.NotAfter) }
+
+// Run keeps the files and the issuer up to date, and commits that calls need credentials, until the context ends.
+func (c *Callers) Run(ctx context.Context) {
+	var parts sync.WaitGroup
+	if c.issuer != nil {
+		parts.Go(func() { c.issuer.Run(ctx) })
+	}
+	parts.Go(func() { c.enforce(ctx) })
+	reload.Loop(ctx, c.cfg.Every, c.cfg.Reload, c.look)
+	parts.Wait()
+}
+
+// look looks at all files. now is set to judge them at once.
+func (c *Callers) look(now bool) {
+	changed := look(c, &c.root, "root key", now)
+	changed = look(c, &c.roles, "grants of client certificates", now) || changed
+	if look(c, &c.tokens, "grants of tokens", now) {
+		c.issuer.UseRoles(c.tokens.Get())
+		changed = true
+	}
+	if !changed {
+		return
+	}
+	if err := c.renew(); err != nil { // the callers that the earlier authority remembers count no more
+		c.cfg.Logger.Error("the changed credentials could not be used", "err", err)
+	}
+}
+
+// look looks at a file, if there is one, and reports whether its value has changed.
+func look[T any](c *Callers, v *reload.Value[T], subject string, now bool) (changed bool) {
+	if v.Files[0] == "" {
+		return false
+	}
+	switch out, err := v.Look(now); out {
+	case reload.Taken:
+		c.cfg.Logger.Info("a changed file of credentials is in use", "file", v.Files[0], "holds", subject)
+		return true
+	case reload.Faulty:
+		c.cfg.Logger.Warn("a file of credentials is faulty: its earlier contents stay in use", "holds", subject, "err", err)
+	}
+	return false
+}
+
+// enforcePause is the interval of attempts to commit that calls need credentials.
+const enforcePause = 5 * time.Second
+
+// enforce commits that calls need credentials, if the node has credentials of its own.
+func (c *Callers) enforce(ctx context.Context) {
+	if c.cfg.RootKeyFile == "" && c.cfg.ClientRoles == "" && c.issuer == nil {
+		return
+	}
+	select {
+	case <-c.source.used:
+	case <-ctx.Done():
+		return
+	}
+	for {
+		err := c.source.keys.Enforce(ctx)
+		if err == nil {
+			return
+		}
+		c.cfg.Logger.Debug("that calls need credentials is not committed yet", "err", err)
+		pause := time.NewTimer(enforcePause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return
+		}
+	}
+}
+
+// register registers the metric of faulty files.
+func (c *Callers) register() {
+	if c.cfg.Registerer == nil {
+		return
+	}
+	for file, refused := range map[string]func() bool{
+		"root_key": c.root.Refused, "client_roles": c.roles.Refused, "token_roles": c.tokens.Refused,
+	} {
+		c.cfg.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "belfry_http_credential_files_refused",
+			Help:        "1 while a file is faulty and its earlier contents stay in use: root_key, client_roles or token_roles.",
+			ConstLabels: prometheus.Labels{"file": file},
+		}, func() float64 {
+			if refused() {
+				return 1
+			}
+			return 0
+		}))
+	}
+}
