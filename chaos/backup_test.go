@@ -152,7 +152,7 @@ func (r *restoreRun) loadOn(c *local.Cluster) *workload.Load {
 	r.t.Helper()
 	var nodes []workload.Node
 	for _, n := range c.Nodes() {
-		nodes = append(nodes, workload.Node{Name: n.Name, URL: "http://" + n.HTTPAddr})
+		nodes = append(nodes, workload.Node{Name: n.Name, URL: "http://" + n.HTTPAddr, KeyFile: n.KeyFile})
 	}
 	l, err := workload.New(workload.Config{
 		Nodes: nodes, Target: r.receiver.URL, Recorder: r.rec, Seed: seed(r.t), Prefix: "b-",

@@ -43,7 +43,9 @@ func Watch(ctx context.Context, cluster *local.Cluster, rec *history.Recorder) e
 func each(cluster *local.Cluster) ([]*client.Client, error) {
 	var all []*client.Client
 	for _, url := range cluster.URLs() {
-		c, err := client.New(client.Config{Addrs: []string{url}, MaxAttempts: 1, FixedAddrs: true, Timeout: pollTimeout})
+		c, err := client.New(client.Config{
+			Addrs: []string{url}, KeyFile: cluster.KeyFile(), MaxAttempts: 1, FixedAddrs: true, Timeout: pollTimeout,
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -26,7 +26,7 @@ const (
 // Fill schedules n tasks by batch, as fast as the cluster takes them. They are due long after the round, which neither
 // records nor judges them: see Filled.
 func (r *Round) Fill(ctx context.Context, n int) error {
-	c, err := client.New(client.Config{Addrs: r.siege.stand.URLs()})
+	c, err := client.New(client.Config{Addrs: r.siege.stand.URLs(), KeyFile: r.siege.stand.Cluster.KeyFile()})
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,9 @@ func fillID(i int) string { return fmt.Sprintf("fill-%d", i) }
 
 // Filled returns an error unless the cluster counts n filled tasks, and the replicas of a node have all of a sample.
 func (r *Round) Filled(ctx context.Context, n int, node string) error {
-	c, err := client.New(client.Config{Addrs: r.siege.stand.URLs(node), FixedAddrs: true})
+	c, err := client.New(client.Config{
+		Addrs: r.siege.stand.URLs(node), KeyFile: r.siege.stand.Cluster.KeyFile(), FixedAddrs: true,
+	})
 	if err != nil {
 		return err
 	}

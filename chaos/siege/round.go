@@ -54,7 +54,7 @@ func (s *siege) newRound(n int, plan *Plan) (*Round, error) {
 	s.receiver.Record(r.rec, prefix)
 	var nodes []workload.Node
 	for _, n := range s.stand.Cluster.Nodes() {
-		nodes = append(nodes, workload.Node{Name: n.Name, URL: "http://" + n.HTTPAddr})
+		nodes = append(nodes, workload.Node{Name: n.Name, URL: "http://" + n.HTTPAddr, KeyFile: n.KeyFile})
 	}
 	r.load, err = workload.New(workload.Config{
 		Nodes: nodes, Spare: s.stand.Spare, Target: s.receiver.URL, Recorder: r.rec, Seed: r.seed, Prefix: prefix,

@@ -76,7 +76,7 @@ func refused(err error) bool {
 func nodeClient(s *Stand, node string, timeout time.Duration) (*client.Client, error) {
 	for _, n := range s.Cluster.Nodes() {
 		if n.Name == node {
-			return client.New(client.Config{Addrs: []string{"http://" + n.HTTPAddr}, MaxAttempts: 1,
+			return client.New(client.Config{Addrs: []string{"http://" + n.HTTPAddr}, KeyFile: n.KeyFile, MaxAttempts: 1,
 				Timeout: timeout, AttemptTimeout: timeout, FixedAddrs: true, SingleCalls: true})
 		}
 	}

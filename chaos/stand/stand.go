@@ -102,6 +102,9 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Network { // the nodes' networks are closed: nothing but the stand is in the proxy's place
+		cfg.BuildArgs = append(slices.Clone(cfg.BuildArgs), "--behind-proxy")
+	}
 	s = &Stand{own: local.Build{Binary: cfg.Binary, Args: cfg.BuildArgs}, other: local.Build{Binary: cfg.Other}}
 	defer func() {
 		if err != nil {
@@ -139,7 +142,7 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 		}
 	}
 	s.Cluster, err = local.Start(ctx, local.Config{
-		Binary: cfg.Binary, BuildArgs: cfg.BuildArgs, DataDir: cfg.Dir, Places: places,
+		Binary: cfg.Binary, BuildArgs: cfg.BuildArgs, DataDir: cfg.Dir, Places: places, Auth: cfg.Network,
 		Nodes: cfg.Nodes + cfg.Spare, Founders: cfg.founders(),
 		ExtraArgs: slices.Concat([]string{"--shards", strconv.Itoa(cfg.Shards)}, cfg.Args),
 	})
@@ -149,7 +152,7 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 	s.Logs = newLogs(s.Cluster.Nodes())
 	s.spare, s.changes = names(cfg.Nodes + cfg.Spare)[cfg.Nodes:], cfg.Spare > 0
 	s.client, err = client.New(client.Config{
-		Addrs: s.Cluster.URLs(), Timeout: viewTimeout, AttemptTimeout: viewTimeout / 5,
+		Addrs: s.Cluster.URLs(), KeyFile: s.Cluster.KeyFile(), Timeout: viewTimeout, AttemptTimeout: viewTimeout / 5,
 	})
 	return s, err
 }

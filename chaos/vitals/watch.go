@@ -91,7 +91,7 @@ func (w *Watch) lookAt(ctx context.Context, n local.Node) {
 	if bytes, err := size(n.Data); err == nil {
 		w.add(n.Name, disk, float64(bytes)/mib)
 	}
-	if metrics, err := procstat.Fetch(ctx, w.client, n.HTTPAddr); err == nil {
+	if metrics, err := procstat.Fetch(ctx, w.client, n.HTTPAddr, n.KeyFile); err == nil {
 		w.addMetric(n.Name, goroutines, metrics.Values("go_goroutines"), 1)
 		w.addMetric(n.Name, heap, metrics.Values("go_memstats_heap_inuse_bytes"), mib)
 	}

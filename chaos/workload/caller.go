@@ -36,7 +36,7 @@ func newCaller(cfg Config) (*caller, error) {
 	transport := &http.Transport{MaxIdleConnsPerHost: 128, IdleConnTimeout: 30 * time.Second}
 	for _, n := range cfg.Nodes {
 		one, err := client.New(client.Config{
-			Addrs: []string{n.URL}, MaxAttempts: 1, HTTPClient: &http.Client{Transport: transport},
+			Addrs: []string{n.URL}, KeyFile: n.KeyFile, MaxAttempts: 1, HTTPClient: &http.Client{Transport: transport},
 			Timeout: time.Hour, AttemptTimeout: time.Hour, // the caller's context sets the timeout
 			FixedAddrs: true, SingleCalls: true, // one request to this node alone, which countSends can follow
 		})

@@ -11,6 +11,8 @@ import (
 type Node struct {
 	Name string
 	URL  string // of its HTTP interface
+	// KeyFile is the file with the API key of calls; empty: they need none.
+	KeyFile string
 }
 
 // Config describes a load. Nodes, Target and Recorder are required.

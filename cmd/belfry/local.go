@@ -20,8 +20,12 @@ The data folder is the cluster: a later run on it continues with its tasks.
 Ctrl-C, SIGTERM and a closed terminal stop the nodes in order; under nohup a
 closed terminal does not. A node that dies is reported and left dead unless
 --restart is given. The process id of node-2 is in DATA/node-2/belfry.pid and
-its log in DATA/node-2/belfry.log. Arguments after -- go to each node's serve.`,
+its log in DATA/node-2/belfry.log. Arguments after -- go to each node's serve.
+
+With --auth calls need a key, at later runs on the folder, too. The key of the
+first admin is in DATA/admin.key.`,
 		Example: `  belfry local
+  belfry local --auth
   belfry local --nodes 5 --data /tmp/five --http-port 9400 -- --shards 24`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -34,6 +38,7 @@ its log in DATA/node-2/belfry.log. Arguments after -- go to each node's serve.`,
 	flags.IntVar(&cfg.Nodes, "nodes", 3, "number of nodes")
 	flags.StringVar(&cfg.DataDir, "data", "./belfry-data", "`folder` of the cluster")
 	flags.IntVar(&cfg.HTTPPort, "http-port", 8400, "HTTP `port` of the first node; the others count up; 0: free ones")
+	flags.BoolVar(&cfg.Auth, "auth", false, "let calls need a key; the first one is in DATA/admin.key")
 	flags.BoolVar(&cfg.Restart, "restart", false, "start a node again that dies")
 	return cmd
 }
@@ -46,9 +51,21 @@ func runLocal(cmd *cobra.Command, cfg local.Config) error {
 		return err
 	}
 	defer cluster.Stop()
-	if _, err := fmt.Fprintf(cfg.Out, "ready: %s\n", strings.Join(cluster.URLs(), " ")); err != nil {
+	if _, err := fmt.Fprintf(cfg.Out, "ready: %s\n%s", strings.Join(cluster.URLs(), " "), keyHint(cluster)); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// keyHint returns lines that show how to call a cluster whose calls need a key, or "" for other clusters.
+func keyHint(cluster *local.Cluster) string {
+	path := cluster.KeyFile()
+	if path == "" {
+		return ""
+	}
+	return fmt.Sprintf(`calls need a key. The key of the first admin is in %s:
+  belfry task list --key-file %[1]s
+  curl -H "Authorization: Bearer $(cat %[1]s)" %s/v1/tasks
+`, path, cluster.URLs()[0])
 }

@@ -23,14 +23,16 @@ type Node struct {
 	Dir      string // folder of belfry.log and belfry.pid, and of the data unless Data differs
 	Data     string // data folder
 	PID      int    // 0: the node does not run
+	KeyFile  string // file with a key that may call it; empty: calls need none
 }
 
 // Cluster is a running local cluster. It is safe for concurrent use.
 type Cluster struct {
-	cfg    Config
-	events chan Event
-	stop   chan struct{}  // closed when Stop begins; no node starts afterwards
-	watch  sync.WaitGroup // watchers and pending restarts
+	cfg     Config
+	keyFile string // path of the admin key; empty: calls need no credentials
+	events  chan Event
+	stop    chan struct{}  // closed when Stop begins; no node starts afterwards
+	watch   sync.WaitGroup // watchers and pending restarts
 
 	mu      sync.Mutex // guards the fields below and the members' processes
 	members []*member
@@ -57,9 +59,13 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("local cluster: %w", err)
 	}
-	c := &Cluster{cfg: cfg, events: make(chan Event, eventBacklog), stop: make(chan struct{})}
+	key, err := openKey(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("local cluster: %w", err)
+	}
+	c := &Cluster{cfg: cfg, keyFile: key, events: make(chan Event, eventBacklog), stop: make(chan struct{})}
 	for i, a := range plan.Nodes {
-		c.members = append(c.members, newMember(cfg, i, a))
+		c.members = append(c.members, c.newMember(i, a))
 	}
 	if err := c.startAll(ctx); err != nil {
 		c.Stop()
@@ -68,12 +74,13 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	return c, nil
 }
 
-func newMember(cfg Config, i int, a addresses) *member {
+func (c *Cluster) newMember(i int, a addresses) *member {
+	cfg := c.cfg
 	name, place := "node-"+strconv.Itoa(i+1), cfg.place(i)
 	dir := filepath.Join(cfg.DataDir, name)
 	return &member{place: place, build: Build{Binary: cfg.Binary, Args: cfg.BuildArgs}, Node: Node{
 		Name: name, HTTPAddr: cmp.Or(place.HTTPAddr, a.HTTP), PeerAddr: cmp.Or(place.PeerAddr, a.Peer),
-		Dir: dir, Data: cmp.Or(place.Data, dir),
+		Dir: dir, Data: cmp.Or(place.Data, dir), KeyFile: c.keyFile,
 	}}
 }
 
@@ -160,6 +167,9 @@ func (c *Cluster) args(m *member) []string {
 	}
 	if join := c.othersThan(m); len(join) > 0 && !(founds && founders == 1) {
 		args = append(args, "--join", strings.Join(join, ","))
+	}
+	if c.keyFile != "" && m.build.Binary == c.cfg.Binary { // another build may not know the flag
+		args = append(args, "--root-key-file", c.keyFile)
 	}
 	return slices.Concat(args, c.cfg.ExtraArgs, m.place.Args, m.build.Args)
 }

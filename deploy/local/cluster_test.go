@@ -41,6 +41,7 @@ func serve(args []string) int {
 	flags := flag.NewFlagSet("serve", flag.ExitOnError)
 	for _, name := range []string{
 		"name", "data", "peer", "bootstrap-expect", "allow-webhook-cidr", "allow-broker-cidr", "join", "memory-limit",
+		"root-key-file",
 	} {
 		flags.String(name, "", "")
 	}

@@ -19,6 +19,7 @@ type Config struct {
 	Binary    string    // path of belfry; empty: the running program
 	BuildArgs []string  // further arguments of each node's `belfry serve`, for Binary alone; see UseBuild
 	Restart   bool      // restart a node that died by itself
+	Auth      bool      // calls need a key, also at later starts on DataDir; the first one is in Cluster.KeyFile
 	ExtraArgs []string  // further arguments of each node's `belfry serve`
 	Places    []Place   // of the first nodes; the others run on loopback
 	Out       io.Writer // gets one line for each start and end of a node; nil: discarded

@@ -26,7 +26,7 @@ func (n Node) Metric(ctx context.Context, name string) (float64, error) {
 func (n Node) Samples(ctx context.Context, name string) ([]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, metricLimit)
 	defer cancel()
-	metrics, err := procstat.Fetch(ctx, http.DefaultClient, n.HTTPAddr)
+	metrics, err := procstat.Fetch(ctx, http.DefaultClient, n.HTTPAddr, n.KeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n.Name, err)
 	}

@@ -1,7 +1,9 @@
 package local_test
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -75,5 +77,26 @@ func readAll(t *testing.T, c *client.Client, tasks int) {
 		if task.State != client.Scheduled {
 			t.Errorf("%s is %s", task.ID, task.State)
 		}
+	}
+}
+
+// A cluster with keys answers calls with its admin key, and no others.
+func TestRealClusterWithKeys(t *testing.T) {
+	localtest.Need(t)
+	cluster := startReal(t, local.Config{Binary: localtest.Build(t), Nodes: 1, DataDir: t.TempDir(), Auth: true})
+	_, err := dial(t, cluster.URLs()...).Schedule(t.Context(), client.Task{ID: "a", Delay: time.Hour})
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized {
+		t.Errorf("without a key: %v", err)
+	}
+	c, err := client.New(client.Config{Addrs: cluster.URLs(), KeyFile: cluster.KeyFile()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Schedule(t.Context(), client.Task{ID: "a", Delay: time.Hour}); err != nil {
+		t.Error(err)
+	}
+	if _, err := cluster.Nodes()[0].Metric(t.Context(), "belfry_http_consumers_waiting"); err != nil {
+		t.Error(err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
@@ -14,11 +15,19 @@ import (
 // Metrics are the metrics of a node by name.
 type Metrics map[string]*dto.MetricFamily
 
-// Fetch reads the metrics of the node at addr, host:port.
-func Fetch(ctx context.Context, c *http.Client, addr string) (Metrics, error) {
+// Fetch reads the metrics of the node at addr, host:port, with the API key in a file. keyFile is empty if calls need no
+// key.
+func Fetch(ctx context.Context, c *http.Client, addr, keyFile string) (Metrics, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", nil)
 	if err != nil {
 		return nil, err
+	}
+	if keyFile != "" {
+		key, err := os.ReadFile(keyFile)
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
 	}
 	resp, err := c.Do(req)
 	if err != nil {

@@ -3,6 +3,8 @@ package procstat
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,10 +16,22 @@ func serve(t *testing.T, text string) (addr string) {
 			http.NotFound(w, r)
 			return
 		}
+		if got := r.Header.Get("Authorization"); got != "" && got != "Bearer bfy_x" {
+			t.Errorf("the call carries %q", got)
+		}
 		_, _ = w.Write([]byte(text)) // an error means that the client has gone
 	}))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// keyFile returns a file with a key.
+func keyFile(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "admin.key")
+	if err := os.WriteFile(path, []byte("bfy_x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func TestFetch(t *testing.T) {
@@ -34,7 +48,7 @@ took_seconds_bucket{le="1"} 3
 took_seconds_bucket{le="+Inf"} 4
 took_seconds_sum 5
 took_seconds_count 4
-`))
+`), keyFile(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,11 +63,11 @@ took_seconds_count 4
 }
 
 func TestFetchFails(t *testing.T) {
-	if _, err := Fetch(t.Context(), http.DefaultClient, serve(t, "bad{} x\n")); err == nil {
+	if _, err := Fetch(t.Context(), http.DefaultClient, serve(t, "bad{} x\n"), ""); err == nil {
 		t.Error("a page that cannot be read: no error")
 	}
 	addr := serve(t, "")
-	if _, err := Fetch(t.Context(), http.DefaultClient, addr+"/elsewhere"); err == nil || !strings.Contains(err.Error(), "404") {
+	if _, err := Fetch(t.Context(), http.DefaultClient, addr+"/elsewhere", ""); err == nil || !strings.Contains(err.Error(), "404") {
 		t.Errorf("no such page: %v", err)
 	}
 }
