@@ -261,6 +261,10 @@ func TestNamespacesAreDeleted(t *testing.T) {
 	if r := n.Do(t.Context(), []*fsmpb.Command{scheduleIn("shop", "new", "q", time.Hour)})[0]; !errors.As(r.Err, &field) {
 		t.Errorf("new work: %v", r.Err)
 	}
+	policy := &fsmpb.QueuePolicy{Namespace: "shop", Queue: "new", Paused: true}
+	if _, err := n.PutQueue(t.Context(), policy); !errors.As(err, &field) {
+		t.Errorf("a new policy: %v", err)
+	}
 	if ns, exists := n.Tenants().Namespace("shop"); !exists || !ns.Deleting || n.Tenants().IsActive("shop") {
 		t.Errorf("the namespace: %+v", ns)
 	}

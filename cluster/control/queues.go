@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -19,7 +20,7 @@ import (
 const MaxQueues = 4096
 
 // SetQueue sets a queue's policy, and waits until the entry is committed. The error is a *task.FieldError if the policy
-// breaks a limit, a *task.QueuesFullError if the queue would be one too many, and a *task.NotLeaderError on a node that
+// breaks a limit or its namespace takes none, a *task.QueuesFullError if the queue would be one too many, and a *task.NotLeaderError on a node that
 // is not the leader. The Change has Conflict set, and changes nothing, if set expects a version that the queue's policy
 // does not have. SetQueue only reads the message.
 func (g *Group) SetQueue(ctx context.Context, set *clusterpb.SetQueue) (Change, error) {
@@ -28,6 +29,11 @@ func (g *Group) SetQueue(ctx context.Context, set *clusterpb.SetQueue) (Change, 
 	policy.Version = 0 // applying the entry sets it
 	if err := task.CheckQueue(policy); err != nil {
 		return Change{}, err
+	}
+	if g.group.Leads() { // the state of another node may be old
+		if err := tenancy.CheckActive(g.State(), "namespace", policy.Namespace); err != nil {
+			return Change{}, err
+		}
 	}
 	policy, err := g.seal(policy)
 	if err != nil {

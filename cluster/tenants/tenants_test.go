@@ -205,6 +205,7 @@ type ledger struct {
 	calls.Node
 	reports []*clusterpb.UseKeys
 	fails   bool
+	version uint64 // of its answers
 }
 
 func (l *ledger) ChangeAccess(
@@ -214,7 +215,41 @@ func (l *ledger) ChangeAccess(
 		return nil, errors.New("broken")
 	}
 	l.reports = append(l.reports, change.GetUseKeys())
-	return &clusterpb.AccessChanged{}, nil
+	return &clusterpb.AccessChanged{Version: l.version, Existed: true}, nil
+}
+
+// TestChangesAreKnownHere checks that no call returns before its own node knows the change, and that the error says so
+// if the node does not hear of it in time.
+func TestChangesAreKnownHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := alone(Config{Dir: t.TempDir(), Control: control.NewReplica("a", boot)})
+		cfg.Self, cfg.Node = "b", func(string) calls.Node { return &ledger{version: 5} }
+		n := New(cfg)
+		n.learn(withKey("k", 4), false)
+		revoked := make(chan error, 1)
+		go func() {
+			_, err := n.RemoveKey(t.Context(), "k")
+			revoked <- err
+		}()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		select {
+		case err := <-revoked:
+			t.Errorf("revoked before the node knew: %v", err)
+		default:
+		}
+		n.learn(&clusterpb.ControlState{KeysInForce: true, AccessVersion: 5}, false)
+		if err := <-revoked; err != nil {
+			t.Error(err)
+		}
+		if _, exists := n.Key("k"); exists {
+			t.Error("the key is there")
+		}
+		n.learn(withKey("k", 4), false)
+		if _, err := n.RemoveKey(t.Context(), "k"); !errors.Is(err, task.ErrUnknown) {
+			t.Errorf("a change that the node does not hear of: %v", err)
+		}
+	})
 }
 
 // TestUsesAreReportedOnceAnHour uses a key without a pause, and counts the reports.
@@ -260,6 +295,17 @@ func TestUsesAreReportedOnceAnHour(t *testing.T) {
 			t.Errorf("last used at %v", used)
 		}
 	})
+}
+
+// TestUsesOutliveARoster checks that a change of keys before a report forgets no use.
+func TestUsesOutliveARoster(t *testing.T) {
+	n := New(alone(Config{Dir: t.TempDir()}))
+	n.roster.Store(newRoster(withKey("k", 1), nil))
+	n.KeyUsed("k")
+	n.roster.Store(newRoster(withKey("k", 2), n.roster.Load()))
+	if fresh := n.roster.Load().fresh(); len(fresh) != 1 {
+		t.Errorf("uses to report: %v", fresh)
+	}
 }
 
 // TestNoSecretInTheFile checks that the file has the hashes of keys, and not the keys.

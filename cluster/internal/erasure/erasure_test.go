@@ -30,7 +30,9 @@ type world struct {
 	silent  map[string]bool            // nodes
 	broken  error                      // of List and Do
 	ended   map[string]time.Time
-	asked   int // times that a node was asked
+	asked   int    // times that a node was asked
+	erasing func() // called before an Erase
+	refuses bool   // Erase
 }
 
 func newWorld(sizes map[string]int) *world {
@@ -116,9 +118,14 @@ func (w *world) Do(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var replies []task.Reply
+	if w.erasing != nil {
+		w.erasing()
+	}
 	for _, c := range cmds {
 		code := fsmpb.Code_CODE_NOT_FOUND
-		if c.GetErase() != nil && w.tasks[c.Namespace][c.Id] {
+		if w.refuses {
+			code = fsmpb.Code_CODE_CONFLICT
+		} else if c.GetErase() != nil && w.tasks[c.Namespace][c.Id] {
 			code = fsmpb.Code_CODE_OK
 			delete(w.tasks[c.Namespace], c.Id)
 		}
@@ -238,7 +245,13 @@ func TestErrorsAreTriedAgain(t *testing.T) {
 		if p := e.Progress()["shop"]; p.GetWaits() != "no leader" || p.GetLeft() != 300 {
 			t.Errorf("progress %v", p)
 		}
-		w.edit(func() { w.broken = nil })
+		w.edit(func() { w.broken, w.refuses = nil, true })
+		time.Sleep(calm)
+		synctest.Wait()
+		if waits := e.Progress()["shop"].GetWaits(); !strings.Contains(waits, "250 of 250 tasks are not erased") {
+			t.Errorf("refused tasks: %q", waits)
+		}
+		w.edit(func() { w.refuses = false })
 		time.Sleep(calm)
 		synctest.Wait()
 		if w.ended["shop"].IsZero() {
@@ -260,6 +273,27 @@ func TestDeletionsTakeTurns(t *testing.T) {
 		synctest.Wait()
 		if w.ended["large"].IsZero() {
 			t.Errorf("%d tasks are left", len(w.tasks["large"]))
+		}
+	})
+}
+
+// TestEndsAfterAnEmptySweep brings a task behind a sweep's cursor, after all nodes have said that they take none.
+func TestEndsAfterAnEmptySweep(t *testing.T) {
+	w := newWorld(map[string]int{"shop": 1})
+	run(t, w, func(t *testing.T, _ *Eraser) {
+		time.Sleep(calm - time.Millisecond)
+		synctest.Wait()
+		w.edit(func() {
+			w.add("shop", "u")
+			w.erasing = func() {
+				w.erasing = nil
+				w.tasks["shop"]["t000000"] = true
+			}
+		})
+		time.Sleep(calm)
+		synctest.Wait()
+		if w.ended["shop"].IsZero() || len(w.tasks["shop"]) > 0 || w.erasing != nil {
+			t.Errorf("ended at %v, and %d tasks are left", w.ended["shop"], len(w.tasks["shop"]))
 		}
 	})
 }

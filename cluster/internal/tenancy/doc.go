@@ -32,6 +32,7 @@
 //   - The default namespace always exists. The state has a record of it only for its quotas.
 //   - Each grant of a key is for all namespaces, or for one that exists. EndNamespace therefore removes the grants for
 //     its namespace: a later namespace of the same name must not let in the callers of the old one.
+//   - A new namespace has no policies, also if a policy came while an earlier one of the name ended.
 //   - A namespace that is being deleted keeps its policies until its tasks are gone, so that no paused queue fires.
 //   - The deletion follows the namespace's state. Its operation only shows it: a restored cluster, which has no
 //     operations, deletes on.

@@ -74,7 +74,10 @@ func addKey(s *clusterpb.ControlState, key *clusterpb.ApiKey) error {
 		return refuse("another key has the id %s", key.Id)
 	}
 	for i, g := range key.Grants {
-		if err := checkReach(s, fmt.Sprintf("grants[%d].namespace", i), g.GetNamespace()); err != nil {
+		if g.GetNamespace() == access.AllNamespaces {
+			continue
+		}
+		if err := CheckActive(s, fmt.Sprintf("grants[%d].namespace", i), g.GetNamespace()); err != nil {
 			return err
 		}
 	}
@@ -91,21 +94,6 @@ func addKey(s *clusterpb.ControlState, key *clusterpb.ApiKey) error {
 	at, _ := findKey(s, key.Id)
 	s.ApiKeys = slices.Insert(s.ApiKeys, at, key)
 	s.AccessVersion++
-	return nil
-}
-
-// checkReach refuses a grant for a namespace that a caller cannot use.
-func checkReach(s *clusterpb.ControlState, field, namespace string) error {
-	if namespace == access.AllNamespaces {
-		return nil
-	}
-	found := Find(s, namespace)
-	switch {
-	case found == nil:
-		return &task.FieldError{Field: field, Detail: fmt.Sprintf("is %q, which does not exist", namespace)}
-	case found.State == clusterpb.NamespaceState_NAMESPACE_STATE_DELETING:
-		return &task.FieldError{Field: field, Detail: fmt.Sprintf("is %q, which is being deleted", namespace)}
-	}
 	return nil
 }
 

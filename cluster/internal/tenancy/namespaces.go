@@ -34,6 +34,17 @@ func Find(s *clusterpb.ControlState, name string) *clusterpb.Namespace {
 	return nil
 }
 
+// CheckActive returns a *task.FieldError for a namespace that does not exist, or is being deleted.
+func CheckActive(s *clusterpb.ControlState, field, namespace string) error {
+	switch found := Find(s, namespace); {
+	case found == nil:
+		return &task.FieldError{Field: field, Detail: fmt.Sprintf("is %q, which does not exist", namespace)}
+	case found.State == deleting:
+		return &task.FieldError{Field: field, Detail: fmt.Sprintf("is %q, which is being deleted", namespace)}
+	}
+	return nil
+}
+
 // List returns all namespaces by name, the default one included. The caller must not change them.
 func List(s *clusterpb.ControlState) []*clusterpb.Namespace {
 	at, found := findNamespace(s, task.DefaultNamespace)
@@ -98,6 +109,7 @@ func setNamespace(s *clusterpb.ControlState, given *clusterpb.Namespace) error {
 		s.Namespaces[at] = given
 	} else {
 		s.Namespaces = slices.Insert(s.Namespaces, at, given)
+		removePolicies(s, given.Name) // one that came while an earlier namespace of the name ended
 	}
 	s.AccessVersion++
 	return nil

@@ -387,6 +387,21 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
+// TestNewNamespacesHaveNoPolicies makes a namespace of a name that has a policy, and changes one that has some.
+func TestNewNamespacesHaveNoPolicies(t *testing.T) {
+	b := newBook(t)
+	b.state.Queues = []*fsmpb.QueuePolicy{{Namespace: "shop", Queue: "q"}}
+	b.do(set("shop", nil))
+	if len(b.state.Queues) > 0 || b.state.QueuesVersion != 1 {
+		t.Errorf("a new namespace has %v", b.state.Queues)
+	}
+	b.state.Queues = []*fsmpb.QueuePolicy{{Namespace: "shop", Queue: "q"}}
+	b.do(set("shop", &clusterpb.Quotas{MaxQueues: 3}))
+	if len(b.state.Queues) != 1 {
+		t.Error("a change of its quotas has removed a policy")
+	}
+}
+
 // TestDeletionWithoutItsOperation gives a restored deletion an operation again.
 func TestDeletionWithoutItsOperation(t *testing.T) {
 	b := newBook(t)
