@@ -21,6 +21,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/quota"
 )
 
 func mustPut(t testing.TB, n *cluster.Node, p *fsmpb.QueuePolicy) (created bool) {
@@ -332,6 +333,11 @@ func testQueuesAreCounted(t *testing.T, c *clustertest.Cluster) {
 
 // The use of a namespace is summed over all shards, beside the tasks of others.
 func testNamespaceIsCounted(t *testing.T, c *clustertest.Cluster) {
+	for _, name := range []string{"counted", "beside"} {
+		if _, _, err := c.Node(0).Tenants().PutNamespace(t.Context(), name, quota.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var cmds []*fsmpb.Command
 	for i := range 60 {
 		cmd := schedule(fmt.Sprint("n", i), 30*time.Minute)

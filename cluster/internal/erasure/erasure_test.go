@@ -155,6 +155,13 @@ func (w *world) AwaitAt(ctx context.Context, node string, version uint64) error 
 	return nil
 }
 
+// left returns the number of tasks in a namespace, and when its deletion ended.
+func (w *world) left(name string) (tasks int, ended time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.tasks[name]), w.ended[name]
+}
+
 func (w *world) edit(edit func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -187,8 +194,9 @@ func TestSweepsUntilNothingIsLeft(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if len(w.tasks["shop"]) > 0 || len(w.tasks["zoo"]) != 1 || len(e.Progress()) > 0 {
-			t.Errorf("left: %d of the namespace and %d of another, with %v", len(w.tasks["shop"]), len(w.tasks["zoo"]), e.Progress())
+		shop, _ := w.left("shop")
+		if zoo, _ := w.left("zoo"); shop > 0 || zoo != 1 || len(e.Progress()) > 0 {
+			t.Errorf("left: %d of the namespace and %d of another, with %v", shop, zoo, e.Progress())
 		}
 	})
 	if took := w.ended["shop"].Sub(begun); took < calm || took > calm+5*time.Second {
@@ -229,8 +237,8 @@ func TestLateTasksAreErased(t *testing.T) {
 		}
 		time.Sleep(calm)
 		synctest.Wait()
-		if w.ended["shop"].IsZero() || len(w.tasks["shop"]) > 0 {
-			t.Errorf("ended at %v, and %d tasks are left", w.ended["shop"], len(w.tasks["shop"]))
+		if left, ended := w.left("shop"); ended.IsZero() || left > 0 {
+			t.Errorf("ended at %v, and %d tasks are left", ended, left)
 		}
 	})
 }
@@ -254,7 +262,7 @@ func TestErrorsAreTriedAgain(t *testing.T) {
 		w.edit(func() { w.refuses = false })
 		time.Sleep(calm)
 		synctest.Wait()
-		if w.ended["shop"].IsZero() {
+		if _, ended := w.left("shop"); ended.IsZero() {
 			t.Error("it has not ended")
 		}
 	})
@@ -266,13 +274,14 @@ func TestDeletionsTakeTurns(t *testing.T) {
 	run(t, w, func(t *testing.T, _ *Eraser) {
 		time.Sleep(2 * calm)
 		synctest.Wait()
-		if w.ended["small"].IsZero() || !w.ended["large"].IsZero() {
-			t.Errorf("ended: %v", w.ended)
+		_, small := w.left("small")
+		if _, large := w.left("large"); small.IsZero() || !large.IsZero() {
+			t.Errorf("the small one ended at %v, and the large one at %v", small, large)
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if w.ended["large"].IsZero() {
-			t.Errorf("%d tasks are left", len(w.tasks["large"]))
+		if left, large := w.left("large"); large.IsZero() {
+			t.Errorf("%d tasks are left", left)
 		}
 	})
 }
@@ -292,8 +301,8 @@ func TestEndsAfterAnEmptySweep(t *testing.T) {
 		})
 		time.Sleep(calm)
 		synctest.Wait()
-		if w.ended["shop"].IsZero() || len(w.tasks["shop"]) > 0 || w.erasing != nil {
-			t.Errorf("ended at %v, and %d tasks are left", w.ended["shop"], len(w.tasks["shop"]))
+		if left, ended := w.left("shop"); ended.IsZero() || left > 0 {
+			t.Errorf("ended at %v, and %d tasks are left", ended, left)
 		}
 	})
 }
