@@ -176,6 +176,17 @@ func (i *Issuer) Caller(ctx context.Context, token string) (*access.Caller, time
 	return i.judge(verified)
 }
 
+// LastAnswer returns the instant at which the keys of the issuer were read last, or zero if they never were.
+func (i *Issuer) LastAnswer() time.Time {
+	c := i.ready.Load()
+	if c == nil {
+		return time.Time{}
+	}
+	c.keys.mu.RLock()
+	defer c.keys.mu.RUnlock()
+	return c.keys.read
+}
+
 // The refusals that are alike for all tokens.
 var (
 	errNoToken = refusal(access.Malformed, "the credential is neither an API key nor a JWT with a permitted algorithm")

@@ -42,7 +42,8 @@ type keySet struct {
 
 	mu   sync.RWMutex
 	keys []jose.JSONWebKey
-	err  error // of the last fetch
+	read time.Time // instant of keys
+	err  error     // of the last fetch
 }
 
 var errSignature = errors.New("no key of the issuer verifies the signature")
@@ -114,7 +115,7 @@ func (s *keySet) fetch(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err = err; err == nil {
-		s.keys = keys
+		s.keys, s.read = keys, s.now()
 	}
 	return err
 }

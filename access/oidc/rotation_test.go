@@ -108,14 +108,24 @@ func TestIssuerIsAway(t *testing.T) {
 		refuses(t, i, token, errAway)
 		time.Sleep(time.Hour)
 		refuses(t, i, token, errAway)
+		if at := i.LastAnswer(); !at.IsZero() {
+			t.Errorf("the keys were read at %v", at)
+		}
 		w.set(func() { w.down = false })
 		time.Sleep(lastRetry)
 		synctest.Wait()
 		passes(t, i, token)
+		reached := i.LastAnswer()
+		if since := time.Since(reached); since < 0 || since > lastRetry {
+			t.Errorf("the keys were read %v ago", since)
+		}
 
 		w.set(func() { w.down = true })
 		time.Sleep(2 * refreshEvery)
 		passes(t, i, token)
+		if at := i.LastAnswer(); !at.Equal(reached) {
+			t.Errorf("the keys were read at %v, after %v, while the issuer was away", at, reached)
+		}
 		refuses(t, i, newSigner(t, "second").sign(t, "", claims(nil)), errAway) // it may be a new key
 		refuses(t, i, newSigner(t, "third").sign(t, "", claims(nil)), errAway)
 		refuses(t, i, newSigner(t, "first").sign(t, "", claims(nil)), errForeign)

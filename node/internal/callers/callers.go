@@ -213,7 +213,7 @@ func (c *Callers) enforce(ctx context.Context) {
 	}
 }
 
-// register registers the metric of faulty files.
+// register registers the metrics of faulty files and of the issuer.
 func (c *Callers) register() {
 	if c.cfg.Registerer == nil {
 		return
@@ -232,4 +232,21 @@ func (c *Callers) register() {
 			return 0
 		}))
 	}
+	c.registerIssuer()
+}
+
+// registerIssuer registers the metric of the issuer, if there is one.
+func (c *Callers) registerIssuer() {
+	if c.issuer == nil {
+		return
+	}
+	c.cfg.Registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "belfry_oidc_last_answer_timestamp_seconds",
+		Help: "Unix time at which the keys of the issuer of tokens were read last, or 0. They are read every 10 minutes.",
+	}, func() float64 {
+		if at := c.issuer.LastAnswer(); !at.IsZero() {
+			return float64(at.Unix())
+		}
+		return 0
+	}))
 }

@@ -302,3 +302,24 @@ func TestOpenRefuses(t *testing.T) {
 		}
 	}
 }
+
+// The metric of the issuer shows that it was not reached. A node without an issuer has none.
+func TestMetricOfIssuer(t *testing.T) {
+	const name = "belfry_oidc_last_answer_timestamp_seconds"
+	if n, err := testutil.GatherAndCount(newWorld(t).open().registry, name); n != 0 || err != nil {
+		t.Errorf("without an issuer: %d, %v", n, err)
+	}
+	w := newWorld(t)
+	w.cfg.Issuer, w.cfg.Audience = "https://issuer.example", "belfry"
+	w.cfg.TokenRoles = w.write("claims.yaml", "rules: [{claim: a, values: [b], grants: [{role: read, namespace: '*'}]}]")
+	families, err := w.open().registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name && f.Metric[0].Gauge.GetValue() == 0 {
+			return
+		}
+	}
+	t.Errorf("no %s of 0", name)
+}
