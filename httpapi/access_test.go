@@ -174,6 +174,9 @@ func refused(scopes []string, caller, namespace string) (status int, detail stri
 	case "early":
 		return 503, "the node starts"
 	}
+	if len(scopes) == 0 {
+		return 0, ""
+	}
 	role, of, _ := strings.Cut(caller, "@")
 	enough := slices.Contains(roleTable[scopes[0]], role)
 	missing := "the call needs the role " + scopes[0]

@@ -7,11 +7,14 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // fakeAccess holds the fake's keys and namespaces.
 type fakeAccess struct {
 	keys       []access.KeyRecord // by id
+	quotas     map[string]Quotas  // of keys
 	namespaces map[string]NamespaceView
 	lasting    bool // RemoveKey answers as usual, and removes none
 }
@@ -32,7 +35,34 @@ func (f *fakeBackend) NewKey(_ context.Context, r KeyRequest) (string, access.Ke
 	key := access.KeyRecord{ID: id, Name: r.Name, Grants: r.Grants, Expires: r.Expires, Created: testNow,
 		Secrets: []access.KeySecret{{Hash: access.Hash(text)}}}
 	f.access.keys = append(f.access.keys, key)
+	if f.access.quotas == nil {
+		f.access.quotas = map[string]Quotas{}
+	}
+	f.access.quotas[id] = r.Quotas
 	return text, key, nil
+}
+
+func (f *fakeBackend) KeyQuotas(id string) Quotas {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.access.quotas[id]
+}
+
+// NamespaceUse counts the tasks and the bytes of their payloads.
+func (f *fakeBackend) NamespaceUse(_ context.Context, name string) (task.NamespaceUse, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	use := task.NamespaceUse{Namespace: name}
+	for t := range f.within(name) {
+		switch {
+		case t.State == fsmpb.State_STATE_DEAD:
+			use.Dead++
+		case !tombstone(t):
+			use.Pending++
+		}
+		use.Bytes += uint64(len(t.Spec.GetPayload()))
+	}
+	return use, f.readErr
 }
 
 func (f *fakeBackend) at(id string) int {

@@ -19,6 +19,7 @@ type KeyRequest struct {
 	Name    string
 	Grants  []access.Grant
 	Expires time.Time // zero: never
+	Quotas  Quotas    // of its calls alone: MaxPayload, MaxConsumers and the rates
 }
 
 // Keys are the API keys of the cluster. Changes are in force at this node when a method returns, and at all nodes
@@ -26,6 +27,9 @@ type KeyRequest struct {
 type Keys interface {
 	// Keys returns the keys as this node knows them, sorted by id.
 	Keys() []access.KeyRecord
+
+	// KeyQuotas returns the quotas of a key, which are empty for an unknown one.
+	KeyQuotas(id string) Quotas
 
 	// NewKey makes a key and its text, which is kept nowhere.
 	NewKey(ctx context.Context, r KeyRequest) (text string, made access.KeyRecord, err error)
@@ -43,6 +47,7 @@ type keyView struct {
 	ID       string      `json:"id"`
 	Name     string      `json:"name"`
 	Grants   []grantView `json:"grants"`
+	Quotas   *Quotas     `json:"quotas,omitempty"` // nil: none
 	Created  time.Time   `json:"created_at"`
 	Expires  *time.Time  `json:"expires_at"`
 	LastUsed *time.Time  `json:"last_used_at"`
@@ -57,7 +62,7 @@ type grantView struct {
 	IDs       []string `json:"ids,omitempty"`
 }
 
-func viewOfKey(k access.KeyRecord) keyView {
+func (s *Server) viewOfKey(k access.KeyRecord) keyView {
 	at := func(t time.Time) *time.Time {
 		if t.IsZero() {
 			return nil
@@ -65,10 +70,14 @@ func viewOfKey(k access.KeyRecord) keyView {
 		t = t.UTC()
 		return &t
 	}
-	return keyView{
+	view := keyView{
 		ID: k.ID, Name: k.Name, Grants: grantViews(k.Grants), Created: k.Created.UTC(), Expires: at(k.Expires),
 		LastUsed: at(k.LastUsed),
 	}
+	if quotas := s.cfg.Backend.KeyQuotas(k.ID); quotas != (Quotas{}) {
+		view.Quotas = &quotas
+	}
+	return view
 }
 
 func grantViews(grants []access.Grant) []grantView {
@@ -110,7 +119,7 @@ func (s *Server) listKeys(c echo.Context) error {
 	list := []keyView{}
 	for _, k := range s.cfg.Backend.Keys() {
 		if callOf(c).manages(k.Grants) {
-			list = append(list, viewOfKey(k))
+			list = append(list, s.viewOfKey(k))
 		}
 	}
 	return writeValue(c, http.StatusOK, map[string]any{"keys": list})
@@ -121,7 +130,7 @@ func (s *Server) getKey(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return writeValue(c, http.StatusOK, viewOfKey(key))
+	return writeValue(c, http.StatusOK, s.viewOfKey(key))
 }
 
 // findKey returns the key in the path. A key that the caller does not manage is refused as one that does not exist.
@@ -157,12 +166,12 @@ func (s *Server) newKey(c echo.Context) error {
 		return err
 	}
 	c.Response().Header().Set("Location", "/v1/keys/"+made.ID)
-	return writeText(c, made, text)
+	return s.writeText(c, made, text)
 }
 
 // writeText answers a key with its text.
-func writeText(c echo.Context, key access.KeyRecord, text string) error {
-	view := viewOfKey(key)
+func (s *Server) writeText(c echo.Context, key access.KeyRecord, text string) error {
+	view := s.viewOfKey(key)
 	view.Key = text
 	return writeValue(c, http.StatusCreated, view)
 }
@@ -194,7 +203,7 @@ func (s *Server) rotateKey(c echo.Context) error {
 	case !existed:
 		return noSuchKey()
 	}
-	return writeText(c, rotated, text)
+	return s.writeText(c, rotated, text)
 }
 
 // removeKey revokes a key.
@@ -271,6 +280,13 @@ func parseKey(data []byte, now time.Time) (KeyRequest, error) {
 			ms, err := r.Instant(name)
 			key.Expires = time.UnixMilli(ms)
 			return err
+		},
+		"quotas": func(name string) error {
+			q := quotaFields(r, &key.Quotas)
+			for _, of := range []string{"max_pending", "max_bytes", "max_queues", "weight"} { // of namespaces alone
+				delete(q, of)
+			}
+			return q.read(r, name, name+".")
 		},
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,21 @@ func TestKeyLife(t *testing.T) {
 		t.Errorf("%d %s", a.StatusCode, a.text)
 	}
 	h.as("admin@a", "DELETE", "/v1/keys/"+id, "").mustProblem(t, 404, "")
+}
+
+// TestKeyQuotas checks that a key may have the quotas of calls, and is shown with them.
+func TestKeyQuotas(t *testing.T) {
+	h := newHarness(t, withAccess)
+	const body = `{"name":"n","grants":[{"role":"read","namespace":"a"}],"quotas":`
+	const quotas = `{"max_payload":1000,"schedules_per_second":2.5,"calls_per_second":10,"max_consumers":3}`
+	id := h.as("admin@a", "POST", "/v1/keys", body+quotas+"}").mustStatus(t, 201)["id"].(string)
+	if got := h.as("admin@a", "GET", "/v1/keys/"+id, ""); !strings.Contains(got.text, `"quotas":`+quotas+`,"created_at"`) {
+		t.Errorf("%s", got.text)
+	}
+	for _, member := range []string{"max_pending", "max_bytes", "max_queues", "weight", "other"} {
+		h.as("admin@a", "POST", "/v1/keys", body+`{"`+member+`":1}}`).mustProblem(t, 400, "quotas."+member)
+	}
+	h.as("admin@a", "POST", "/v1/keys", body+`{"max_payload":0}}`).mustProblem(t, 400, "quotas.max_payload")
 }
 
 // TestKeysOfOthers checks that an administrator of a namespace finds no sign of keys that reach beyond it, and makes none.
@@ -135,6 +151,11 @@ func TestBadKeys(t *testing.T) {
 
 func TestWhoAmI(t *testing.T) {
 	h := newHarness(t, withAccess)
+	none := `{"kind":"key","id":" ","name":"the key  ","grants":[],"namespace":"default"}` + "\n"
+	if got := h.as(" ", "GET", "/v1/whoami", ""); got.text != none {
+		t.Errorf("a caller without grants: %s", got.text)
+	}
+	h.as(" ", "GET", "/v1/namespaces", "").mustProblem(t, 403, "")
 	want := `{"kind":"key","id":"read@a queues=q,r*","name":"the key read@a queues=q,r*","grants":[{"role":"read",` +
 		`"namespace":"a","queues":["q","r*"]}],"namespace":"a"}` + "\n"
 	if got := h.as("read@a queues=q,r*", "GET", "/v1/whoami", ""); got.text != want {
@@ -154,11 +175,16 @@ func TestNamespaceLife(t *testing.T) {
 		`"max_consumers":7,"max_queues":9,"weight":3}`
 	h.as("admin@*", "PUT", "/v1/namespaces/new", quotas).mustStatus(t, 201)
 	h.as("admin@*", "PUT", "/v1/namespaces/new", quotas).mustStatus(t, 200)
-	want := `{"name":"new",` + quotas[1:len(quotas)-1] + `,"state":"active","created_at":"2026-11-21T10:00:00.000Z"}` + "\n"
+	want := `{"name":"new",` + quotas[1:len(quotas)-1] + `,"state":"active","created_at":"2026-11-21T10:00:00.000Z",` +
+		`"used":{"pending":0,"dead":0,"bytes":0}}` + "\n"
 	if got := h.as("read@new", "GET", "/v1/namespaces/new", ""); got.text != want {
 		t.Errorf("%swant %s", got.text, want)
 	}
-	h.as("schedule@new", "PUT", "/v1/tasks/x", `{"delay":"1h"}`).mustStatus(t, 201)
+	h.as("schedule@new", "PUT", "/v1/tasks/x", `{"delay":"1h","payload":"1234"}`).mustStatus(t, 201)
+	used := h.as("read@new", "GET", "/v1/namespaces/new", "").mustStatus(t, 200)["used"]
+	if got := fmt.Sprint(used); got != "map[bytes:6 dead:0 pending:1]" {
+		t.Errorf("used %s", got)
+	}
 	h.as("admin@*", "PUT", "/v1/namespaces/new", "").mustStatus(t, 200)
 	if got := h.fake.access.namespaces["new"].Quotas; got != (Quotas{}) {
 		t.Errorf("a PUT without quotas leaves %+v", got)

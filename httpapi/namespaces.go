@@ -21,6 +21,9 @@ type Namespaces interface {
 	// Namespaces returns the namespaces as this node knows them, the default one included, sorted by name.
 	Namespaces() []NamespaceView
 
+	// NamespaceUse counts the tasks of a namespace in the whole cluster.
+	NamespaceUse(ctx context.Context, name string) (task.NamespaceUse, error)
+
 	// PutNamespace makes a namespace, or replaces its quotas.
 	PutNamespace(ctx context.Context, name string, quotas Quotas) (made NamespaceView, created bool, err error)
 
@@ -35,6 +38,14 @@ type NamespaceView struct {
 	Quotas
 	State   string   `json:"state"`                // active or deleting
 	Created *Instant `json:"created_at,omitempty"` // nil: the default namespace, which always exists
+	Used    *Usage   `json:"used,omitempty"`       // nil: it was not counted
+}
+
+// Usage is what a namespace uses of its quotas.
+type Usage struct {
+	Pending uint64 `json:"pending"` // tasks that are not done
+	Dead    uint64 `json:"dead"`    // dead letters
+	Bytes   uint64 `json:"bytes"`   // of these, as kept in memory
 }
 
 // Quotas are the limits of a namespace. A zero stands for no limit, and for the usual weight of 1.
@@ -68,6 +79,13 @@ func (s *Server) getNamespace(c echo.Context) error {
 	if at < 0 || !callOf(c).caller.Sees(all[at].Name) {
 		return noSuchNamespace()
 	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	use, err := s.cfg.Backend.NamespaceUse(ctx, all[at].Name)
+	if err != nil {
+		return s.readFailed(err)
+	}
+	all[at].Used = &Usage{Pending: use.Pending, Dead: use.Dead, Bytes: use.Bytes}
 	return writeValue(c, http.StatusOK, all[at])
 }
 
@@ -139,6 +157,11 @@ func parseQuotas(data []byte) (q Quotas, err error) {
 		return q, nil
 	}
 	r := contract.NewReader(data)
+	return q, readBody(r, quotaFields(r, &q))
+}
+
+// quotaFields are the members of quotas.
+func quotaFields(r *contract.Reader, q *Quotas) fields {
 	whole := func(into *uint64) func(string) error {
 		return func(name string) error {
 			n, err := r.Whole(name, 1, mostQuota)
@@ -152,7 +175,7 @@ func parseQuotas(data []byte) (q Quotas, err error) {
 			return err
 		}
 	}
-	err = readBody(r, fields{
+	return fields{
 		"max_pending": whole(&q.MaxPending), "max_bytes": whole(&q.MaxBytes), "max_payload": whole(&q.MaxPayload),
 		"max_consumers": whole(&q.MaxConsumers), "max_queues": whole(&q.MaxQueues),
 		"schedules_per_second": rate(&q.SchedulesPerSecond), "calls_per_second": rate(&q.CallsPerSecond),
@@ -161,6 +184,5 @@ func parseQuotas(data []byte) (q Quotas, err error) {
 			q.Weight = uint32(n)
 			return err
 		},
-	})
-	return q, err
+	}
 }

@@ -18,6 +18,7 @@ type reach uint8
 const (
 	noReach      reach = iota // none is declared: the server does not start
 	open                      // the call needs no credentials
+	anyCaller                 // any credentials, also without a grant
 	anywhere                  // the role in some namespace; the handler decides for each thing
 	wholeCluster              // the role for all namespaces
 	oneNamespace              // the role in the call's namespace; the handler, or middleware, checks queues and ids
@@ -29,7 +30,10 @@ type need struct {
 	reach reach
 }
 
-var toAll = need{access.Open, open}
+var (
+	toAll    = need{access.Open, open}
+	toCaller = need{access.Open, anyCaller}
+)
 
 func somewhere(r access.Role) need   { return need{r, anywhere} }
 func inCluster(r access.Role) need   { return need{r, wholeCluster} }
@@ -53,7 +57,7 @@ func (s *Server) register(endpoints []endpoint) error {
 	for _, e := range endpoints {
 		name := e.method + " " + e.path
 		switch {
-		case e.need.reach == noReach || (e.need.role == access.Open) != (e.need.reach == open):
+		case e.need.reach == noReach || (e.need.role == access.Open) != (e.need.reach <= anyCaller):
 			return fmt.Errorf("httpapi: the route %s declares no need", name)
 		case seen[name]:
 			return fmt.Errorf("httpapi: the route %s is there twice", name)
@@ -135,7 +139,7 @@ func (s *Server) queueEndpoints() []endpoint {
 func (s *Server) accessEndpoints() []endpoint {
 	read, keys, namespaces := somewhere(access.Read), somewhere(access.Admin), inCluster(access.Admin)
 	return []endpoint{
-		{"GET", "/v1/whoami", read, with(s.whoAmI, s.single, params())},
+		{"GET", "/v1/whoami", toCaller, with(s.whoAmI, s.single, params())},
 		{"POST", "/v1/keys", keys, with(s.newKey, s.single, params(), soundKey)},
 		{"GET", "/v1/keys", keys, with(s.listKeys, s.single, params())},
 		{"GET", "/v1/keys/:id", keys, with(s.getKey, s.single, params())},

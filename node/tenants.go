@@ -15,8 +15,14 @@ import (
 
 func (b backend) Keys() []access.KeyRecord { return b.Tenants().Keys() }
 
+func (b backend) KeyQuotas(id string) httpapi.Quotas {
+	return httpapi.Quotas(b.Tenants().KeyLimits(id))
+}
+
 func (b backend) NewKey(ctx context.Context, r httpapi.KeyRequest) (string, access.KeyRecord, error) {
-	text, made, err := b.Tenants().NewKey(ctx, tenants.KeySpec{Name: r.Name, Grants: r.Grants, Expires: r.Expires})
+	text, made, err := b.Tenants().NewKey(ctx, tenants.KeySpec{
+		Name: r.Name, Grants: r.Grants, Expires: r.Expires, Limits: quota.Limits(r.Quotas),
+	})
 	return text, made, refusal(err)
 }
 

@@ -67,6 +67,11 @@ func TestNamespacesAreApart(t *testing.T) {
 	a.call(400, "", "POST", "/v1/keys", `{"name":"x","grants":[{"role":"read","namespace":"none"}]}`)
 	root := a.key("", `{"role":"admin","namespace":"*"}`)
 	a.call(401, "", "GET", "/v1/tasks", "")
+	limited := a.call(201, root, "POST", "/v1/keys",
+		`{"name":"x","grants":[{"role":"read","namespace":"red"}],"quotas":{"calls_per_second":5}}`)
+	if !strings.Contains(limited, `"quotas":{"calls_per_second":5}`) {
+		t.Errorf("a key with quotas: %s", limited)
+	}
 	red := a.key(root, `{"role":"admin","namespace":"red"}`)
 	for _, path := range []string{"/v1/namespaces/red", "/v1/namespaces/blue", "/v1"} {
 		for _, id := range []string{"same", "of" + strings.ReplaceAll(path, "/", "-")} {
@@ -83,6 +88,9 @@ func TestNamespacesAreApart(t *testing.T) {
 			!strings.Contains(path, "/queues/q") {
 			t.Errorf("%s: %s", path, text)
 		}
+	}
+	if used := a.call(200, red, "GET", "/v1/namespaces/red", ""); !strings.Contains(used, `"used":{"pending":2,"dead":0,`) {
+		t.Errorf("the use of red: %s", used)
 	}
 	none := a.call(404, red, "GET", "/v1/tasks/none", "")
 	for _, path := range []string{
