@@ -66,7 +66,7 @@ func (e *endpoint) isAudited() bool {
 // handle calls the handler of a call whose caller may make it, and records a change or a refusal. Other calls cost
 // nothing.
 func (s *Server) handle(c *call, next echo.HandlerFunc) error {
-	if !c.audited {
+	if c.audited == nil {
 		return s.noteRefusal(c, c.caller, next(c))
 	}
 	ended := false
@@ -93,7 +93,7 @@ func (s *Server) noteChange(c *call, status int, slug string) {
 	r := recordOf(c, c.caller, status, slug)
 	r.Object = c.object()
 	if status < http.StatusBadRequest { // only names that the contract knows
-		r.Fields = slices.Concat(c.fields, queryNames(c.Request().URL.RawQuery))
+		r.Fields = slices.Concat(c.audited.fields, queryNames(c.Request().URL.RawQuery))
 	}
 	s.cfg.Audit.Change(r)
 }
@@ -155,9 +155,9 @@ func routeName(route string) string {
 
 // object returns the names of the things that the call is about.
 func (c *call) object() map[string]string {
-	object := maps.Clone(c.made)
-	if object == nil {
-		object = map[string]string{}
+	object := map[string]string{}
+	if c.audited != nil {
+		maps.Copy(object, c.audited.made)
 	}
 	for i, name := range c.ParamNames() {
 		if name != "ns" {
@@ -172,16 +172,22 @@ func (c *call) object() map[string]string {
 	return object
 }
 
-// names adds the name of a thing that the call has made, for the audit log.
-func (c *call) names(what, name string) {
-	if c.made == nil {
-		c.made = map[string]string{}
-	}
-	c.made[what] = name
+// audited holds the parts of a record that are not in the request line.
+type audited struct {
+	fields []string          // the members of the body
+	made   map[string]string // the names of things that the call has made
 }
 
-// noteFields keeps the names of the members of a body, for the audit log, and those of the objects in it.
-func (c *call) noteFields(body []byte) {
+// names adds the name of a thing that an audited call has made.
+func (c *call) names(what, name string) {
+	if c.audited.made == nil {
+		c.audited.made = map[string]string{}
+	}
+	c.audited.made[what] = name
+}
+
+// noteFields keeps the names of the members of a body, and those of the objects in it.
+func (a *audited) noteFields(body []byte) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(body, &members) != nil {
 		return // the handler refuses it
@@ -190,11 +196,11 @@ func (c *call) noteFields(body []byte) {
 		var inner map[string]json.RawMessage
 		if value := bytes.TrimSpace(members[name]); len(value) == 0 || value[0] != '{' ||
 			json.Unmarshal(value, &inner) != nil || len(inner) == 0 {
-			c.fields = append(c.fields, name)
+			a.fields = append(a.fields, name)
 			continue
 		}
 		for _, part := range slices.Sorted(maps.Keys(inner)) {
-			c.fields = append(c.fields, name+"."+part)
+			a.fields = append(a.fields, name+"."+part)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -207,3 +208,48 @@ func TestReadAudit(t *testing.T) {
 	h.call("GET", "/v1/audit", "", "Authorization", "operator").mustStatus(t, 403)
 	newHarness(t).call("GET", "/v1/audit", "").mustStatus(t, 200)
 }
+
+// TestEveryRouteIsRecorded calls each route: every refusal is recorded, and of the calls that are let in those that
+// operators and administrators make to change something, whatever their outcome.
+func TestEveryRouteIsRecorded(t *testing.T) {
+	h, book := newAudited(t)
+	changes, refusals := 0, 0
+	for _, e := range h.server.endpoints() {
+		path := regexp.MustCompile(":[a-z]+").ReplaceAllString(e.path, "a")
+		h.call(e.method, path, "")
+		changed, refused := book.take(t)
+		if (refused == "") != (e.need.reach == open) || changed != "" {
+			t.Errorf("%s %s without credentials: %s %s", e.method, e.path, changed, refused)
+		}
+		refusals += strings.Count(refused, `"status":401`)
+		if e.need.role == access.Consume {
+			continue // a call that may wait
+		}
+		h.call(e.method, path, `{"name":"n","grants":[{"role":"read","namespace":"a"}]}`, "Authorization", "admin")
+		changed, refused = book.take(t)
+		changes += strings.Count(changed, `"kind":"key","id":"k2"`)
+		isChange := (e.need.role == access.Operate || e.need.role == access.Admin) && (e.method != "GET" || path == "/v1/backup")
+		if (changed != "") != isChange || refused != "" {
+			t.Errorf("%s %s as an administrator: %s %s", e.method, e.path, changed, refused)
+		}
+	}
+	if changes < 20 || refusals < 40 {
+		t.Errorf("%d changes and %d refusals were seen", changes, refusals)
+	}
+}
+
+// The record of a new key has its id, and no part of its text.
+func TestNewKeyIsRecorded(t *testing.T) {
+	h, book := newAudited(t)
+	made := h.call("POST", "/v1/keys", `{"name":"n","grants":[{"role":"read","namespace":"default"}]}`, "Authorization", "admin").
+		mustStatus(t, 201)
+	changes, _ := book.take(t)
+	_, secret, _ := strings.Cut(made["key"].(string), "_"+made["id"].(string)+"_")
+	if !strings.Contains(changes, `"object":{"id":"`+made["id"].(string)+`"},"fields":["grants","name"],"status":201`) ||
+		len(secret) < 20 || strings.Contains(changes, secret) || strings.Contains(changes, redactedText) {
+		t.Errorf("%s", changes)
+	}
+}
+
+// redactedText stands in records for texts that may be secrets.
+const redactedText = "[redacted]"

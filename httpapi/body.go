@@ -61,8 +61,8 @@ func (b binder) Bind(i any, c echo.Context) error {
 func bind(c echo.Context, limit int, types ...string) (*body, error) {
 	b := &body{limit: limit, types: types}
 	err := c.Bind(b)
-	if cl, ok := c.(*call); ok && cl.audited {
-		cl.noteFields(b.data)
+	if cl, ok := c.(*call); ok && cl.audited != nil {
+		cl.audited.noteFields(b.data)
 	}
 	return b, err
 }

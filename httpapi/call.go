@@ -39,22 +39,22 @@ type call struct {
 	namespace string          // of the call's tasks and queues; empty: the call is not about those of one namespace
 	limited   bool            // the caller's grants for the call reach only some queues or ids
 	life      context.Context // of a call that lasts: it also ends with the caller's right to the call
-
-	audited bool              // the call is recorded, whatever its outcome
-	fields  []string          // of an audited call: the members of its body
-	made    map[string]string // the names of things that the call has made
+	audited   *audited        // nil: only a refusal of the call is recorded
 }
 
 func callOf(c echo.Context) *call { return c.(*call) }
 
-// authorize puts the check of the caller before a handler. Refusals are recorded, and all calls if audited is set.
-func (s *Server) authorize(n need, audited bool, next echo.HandlerFunc) echo.HandlerFunc {
+// authorize puts the check of the caller before a handler. Refusals are recorded, and all calls if isAudited is set.
+func (s *Server) authorize(n need, isAudited bool, next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		caller, err := callerOf(s.cfg.Access, c.Request())
 		if err != nil {
 			return s.noteRefusal(c, nil, err)
 		}
-		cl := &call{Context: c, caller: caller, need: n, audited: audited}
+		cl := &call{Context: c, caller: caller, need: n}
+		if isAudited {
+			cl.audited = new(audited)
+		}
 		if err := s.check(cl); err != nil {
 			return s.noteRefusal(cl, caller, err)
 		}

@@ -165,6 +165,7 @@ func (s *Server) newKey(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	callOf(c).names("id", made.ID)
 	c.Response().Header().Set("Location", "/v1/keys/"+made.ID)
 	return s.writeText(c, made, text)
 }

@@ -139,6 +139,7 @@ func (s *Server) deleteNamespace(c echo.Context) error {
 	case op == nil:
 		return noSuchNamespace()
 	}
+	callOf(c).names("operation", op.ID)
 	op.Waits = append([]string{}, op.Waits...)
 	c.Response().Header().Set("Location", "/v1/operations/"+op.ID)
 	return writeValue(c, http.StatusAccepted, op)
