@@ -90,7 +90,7 @@ func (s *Server) handle(c *call, next echo.HandlerFunc) error {
 }
 
 func (s *Server) noteChange(c *call, status int, slug string) {
-	r := recordOf(c, c.caller, status, slug)
+	r := recordOf(c.Request(), c.Path(), c.caller, status, slug)
 	r.Object = c.object()
 	if status < http.StatusBadRequest { // only names that the contract knows
 		r.Fields = slices.Concat(c.audited.fields, queryNames(c.Request().URL.RawQuery))
@@ -105,7 +105,7 @@ func (s *Server) noteRefusal(c echo.Context, caller *access.Caller, err error) e
 	if err == nil || !errors.As(err, &p) || !isRefusal(p) {
 		return err
 	}
-	r := recordOf(c, caller, p.status, p.slug)
+	r := recordOf(c.Request(), c.Path(), caller, p.status, p.slug)
 	if cl, ok := c.(*call); ok {
 		r.Object = cl.object()
 	}
@@ -118,15 +118,11 @@ func isRefusal(p *problem) bool {
 	return p.status == http.StatusUnauthorized || p.status == http.StatusForbidden || p.kind == tooManyAttempts || p.hides
 }
 
-// recordOf returns the part of a record that all calls have.
-func recordOf(c echo.Context, caller *access.Caller, status int, slug string) audit.Record {
-	r := c.Request()
+// recordOf returns the part of a record that all calls have. The route is empty for a path without one.
+func recordOf(r *http.Request, route string, caller *access.Caller, status int, slug string) audit.Record {
 	record := audit.Record{
-		From: addressOf(r.RemoteAddr), Method: methodLabel(r.Method), Route: routeName(c.Path()), Status: status,
-		Problem: slug, Request: requestID(r),
-	}
-	if record.Route == "" {
-		record.Route = "none"
+		From: addressOf(r.RemoteAddr), Method: methodLabel(r.Method), Route: orElse(routeName(route), "none"),
+		Status: status, Problem: slug, Request: requestID(r),
 	}
 	if caller != nil {
 		record.Caller = audit.Caller{Kind: caller.Kind, ID: caller.ID, Name: caller.Name}

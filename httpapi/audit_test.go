@@ -4,11 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/audit"
@@ -167,6 +172,50 @@ func TestRefusalsAreRecorded(t *testing.T) {
 	h.call("GET", "/v1/tasks/a", "", "Authorization", "admin", "Origin", "https://evil.example")
 	if _, refusals := book.take(t); !strings.Contains(refusals, `"status":403,"problem":"foreign-origin"`) {
 		t.Errorf("a foreign page: %s", refusals)
+	}
+}
+
+// Refusals beside the API are recorded, too: of profiles, and of a node that waits.
+func TestRefusalsBesideTheAPIAreRecorded(t *testing.T) {
+	var got []audit.Record
+	note := func(r audit.Record) { got = append(got, r) }
+	keys := admit{"reader": callerWith("k3", access.Grant{Role: access.Read, Namespace: access.AllNamespaces})}
+	waiting := waitingConfig(t, prometheus.NewRegistry())
+	waiting.Access, waiting.Refused = keys, note
+	guarded := Guarded(GuardConfig{
+		Handler: http.NotFoundHandler(), Role: access.Operate, Access: keys, Origins: testOrigins(t), Refused: note,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	for _, c := range []struct {
+		handler                    http.Handler
+		path, key, origin, problem string
+		status                     int
+		caller                     string
+	}{
+		{guarded, "/debug/pprof/heap", "", "", "unauthenticated", 401, ""},
+		{guarded, "/debug/pprof/heap", "reader", "", "forbidden", 403, "k3"},
+		{guarded, "none", "reader", "https://evil.example", "foreign-origin", 403, ""},
+		{Waiting(waiting), "/metrics", "", "", "unauthenticated", 401, ""},
+		{Waiting(waiting), "none", "reader", "https://evil.example", "foreign-origin", 403, ""},
+	} {
+		got = nil
+		r := httptest.NewRequest("GET", "/"+strings.TrimPrefix(c.path, "/"), http.NoBody)
+		r.Header.Set("Authorization", c.key)
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		c.handler.ServeHTTP(httptest.NewRecorder(), r)
+		if len(got) != 1 || got[0].Route != c.path || got[0].Problem != c.problem || got[0].Status != c.status ||
+			got[0].Caller.ID != c.caller || got[0].From != "192.0.2.1" {
+			t.Errorf("%s: %+v", c.path, got)
+		}
+	}
+	got = nil
+	r := httptest.NewRequest("GET", "/metrics", http.NoBody)
+	r.Header.Set("Authorization", "reader")
+	Waiting(waiting).ServeHTTP(httptest.NewRecorder(), r)
+	if len(got) != 0 {
+		t.Errorf("a call that was let in: %+v", got)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/audit"
 	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
@@ -44,8 +45,9 @@ func foreignProblem(policy *origin.Policy, r *http.Request) *problem {
 type WaitingConfig struct {
 	Reason  func() string
 	Doctor  func(ctx context.Context) []Finding
-	Origins *origin.Policy // nil: the zero Policy
-	Access  Access         // nil: every call is made by a local caller
+	Origins *origin.Policy     // nil: the zero Policy
+	Access  Access             // nil: every call is made by a local caller
+	Refused func(audit.Record) // records a call that was refused because of its caller; nil: none is recorded
 	Metrics prometheus.Gatherer
 	Logger  *slog.Logger
 }
@@ -58,7 +60,9 @@ func Waiting(cfg WaitingConfig) http.Handler {
 		cfg.Origins = new(origin.Policy)
 	}
 	mux := http.NewServeMux()
-	readers := GuardConfig{Role: access.Read, Access: cfg.Access, Logger: cfg.Logger, Waits: cfg.Reason}
+	readers := GuardConfig{
+		Role: access.Read, Access: cfg.Access, Refused: cfg.Refused, Logger: cfg.Logger, Waits: cfg.Reason,
+	}
 	mux.Handle("/metrics", readers.around(promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{})))
 	mux.Handle("GET /v1/doctor", readers.around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := writeFindings(w, cfg.Doctor(r.Context())); err != nil {
@@ -70,7 +74,7 @@ func Waiting(cfg WaitingConfig) http.Handler {
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := foreignProblem(cfg.Origins, r); p != nil {
-			refuse(w, r, p, cfg.Logger)
+			readers.refuse(w, r, "", nil, p)
 			return
 		}
 		mux.ServeHTTP(w, r)
@@ -80,9 +84,10 @@ func Waiting(cfg WaitingConfig) http.Handler {
 // GuardConfig describes a handler beside the API, and the callers who may use it.
 type GuardConfig struct {
 	Handler http.Handler
-	Role    access.Role    // that the callers have in all namespaces
-	Access  Access         // nil: every call is made by a local caller
-	Origins *origin.Policy // nil: the zero Policy
+	Role    access.Role        // that the callers have in all namespaces
+	Access  Access             // nil: every call is made by a local caller
+	Origins *origin.Policy     // nil: the zero Policy
+	Refused func(audit.Record) // records a call that was refused because of its caller; nil: none is recorded
 	Logger  *slog.Logger
 	// Waits is the reason for which credentials cannot be judged. Nil: the answer gives that of Access.
 	Waits func() string
@@ -97,7 +102,7 @@ func Guarded(cfg GuardConfig) http.Handler {
 	guarded := cfg.around(cfg.Handler)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := foreignProblem(cfg.Origins, r); p != nil {
-			refuse(w, r, p, cfg.Logger)
+			cfg.refuse(w, r, "", nil, p)
 			return
 		}
 		guarded.ServeHTTP(w, r)
@@ -116,9 +121,19 @@ func (cfg GuardConfig) around(next http.Handler) http.Handler {
 			if p.kind == notReady && cfg.Waits != nil {
 				p.detail = cfg.Waits()
 			}
-			refuse(w, r, p, cfg.Logger)
+			cfg.refuse(w, r, r.URL.Path, caller, p)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// refuse answers a call with a problem, and records it if the caller is its reason.
+func (cfg *GuardConfig) refuse(
+	w http.ResponseWriter, r *http.Request, route string, caller *access.Caller, p *problem,
+) {
+	if cfg.Refused != nil && isRefusal(p) {
+		cfg.Refused(recordOf(r, route, caller, p.status, p.slug))
+	}
+	refuse(w, r, p, cfg.Logger)
 }

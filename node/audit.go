@@ -48,6 +48,17 @@ func (n *Node) startAudit(context.Context) error {
 	return nil
 }
 
+// refused records a call that was refused beside the API: at the port of the profiles, or while the node waits. Before
+// the audit log is open, the node's log has to do.
+func (n *Node) refused(r audit.Record) {
+	if log := n.audit.Load(); log != nil {
+		log.Refuse(r)
+		return
+	}
+	n.log.Debug("a call was refused before the audit log was open", "from", r.From, "method", r.Method,
+		"route", audit.Clean(r.Route), "status", r.Status)
+}
+
 func (n *Node) auditFault() error {
 	if log := n.audit.Load(); log != nil {
 		return log.Failing()

@@ -34,7 +34,7 @@ func (n *Node) startProfiles(context.Context) error {
 	}
 	handler := profiles.New()
 	server := &http.Server{ReadHeaderTimeout: headerPeriod, Handler: n.atAddress(httpapi.Guarded(httpapi.GuardConfig{
-		Handler: handler, Role: access.Operate, Access: n.callers, Origins: n.origins, Logger: n.log,
+		Handler: handler, Role: access.Operate, Access: n.callers, Origins: n.origins, Refused: n.refused, Logger: n.log,
 	}))}
 	n.onStop(func() error {
 		handler.Close()
@@ -122,7 +122,7 @@ func (n *Node) newGate() *room.Gate {
 			return n.atAddress(httpapi.Waiting(httpapi.WaitingConfig{
 				Reason: reason, Origins: n.origins, Metrics: prometheus.Gatherers{n.registry, metrics}, Logger: n.log,
 				Doctor: func(context.Context) []httpapi.Finding { return findings([]doctor.Finding{doctor.Wait(reason())}) },
-				Access: n.callers,
+				Access: n.callers, Refused: n.refused,
 			}))
 		},
 	})
@@ -157,7 +157,7 @@ func (n *Node) startHTTP(context.Context) error {
 func (n *Node) unlessBarred(api http.Handler) http.Handler {
 	barred := httpapi.Waiting(httpapi.WaitingConfig{
 		Reason: n.cluster.Barred, Doctor: backend{n.cluster}.Doctor, Origins: n.origins, Access: n.callers,
-		Metrics: n.registry, Logger: n.log,
+		Refused: n.refused, Metrics: n.registry, Logger: n.log,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n.cluster.Barred() != "" {
