@@ -12,6 +12,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
+// AccessSince is the command version that brought keys and namespaces.
+const AccessSince = 3
+
 // Tasks is the way to the tasks of namespaces that are being deleted, and to the nodes that may take more of them.
 type Tasks = erasure.Cluster
 

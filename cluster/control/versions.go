@@ -49,6 +49,10 @@ func versionOf(entry *clusterpb.ControlEntry) uint32 {
 		*clusterpb.ControlEntry_EndMove, *clusterpb.ControlEntry_SetBackups,
 		*clusterpb.ControlEntry_AddJoinToken, *clusterpb.ControlEntry_RemoveJoinToken:
 		return shapesSince
+	case *clusterpb.ControlEntry_AddKey, *clusterpb.ControlEntry_RemoveKey, *clusterpb.ControlEntry_RotateKey,
+		*clusterpb.ControlEntry_UseKeys, *clusterpb.ControlEntry_EnforceKeys, *clusterpb.ControlEntry_SetNamespace,
+		*clusterpb.ControlEntry_DeleteNamespace, *clusterpb.ControlEntry_EndNamespace:
+		return AccessSince
 	default:
 		return Version
 	}

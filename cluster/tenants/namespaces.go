@@ -54,7 +54,7 @@ func (t *Tenants) DeleteNamespace(ctx context.Context, name string) (*clusterpb.
 func (t *Tenants) Namespaces() []Namespace {
 	var all []Namespace
 	for _, n := range t.roster.Load().namespaces {
-		all = append(all, n)
+		all = append(all, *n)
 	}
 	slices.SortFunc(all, func(a, b Namespace) int { return strings.Compare(a.Name, b.Name) })
 	return all
@@ -62,17 +62,25 @@ func (t *Tenants) Namespaces() []Namespace {
 
 // Namespace returns a namespace as far as this node knows. The default namespace always exists.
 func (t *Tenants) Namespace(name string) (n Namespace, exists bool) {
-	name = task.CanonicalNamespace(name)
-	if n, exists = t.roster.Load().namespaces[name]; !exists && name == task.DefaultNamespace {
-		return Namespace{Name: name}, true
+	if found := t.find(name); found != nil {
+		return *found, true
 	}
-	return n, exists
+	return Namespace{}, false
+}
+
+// find returns a namespace of the roster, or nil if there is none. The caller must not change it.
+func (t *Tenants) find(name string) *Namespace {
+	name = task.CanonicalNamespace(name)
+	if found := t.roster.Load().namespaces[name]; found != nil || name != task.DefaultNamespace {
+		return found
+	}
+	return &Namespace{Name: name}
 }
 
 // IsActive reports whether a namespace exists and takes new work, as far as this node knows.
 func (t *Tenants) IsActive(name string) bool {
-	n, exists := t.Namespace(name)
-	return exists && !n.Deleting
+	n := t.find(name)
+	return n != nil && !n.Deleting
 }
 
 // Weight returns the weight of a namespace beside others, as far as this node knows.
@@ -88,8 +96,8 @@ func (t *Tenants) Admit(c *fsmpb.Command) error {
 	if c.Namespace == "" || c.Namespace == task.DefaultNamespace || !makesWork(c) {
 		return nil
 	}
-	switch n, exists := t.Namespace(c.Namespace); {
-	case !exists:
+	switch n := t.find(c.Namespace); {
+	case n == nil:
 		return fmt.Errorf("%w: the leader of the shard does not know namespace %s", task.ErrNotProposed, c.Namespace)
 	case n.Deleting:
 		return &task.FieldError{Field: "namespace", Detail: fmt.Sprintf("%s is being deleted", c.Namespace)}

@@ -15,7 +15,7 @@ import (
 type roster struct {
 	state      *clusterpb.ControlState // the part that it was made from; nil: not known
 	keys       map[string]*key
-	namespaces map[string]Namespace
+	namespaces map[string]*Namespace
 }
 
 // key is a key of the roster.
@@ -43,7 +43,7 @@ func known(s *clusterpb.ControlState) *clusterpb.ControlState {
 
 // newRoster returns the roster of a state, which follows another one.
 func newRoster(state *clusterpb.ControlState, before *roster) *roster {
-	r := &roster{state: state, keys: make(map[string]*key), namespaces: make(map[string]Namespace)}
+	r := &roster{state: state, keys: make(map[string]*key), namespaces: make(map[string]*Namespace)}
 	if state == nil {
 		return r
 	}
@@ -55,7 +55,8 @@ func newRoster(state *clusterpb.ControlState, before *roster) *roster {
 		r.keys[k.Id] = made
 	}
 	for _, n := range tenancy.List(state) {
-		r.namespaces[n.Name] = namespaceOf(n)
+		made := namespaceOf(n)
+		r.namespaces[n.Name] = &made
 	}
 	return r
 }

@@ -147,10 +147,24 @@ func (t *Tenants) change(ctx context.Context, change *clusterpb.AccessChange) (*
 		case !leaders.Repeatable(err) && !errors.Is(err, task.ErrUnknown):
 			return nil, err
 		}
+		if behind := t.behind(); behind != nil { // the leader may have an older build, which does not know the call
+			return nil, behind
+		}
 		if err := search.Again(ctx, err); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// behind returns a *control.ImpossibleError that names the nodes whose builds do not read keys, or nil if there are
+// none.
+func (t *Tenants) behind() error {
+	var behind *control.BehindError
+	err := control.MayWrite(t.cfg.Control.State(), control.AccessSince)
+	if errors.As(err, &behind) && len(behind.Nodes) > 0 {
+		return &control.ImpossibleError{Reason: behind.Error()}
+	}
+	return nil
 }
 
 // changeAt asks a node to commit the change. The node does so if it leads the control group.
