@@ -20,9 +20,9 @@ import (
 const MaxQueues = 4096
 
 // SetQueue sets a queue's policy, and waits until the entry is committed. The error is a *task.FieldError if the policy
-// breaks a limit or its namespace takes none, a *task.QueuesFullError if the queue would be one too many, and a *task.NotLeaderError on a node that
-// is not the leader. The Change has Conflict set, and changes nothing, if set expects a version that the queue's policy
-// does not have. SetQueue only reads the message.
+// breaks a limit or its namespace takes none, a *task.QueuesFullError if the queue would be one too many, and a
+// *task.NotLeaderError on a node that is not the leader. The Change has Conflict set, and changes nothing, if set
+// expects a version that the queue's policy does not have. SetQueue only reads the message.
 func (g *Group) SetQueue(ctx context.Context, set *clusterpb.SetQueue) (Change, error) {
 	policy := proto.CloneOf(set.GetPolicy())
 	policy.Namespace, policy.Queue = names(policy.Namespace, policy.Queue)
