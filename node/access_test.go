@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -10,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
@@ -242,7 +242,7 @@ func TestCommittedKeysCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	awaitReady(t, http.DefaultClient, "http://"+n.HTTPAddr())
-	awaitForce(t.Context(), t, n)
+	awaitForce(t, n)
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -259,10 +259,14 @@ func TestCommittedKeysCount(t *testing.T) {
 	}
 }
 
-// awaitForce waits until the node has committed that calls need credentials.
-func awaitForce(ctx context.Context, t *testing.T, n *Node) {
+// awaitForce waits until the node itself has committed that calls need credentials.
+func awaitForce(t *testing.T, n *Node) {
 	t.Helper()
-	if err := n.cluster.Tenants().Enforce(ctx); err != nil {
-		t.Fatal(err)
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for end := time.Now().Add(20 * time.Second); !n.cluster.Tenants().KeysInForce(); <-ticker.C {
+		if time.Now().After(end) {
+			t.Fatal("calls need no credentials yet")
+		}
 	}
 }

@@ -29,9 +29,12 @@ type keyring struct {
 	dir string // of the node's copies
 }
 
-func newKeyring(t *testing.T) *keyring {
+func newKeyring(t *testing.T) *keyring { return newKeyringFor(t, certs.DefaultNodeValidity) }
+
+// newKeyringFor makes a certificate with a validity.
+func newKeyringFor(t *testing.T, validity time.Duration) *keyring {
 	t.Helper()
-	folder, err := certs.Init(certs.Config{Dir: filepath.Join(t.TempDir(), "certs")},
+	folder, err := certs.Init(certs.Config{Dir: filepath.Join(t.TempDir(), "certs"), NodeValidity: validity},
 		[]certs.Node{{Name: "n1", Hosts: []string{"127.0.0.1"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -134,6 +137,27 @@ func TestOnePortForTLSAndPlain(t *testing.T) {
 		}
 		if err := n.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// Doctor and a metric tell of a certificate that ends.
+func TestEndingCertificateIsFound(t *testing.T) {
+	k := newKeyringFor(t, 48*time.Hour)
+	cfg := testConfig(t)
+	cfg.TLS = k.tls()
+	n, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	c, base := k.caller(true), "https://"+n.HTTPAddr()
+	awaitReady(t, c, base)
+	for path, want := range map[string]string{
+		"/v1/doctor": "shows to callers ends in", "/metrics": `belfry_http_certificate_expires_seconds{kind="certificate"} 17`,
+	} {
+		if _, body, err := call(t.Context(), c, "GET", base+path, ""); !strings.Contains(body, want) {
+			t.Errorf("%s: no %q in %s %v", path, want, body, err)
 		}
 	}
 }

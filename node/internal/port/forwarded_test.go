@@ -39,6 +39,7 @@ func TestForwarded(t *testing.T) {
 		{nil, []string{`for=6.6.6.6;host=", for="192.0.2.7"`}, proxy},
 		{nil, []string{`for=6.6.6.6;host="\, for="192.0.2.7"`}, proxy},
 		{nil, []string{`for=6.6.6.6;host=", for=192.0.2.7;host="a\"b"`}, proxy},
+		{nil, []string{`for=6.6.6.6;host=\, for=192.0.2.7`}, proxy},
 
 		{[]string{"192.0.2.7"}, []string{"for=192.0.2.7"}, "192.0.2.7:0"},
 		{[]string{"192.0.2.7"}, []string{"for=6.6.6.6"}, proxy},

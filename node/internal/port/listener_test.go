@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -57,7 +58,7 @@ func ask(t *testing.T, w *world, url string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := (&http.Client{Transport: transport}).Do(req)
+	resp, err := (&http.Client{Transport: transport, Timeout: 20 * time.Second}).Do(req)
 	if err != nil {
 		return "", err
 	}
@@ -135,14 +136,23 @@ func isTimeout(err error) bool {
 	return errors.As(err, &netErr) && netErr.Timeout()
 }
 
-// A silent connection holds up no other, and ends when its time is over.
-func TestSilentConnections(t *testing.T) {
+// A silent connection holds up no other, however long it stays.
+func TestSilentConnectionHoldsUpNoOther(t *testing.T) {
 	w, l := open(t), listen(t)
-	serve(t, Secure(l, w.TLS(), true, 200*time.Millisecond))
-	silent := dial(t, l.Addr())
-	if got, err := ask(t, w, "http://"+l.Addr().String()); err != nil {
-		t.Errorf("beside a silent connection: %q %v", got, err)
+	serve(t, Secure(l, w.TLS(), true, time.Hour))
+	dial(t, l.Addr())
+	for _, scheme := range []string{"http://", "https://"} {
+		if got, err := ask(t, w, scheme+l.Addr().String()); err != nil {
+			t.Errorf("%s beside a silent connection: %q %v", scheme, got, err)
+		}
 	}
+}
+
+// A silent connection ends when its time is over.
+func TestSilentConnectionEnds(t *testing.T) {
+	w, l := open(t), listen(t)
+	serve(t, Secure(l, w.TLS(), true, 100*time.Millisecond))
+	silent := dial(t, l.Addr())
 	_ = silent.SetReadDeadline(time.Now().Add(time.Minute))
 	if err := ends(silent); err != nil {
 		t.Errorf("a silent connection: %v", err)
@@ -235,6 +245,42 @@ func TestCloseTakesNoFurtherConnection(t *testing.T) {
 			t.Errorf("a connection that was looked at: %v", err)
 		}
 	}
+}
+
+// stuck is a listener whose Accept ends some time after its Close.
+type stuck struct {
+	net.Listener
+	accepted chan struct{}
+}
+
+func (s stuck) Accept() (net.Conn, error) {
+	<-s.accepted
+	return nil, net.ErrClosed
+}
+
+func (stuck) Close() error { return nil }
+
+// Close does not return while a connection may still be accepted.
+func TestCloseWaitsForAccept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		below := stuck{accepted: make(chan struct{})}
+		l, closed := Secure(below, new(tls.Config), true, time.Minute), false
+		synctest.Wait() // it accepts
+		ended := make(chan struct{})
+		go func() {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+			closed = true
+			close(ended)
+		}()
+		synctest.Wait()
+		if closed {
+			t.Error("closed while Accept goes on")
+		}
+		close(below.accepted)
+		<-ended
+	})
 }
 
 func TestIsLoopback(t *testing.T) {
