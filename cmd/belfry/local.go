@@ -64,8 +64,8 @@ func keyHint(cluster *local.Cluster) string {
 	if path == "" {
 		return ""
 	}
-	return fmt.Sprintf(`calls need a key. The key of the first admin is in %s:
-  belfry task list --key-file %[1]s
-  curl -H "Authorization: Bearer $(cat %[1]s)" %s/v1/tasks
+	return fmt.Sprintf(`calls need a key. The key of the first admin is in %[1]s:
+  belfry task list --addr %[2]s --key-file %[1]s
+  curl -H "Authorization: Bearer $(cat %[1]s)" %[2]s/v1/tasks
 `, path, cluster.URLs()[0])
 }
