@@ -127,7 +127,9 @@ func (n *Node) registerQueues() {
 	if n.cfg.Registerer == nil {
 		return
 	}
-	n.cfg.Registerer.MustRegister(seal.Collector(func() []*fsmpb.QueuePolicy { return n.control.State().Queues }))
+	n.cfg.Registerer.MustRegister(seal.Collector(n.cfg.Secrets, func() []*fsmpb.QueuePolicy {
+		return n.control.State().Queues
+	}))
 	n.cfg.Registerer.MustRegister(queuemetrics.New(queuemetrics.Config{
 		Bound:    n.cfg.QueueMetrics,
 		Policies: func() []*fsmpb.QueuePolicy { return n.control.State().Queues },

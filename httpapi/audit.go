@@ -221,6 +221,9 @@ func (s *Server) readAudit(c echo.Context) error {
 	if err != nil {
 		return s.readFailed(err)
 	}
+	for i := range page.Missing {
+		page.Missing[i].Error = plainWords.Replace(page.Missing[i].Error)
+	}
 	last, err := json.Marshal(struct {
 		Next    string         `json:"next_cursor"`
 		More    bool           `json:"more"`

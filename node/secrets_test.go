@@ -186,7 +186,7 @@ func TestNoSecretShows(t *testing.T) {
 	}
 	checkNoCanary(t, "the backup", backup.Bytes())
 	checkFiles(t, cfg.DataDir)
-	restoreSecrets(t, &backup, to)
+	restoreSecrets(t, &backup, n.cluster.Secrets().Key, to)
 }
 
 // failSecretCalls makes calls with secrets that fail in different ways, and deliveries that do.
@@ -264,11 +264,15 @@ func checkFiles(t *testing.T, dir string) {
 }
 
 // restoreSecrets makes a new cluster of a backup. With the key file it signs as the old one did.
-func restoreSecrets(t *testing.T, backup io.Reader, to *receiver) {
+func restoreSecrets(t *testing.T, backup io.Reader, key string, to *receiver) {
 	t.Helper()
 	cfg, _ := secretConfig(t)
-	if _, err := restore.Run(t.Context(), restore.Config{From: backup, Dir: cfg.DataDir}); err != nil {
+	report, err := restore.Run(t.Context(), restore.Config{From: backup, Dir: cfg.DataDir})
+	if err != nil {
 		t.Fatal(err)
+	}
+	if len(report.ClusterKeys) != 1 || report.ClusterKeys[0] != key {
+		t.Errorf("the restore needs keys %v, not %s", report.ClusterKeys, key)
 	}
 	_, c := start(t, cfg)
 	if _, err := c.Schedule(t.Context(), client.Task{ID: "after-the-restore", Queue: "q"}); err != nil {

@@ -55,7 +55,10 @@ type Report struct {
 	Overdue   int            `json:"overdue"` // fell due between the backup and the restore
 	Buried    int            `json:"buried"`  // of those; with Dead
 	Queues    []QueueDue     `json:"queues"`  // those with due tasks, by name
-	Keys      int            `json:"keys"`    // API keys, those included that were revoked after the backup
+	// ClusterKeys are the ids of the keys under which secrets of queues are sealed: the node needs them in its
+	// --cluster-key-file.
+	ClusterKeys []string `json:"cluster_keys"`
+	Keys        int      `json:"keys"` // API keys, those included that were revoked after the backup
 }
 
 // QueueDue counts the due tasks of one queue.
@@ -138,7 +141,7 @@ func (r *run) plan() error {
 	}
 	r.report = Report{
 		From: r.header.ClusterId, MadeAt: time.UnixMilli(r.header.MadeAtMs).UTC().Format(time.RFC3339Nano),
-		Shards: r.cfg.Shards, Tasks: map[string]int{}, Queues: []QueueDue{}, Keys: len(r.header.Control.ApiKeys),
+		Shards: r.cfg.Shards, Tasks: map[string]int{}, Queues: []QueueDue{}, ClusterKeys: []string{}, Keys: len(r.header.Control.ApiKeys),
 	}
 	if r.report.Shards == 0 {
 		r.report.Shards = len(r.header.Shards)
@@ -151,6 +154,9 @@ func (r *run) plan() error {
 	var rules []*fsmpb.QueueRule
 	for _, p := range r.header.Control.Queues {
 		rules = append(rules, fsm.RuleOf(p))
+		if key := p.GetSealed().GetKey(); key != "" && !slices.Contains(r.report.ClusterKeys, key) {
+			r.report.ClusterKeys = append(r.report.ClusterKeys, key)
+		}
 	}
 	for i := range r.ranges {
 		r.made = append(r.made, fsm.NewRebuild(uint32(i+1), rules, earliest(r.header.Shards)))

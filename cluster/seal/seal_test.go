@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/reload"
@@ -252,4 +253,35 @@ func TestRun(t *testing.T) {
 		cancel()
 		<-ended
 	})
+}
+
+// The metrics count queues by their key, and those that this node cannot open.
+func TestCollector(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(path, []byte(keyLine(1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := OpenKeys(path, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := ringOf(t, 1), ringOf(t, 2)
+	policies := []*fsmpb.QueuePolicy{
+		mustSeal(t, one, policy, nil), mustSeal(t, two, policy, nil), mustSeal(t, two, policy, nil), policy, {Queue: "plain"},
+	}
+	want := `# HELP belfry_sealed_queues Queues with secrets in their policy, by the id of the cluster key that seals them; ` +
+		`empty: in the clear.
+# TYPE belfry_sealed_queues gauge
+belfry_sealed_queues{key=""} 1
+belfry_sealed_queues{key="` + one.First() + `"} 1
+belfry_sealed_queues{key="` + two.First() + `"} 2
+# HELP belfry_unopened_queues Queues whose secrets are sealed under a cluster key that this node does not have, by the ` +
+		`id of the key.
+# TYPE belfry_unopened_queues gauge
+belfry_unopened_queues{key="` + two.First() + `"} 2
+`
+	c := Collector(keys, func() []*fsmpb.QueuePolicy { return policies })
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -100,6 +101,10 @@ func fillRestore(t *cli.Table, r *restore.Report, cfg restore.Config) {
 	t.Field("overdue", overdueText(r, cfg.Overdue))
 	if r.Keys > 0 {
 		t.Field("keys", fmt.Sprintf("%d, as at the backup: revoke those again that were revoked since", r.Keys))
+	}
+	if len(r.ClusterKeys) > 0 {
+		t.Field("cluster keys", fmt.Sprintf("the secrets of queues need %s in the node's --cluster-key-file",
+			strings.Join(r.ClusterKeys, " and ")))
 	}
 	if len(r.Queues) == 0 {
 		return

@@ -16,20 +16,21 @@ type opened struct {
 	by      map[*fsmpb.QueuePolicy]*fsmpb.QueuePolicy // by the sealed policy
 }
 
-// open returns the policy with its secrets in the clear, or as it is if the ring has not its key.
-func (o *opened) open(p *fsmpb.QueuePolicy, version uint64, ring *seal.Ring) *fsmpb.QueuePolicy {
+// open returns the policy with its secrets in the clear, or as it is if the ring has not its key. It returns an error the
+// first time only that a policy cannot be opened.
+func (o *opened) open(p *fsmpb.QueuePolicy, version uint64, ring *seal.Ring) (*fsmpb.QueuePolicy, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.by == nil || o.version != version || o.ring != ring {
 		o.by, o.version, o.ring = map[*fsmpb.QueuePolicy]*fsmpb.QueuePolicy{}, version, ring
 	}
-	plain, ok := o.by[p]
-	if !ok {
-		var err error
-		if plain, err = ring.Open(p); err != nil {
-			plain = p // the doctor and last_error name the key
-		}
-		o.by[p] = plain
+	if plain, ok := o.by[p]; ok {
+		return plain, nil
 	}
-	return plain
+	plain, err := ring.Open(p)
+	if err != nil {
+		plain = p
+	}
+	o.by[p] = plain
+	return plain, err
 }

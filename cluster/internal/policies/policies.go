@@ -166,7 +166,12 @@ func (p *Policies) Open(policy *fsmpb.QueuePolicy) *fsmpb.QueuePolicy {
 	if policy.GetSealed() == nil {
 		return policy
 	}
-	return p.opened.open(policy, p.cfg.Control.State().QueuesVersion, p.cfg.Secrets.Ring())
+	plain, err := p.opened.open(policy, p.cfg.Control.State().QueuesVersion, p.cfg.Secrets.Ring())
+	if err != nil {
+		p.cfg.Logger.Warn("tasks of a queue cannot be sent from here", "namespace", policy.Namespace, "queue", policy.Queue,
+			"err", err)
+	}
+	return plain
 }
 
 // Watch returns the policies and a channel that is closed at the next change. Known is set once the state has the
