@@ -28,7 +28,8 @@
 //
 // # Where it runs
 //
-//	go test ./...           TestBlocksSayWhatTheyAre, TestLinks, TestProgramsCompile; they need nothing else
+//	go test ./...           TestBlocksSayWhatTheyAre, TestLinks, TestProgramsCompile, TestNamedTestsExist; they need
+//	                        nothing else
 //	make test-docs          TestPages
 //	make test-typescript    TestTypeScript
 //
