@@ -41,6 +41,7 @@ type APIKey struct {
 	CreatedAt  time.Time  `json:"created_at"`
 	ExpiresAt  *time.Time `json:"expires_at"`   // nil: never
 	LastUsedAt *time.Time `json:"last_used_at"` // to the hour; nil: never
+	Quotas     *Quotas    `json:"quotas,omitempty"`
 }
 
 // NewAPIKey is a key that was just made or rotated. The service keeps only a hash of its text.
@@ -54,6 +55,8 @@ type KeyRequest struct {
 	Name      string // for people, 1 to 100 characters
 	Grants    []Grant
 	ExpiresAt time.Time // zero: never
+	// Quotas limit the calls with this key, beside those of the namespace: MaxPayload, MaxConsumers and the rates.
+	Quotas Quotas
 }
 
 // CreateKey makes an API key, which is valid at the answering node at once, and at every node within a second. A repeat
@@ -62,6 +65,9 @@ func (c *Client) CreateKey(ctx context.Context, r KeyRequest) (*NewAPIKey, error
 	members := map[string]any{"name": r.Name, "grants": r.Grants}
 	if !r.ExpiresAt.IsZero() {
 		members["expires_at"] = r.ExpiresAt.UTC()
+	}
+	if r.Quotas != (Quotas{}) {
+		members["quotas"] = r.Quotas
 	}
 	return c.newKey(ctx, "/v1/keys", members)
 }
@@ -138,27 +144,26 @@ type Namespace struct {
 	Quotas
 	State     string    `json:"state,omitempty"` // active or deleting
 	CreatedAt time.Time `json:"created_at,omitzero"`
-	Used      *Usage    `json:"used,omitempty"` // nil: the answer has none
+	Used      *Usage    `json:"used,omitempty"` // only in the answer of Namespace
 }
 
-// Quotas are the limits of a namespace in the whole cluster. Zero fields are no limits, or the service's own.
+// Quotas are the limits of a namespace or a key in the whole cluster. Zero fields are no limits, or the service's own.
 type Quotas struct {
 	MaxPending         int64   `json:"max_pending,omitempty"` // tasks that are not finished
-	MaxBytes           int64   `json:"max_bytes,omitempty"`   // of these tasks
+	MaxBytes           int64   `json:"max_bytes,omitempty"`   // of all tasks, dead letters included
 	MaxPayload         int64   `json:"max_payload,omitempty"` // bytes of one payload
 	SchedulesPerSecond float64 `json:"schedules_per_second,omitempty"`
 	CallsPerSecond     float64 `json:"calls_per_second,omitempty"`
 	MaxConsumers       int64   `json:"max_consumers,omitempty"` // streams and waiting lease calls
-	MaxQueues          int64   `json:"max_queues,omitempty"`    // queues with a policy
+	MaxQueues          int64   `json:"max_queues,omitempty"`    // queues with a policy or a task
 	Weight             int64   `json:"weight,omitempty"`        // its part of a node's capacity beside other namespaces
 }
 
 // Usage is how much of its quotas a namespace uses.
 type Usage struct {
-	Pending   int64 `json:"pending"`
-	Bytes     int64 `json:"bytes"`
-	Consumers int64 `json:"consumers"`
-	Queues    int64 `json:"queues"`
+	Pending int64 `json:"pending"` // tasks that are not finished
+	Dead    int64 `json:"dead"`    // dead letters
+	Bytes   int64 `json:"bytes"`   // of both
 }
 
 func namespacePath(name string) string { return "/v1/namespaces/" + url.PathEscape(name) }

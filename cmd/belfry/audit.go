@@ -44,7 +44,7 @@ once it does.`,
 	}
 	f.addFlags(cmd)
 	cmd.Flags().StringVar(&f.since, "since", "1d", "`time` of the oldest record: an instant, or a duration before now")
-	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on with new records until the command is stopped")
+	cmd.Flags().BoolVar(&f.follow, "follow", false, "go on with new records until the command is stopped")
 	return cmd
 }
 

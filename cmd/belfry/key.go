@@ -28,6 +28,7 @@ func newKey() *cobra.Command {
 type grantFlags struct {
 	roles, queues, ids []string
 	expires            string
+	limits             quotaFlags
 }
 
 func newKeyCreate() *cobra.Command {
@@ -45,7 +46,8 @@ operate; and admin, which includes all. Each includes read. The namespace '*' is
 every one, and the calls about the whole cluster need it.
 
 With --queue or --id the key reaches only these queues and ids. An entry that
-ends in * is a prefix.`,
+ends in * is a prefix. The limits hold for the calls with this key, beside those
+of its namespace.`,
 		Example: `  belfry key create shop --role schedule --namespace orders > shop.key
   belfry key create worker --role consume,schedule --namespace orders \
     --queue 'mails*' --id 'order-*' --expires 90d > worker.key
@@ -74,6 +76,7 @@ ends in * is a prefix.`,
 	flags.StringSliceVar(&f.roles, "role", nil, "`roles` of the key: read, schedule, consume, operate or admin")
 	flags.StringSliceVar(&f.queues, "queue", nil, "only these `queues`")
 	flags.StringSliceVar(&f.ids, "id", nil, "only tasks with these `ids`")
+	f.limits.addCallFlags(flags)
 	flags.StringVar(&f.expires, "expires", "", "end of the key: a `duration` or an instant (default: never)")
 	cli.CompleteWords(cmd, "role", "read", "schedule", "consume", "operate", "admin")
 	return cmd
@@ -95,8 +98,9 @@ func (f *grantFlags) request(name, namespaces string, now time.Time) (client.Key
 			})
 		}
 	}
-	if f.expires == "" {
-		return r, nil
+	var err error
+	if r.Quotas, err = f.limits.read(); err != nil || f.expires == "" {
+		return r, err
 	}
 	var after time.Duration
 	if err := cli.ParseAtOrSpan(&r.ExpiresAt, &after, "expires", f.expires); err != nil {
@@ -260,6 +264,9 @@ func fillKey(t *cli.Table, k *client.APIKey) {
 	t.Field("created", instant(k.CreatedAt))
 	t.Field("expires", cmp.Or(hour(k.ExpiresAt), "never"))
 	t.Field("last used", cmp.Or(hour(k.LastUsedAt), "never"))
+	if k.Quotas != nil {
+		fillCallQuotas(t, k.Quotas)
+	}
 }
 
 func newKeyRotate() *cobra.Command {

@@ -1,12 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
 	amounts "github.com/belfryhq/belfry/cluster/size"
@@ -22,11 +22,20 @@ func newNamespace() *cobra.Command {
 	}, newNamespacePut(), newNamespaceList(), newNamespaceShow(), newNamespaceDelete())
 }
 
-// quotaFlags are the quotas of a namespace, as given.
+// quotaFlags are the quotas of a namespace or a key, as given.
 type quotaFlags struct {
 	quotas     client.Quotas
 	bytes      string
 	maxPayload string
+}
+
+// addCallFlags adds the quotas of calls, which keys have too.
+func (f *quotaFlags) addCallFlags(flags *pflag.FlagSet) {
+	q := &f.quotas
+	flags.StringVar(&f.maxPayload, "max-payload", "", "most `bytes` of one payload: 16KiB")
+	flags.Float64Var(&q.SchedulesPerSecond, "schedules-per-second", 0, "most tasks `scheduled` in a second")
+	flags.Float64Var(&q.CallsPerSecond, "calls-per-second", 0, "most `calls` in a second")
+	flags.Int64Var(&q.MaxConsumers, "max-consumers", 0, "most streams and waiting lease `calls`")
 }
 
 func newNamespacePut() *cobra.Command {
@@ -59,11 +68,8 @@ given is no limit. A quota holds for the whole cluster.`,
 	caller.addFlags(cmd)
 	flags, q := cmd.Flags(), &f.quotas
 	flags.Int64Var(&q.MaxPending, "max-pending", 0, "most unfinished `tasks`")
-	flags.StringVar(&f.bytes, "max-bytes", "", "most `bytes` of unfinished tasks: 10GiB")
-	flags.StringVar(&f.maxPayload, "max-payload", "", "most `bytes` of one payload: 16KiB")
-	flags.Float64Var(&q.SchedulesPerSecond, "schedules-per-second", 0, "most tasks `scheduled` in a second")
-	flags.Float64Var(&q.CallsPerSecond, "calls-per-second", 0, "most `calls` in a second")
-	flags.Int64Var(&q.MaxConsumers, "max-consumers", 0, "most streams and waiting lease `calls`")
+	flags.StringVar(&f.bytes, "max-bytes", "", "most `bytes` of all tasks, dead letters included: 10GiB")
+	f.addCallFlags(flags)
 	flags.Int64Var(&q.MaxQueues, "max-queues", 0, "most `queues`")
 	flags.Int64Var(&q.Weight, "weight", 0,
 		"its `part` of the nodes' capacity for due work, beside other namespaces (default 1)")
@@ -93,39 +99,45 @@ func (f *quotaFlags) read() (client.Quotas, error) {
 func fillNamespace(t *cli.Table, n *client.Namespace) {
 	t.Field("namespace", n.Name)
 	t.Field("state", n.State)
-	used := client.Usage{}
+	pending, bytes := "", ""
 	if n.Used != nil {
-		used = *n.Used
+		pending, bytes = strconv.FormatInt(n.Used.Pending, 10), size(float64(n.Used.Bytes))
+		t.Field("dead letters", strconv.FormatInt(n.Used.Dead, 10))
 	}
-	count := func(name string, used, limit int64) {
-		if n.Used != nil || limit > 0 {
-			t.Field(name, limited(strconv.FormatInt(used, 10), strconv.FormatInt(limit, 10), limit > 0))
-		}
+	t.Field("pending tasks", limited(pending, strconv.FormatInt(n.MaxPending, 10), n.MaxPending > 0))
+	t.Field("bytes", limited(bytes, size(float64(n.MaxBytes)), n.MaxBytes > 0))
+	if n.MaxQueues > 0 {
+		t.Field("queues", fmt.Sprintf("at most %d", n.MaxQueues))
 	}
-	count("pending tasks", used.Pending, n.MaxPending)
-	if n.Used != nil || n.MaxBytes > 0 {
-		t.Field("bytes", limited(size(float64(used.Bytes)), size(float64(n.MaxBytes)), n.MaxBytes > 0))
-	}
-	count("consumers", used.Consumers, n.MaxConsumers)
-	count("queues", used.Queues, n.MaxQueues)
-	if n.MaxPayload > 0 {
-		t.Field("payload", "at most "+size(float64(n.MaxPayload)))
-	}
-	if n.SchedulesPerSecond > 0 {
-		t.Field("schedules", fmt.Sprintf("at most %g a second", n.SchedulesPerSecond))
-	}
-	if n.CallsPerSecond > 0 {
-		t.Field("calls", fmt.Sprintf("at most %g a second", n.CallsPerSecond))
-	}
+	fillCallQuotas(t, &n.Quotas)
 	if n.Weight > 0 {
 		t.Field("weight", strconv.FormatInt(n.Weight, 10))
 	}
 }
 
-// limited describes a use and its limit.
+// fillCallQuotas adds the quotas of calls.
+func fillCallQuotas(t *cli.Table, q *client.Quotas) {
+	if q.MaxPayload > 0 {
+		t.Field("payload", "at most "+size(float64(q.MaxPayload)))
+	}
+	if q.SchedulesPerSecond > 0 {
+		t.Field("schedules", fmt.Sprintf("at most %g a second", q.SchedulesPerSecond))
+	}
+	if q.CallsPerSecond > 0 {
+		t.Field("calls", fmt.Sprintf("at most %g a second", q.CallsPerSecond))
+	}
+	if q.MaxConsumers > 0 {
+		t.Field("consumers", fmt.Sprintf("at most %d", q.MaxConsumers))
+	}
+}
+
+// limited describes a use and its limit. Either may be unknown.
 func limited(used, limit string, bounded bool) string {
-	if !bounded {
+	switch {
+	case !bounded:
 		return used
+	case used == "":
+		return "at most " + limit
 	}
 	return used + " of " + limit
 }
@@ -217,7 +229,7 @@ script it needs --yes.`,
 				return err
 			}
 			if !yes {
-				if err := askToDelete(cmd, &caller, args[0]); err != nil {
+				if err := askToDelete(cmd, conn, args[0]); err != nil {
 					return err
 				}
 			}
@@ -235,35 +247,21 @@ script it needs --yes.`,
 }
 
 // askToDelete shows what is in a namespace, and returns an error unless the user agrees to its deletion.
-func askToDelete(cmd *cobra.Command, caller *caller, name string) error {
+func askToDelete(cmd *cobra.Command, conn *client.Client, name string) error {
 	if !isTerminal(cmd.InOrStdin()) {
 		return cli.WrongUsage(errors.New("the deletion is for ever: give --yes, since there is no terminal to ask at"))
 	}
-	inside, err := caller.OpenIn(name)
+	n, err := conn.Namespace(cmd.Context(), name)
 	if err != nil {
 		return err
 	}
-	question, err := deletionQuestion(cmd.Context(), inside, name)
-	if err != nil {
-		return err
-	}
-	return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), question)
+	return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), deletionQuestion(n))
 }
 
-// deletionQuestion counts the tasks of a namespace, whose client is given.
-func deletionQuestion(ctx context.Context, inside *client.Client, name string) (string, error) {
-	var unfinished, dead uint64
-	queues := 0
-	for q, err := range inside.Queues(ctx) {
-		if err != nil {
-			return "", err
-		}
-		if queues++; q.Counts != nil {
-			c := q.Counts
-			unfinished += c.Scheduled + c.Ready + c.Firing + c.Leased + c.Retrying
-			dead += c.Dead
-		}
+func deletionQuestion(n *client.Namespace) string {
+	tasks := "all its tasks"
+	if n.Used != nil {
+		tasks = fmt.Sprintf("%d unfinished tasks and %d dead letters", n.Used.Pending, n.Used.Dead)
 	}
-	return fmt.Sprintf("Delete namespace %s with %d unfinished tasks and %d dead letters in %d queues, for ever? "+
-		"They cannot be brought back. [y/N] ", name, unfinished, dead, queues), nil
+	return fmt.Sprintf("Delete namespace %s with %s, for ever? They cannot be brought back. [y/N] ", n.Name, tasks)
 }
