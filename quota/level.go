@@ -76,7 +76,11 @@ func (l *Level) Claim(ctx context.Context, limit, n int64) error {
 	for {
 		now := l.cfg.Now()
 		switch {
-		case limit == 0 || l.room(limit) >= n:
+		case limit == 0:
+			l.claimed += n
+			l.ceiling = max(l.ceiling, l.held())
+			return nil
+		case l.room(limit) >= n:
 			l.claimed += n
 			return nil
 		case now.Before(l.full) && l.fullOf == limit:
@@ -98,12 +102,15 @@ func (l *Level) room(limit int64) int64 {
 	return l.ceiling - l.held()
 }
 
-// held returns the units in use and claimed. Release comes after the use has grown, so that none is missed.
-func (l *Level) held() int64 {
+// held returns the units in use and claimed. Release comes after the use has grown, so that none is missed, and some
+// count twice for a moment.
+func (l *Level) held() int64 { return l.claimed + l.inUse() }
+
+func (l *Level) inUse() int64 {
 	if l.cfg.Used == nil {
-		return l.claimed
+		return 0
 	}
-	return l.claimed + l.cfg.Used()
+	return l.cfg.Used()
 }
 
 func (l *Level) exceeded(now time.Time) *Exceeded {
@@ -173,7 +180,15 @@ func (l *Level) Release(n int64) {
 	l.claimed -= n
 }
 
-// Trim begins a round: it lowers the ceiling to the present use and returns that. ok is false for an old round.
+// IsIdle reports whether no claim and no request is under way, so that the level may be made anew.
+func (l *Level) IsIdle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.claimed == 0 && l.waiting == 0 && !l.asking
+}
+
+// Trim begins a round: it lowers the ceiling to the present use and returns that. ok is false for an old round. Units
+// that count twice do not raise the ceiling; the use alone does, after a move of slots.
 func (l *Level) Trim(r Round) (held int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -181,7 +196,7 @@ func (l *Level) Trim(r Round) (held int64, ok bool) {
 		return 0, false
 	}
 	l.round, l.trimmed = r, true
-	l.ceiling = l.held()
+	l.ceiling = min(l.held(), max(l.ceiling, l.inUse()))
 	return l.ceiling, true
 }
 
