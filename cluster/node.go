@@ -30,6 +30,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
+	"github.com/belfryhq/belfry/cluster/quotas"
 	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/cluster/tenants"
@@ -69,6 +70,7 @@ type Node struct {
 	member    *membership.Member
 	tokens    *membership.Tokens
 	tenants   *tenants.Tenants
+	quotas    *quotas.Quotas
 
 	// the shards
 	leaders   *leaders.Beliefs
@@ -205,6 +207,7 @@ func (n *Node) openPort() error {
 func (n *Node) openShards() {
 	n.health = n.newHealth()
 	n.tenants = n.newTenants()
+	n.quotas = n.newQuotas()
 	n.copies = n.newCopies()
 	n.replicas = n.newReplicas()
 	n.router = router.New(router.Config{

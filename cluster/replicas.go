@@ -30,7 +30,7 @@ func (n *Node) newReplicas() *replicas.Set {
 		Left:  n.leaveShard,
 		Moves: func() replicas.Moves { return n.router },
 		Pace:  n.copies.Pace,
-		Admit: n.tenants.Admit,
+		Admit: n.tenants.Admit, Quotas: n.quotas,
 	})
 }
 

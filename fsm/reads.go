@@ -180,6 +180,14 @@ func (m *Machine) NamespaceUse(namespace string) task.NamespaceUse {
 	return m.store.NamespaceUse(namespace)
 }
 
+// IsPending reports whether there is a task with this id that is neither delivered, cancelled nor dead.
+func (m *Machine) IsPending(namespace, id string) bool {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	t := m.store.FindOwn(namespace, id)
+	return t.Exists() && !store.IsTombstone(t.State())
+}
+
 // queuesAtOnce is the largest number of queues that are read under one hold of the machine's lock.
 const queuesAtOnce = 1000
 

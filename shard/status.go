@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/raftgroup/install"
 )
@@ -42,6 +43,25 @@ func (s *Shard) IsLeader() bool {
 	l := s.current()
 	return l != nil && l.term.Load() > 0
 }
+
+// Lead returns the term in which this node leads the shard, once the leadership answers calls. The error is a
+// *task.NotLeaderError or the context's.
+func (s *Shard) Lead(ctx context.Context) (term uint64, err error) {
+	l, err := s.leadership(ctx)
+	if err == nil {
+		err = l.awaitReady(ctx)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return l.term.Load(), nil
+}
+
+// Use returns the use of a namespace in this replica's applied state.
+func (s *Shard) Use(namespace string) task.NamespaceUse { return s.machine.NamespaceUse(namespace) }
+
+// IsPending reports whether this replica's applied state has a task that is not done.
+func (s *Shard) IsPending(namespace, id string) bool { return s.machine.IsPending(namespace, id) }
 
 // ID returns the shard's id.
 func (s *Shard) ID() uint32 { return s.cfg.ID }

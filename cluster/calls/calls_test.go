@@ -49,6 +49,10 @@ func (l local) NamespaceUse(_ context.Context, id uint32, namespace string) (tas
 	return task.NamespaceUse{Namespace: namespace, Pending: uint64(id), Dead: 20, Bytes: 300, Queues: 4000}, l.err
 }
 
+func (l local) Quota(_ context.Context, id uint32, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
+	return &clusterpb.QuotaReply{Tokens: id + call.GetDraw().GetWant()}, l.err
+}
+
 // Lend lends for as many microseconds as the sum of the arguments.
 func (l local) Lend(_ context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error) {
 	sum := uint64(owner) + uint64(ask.Shard) + ask.Term + ask.Round + uint64(ask.InFlight+ask.Unused)
@@ -144,6 +148,12 @@ func TestCallsArriveWhole(t *testing.T) {
 		use != want {
 		t.Errorf("NamespaceUse: %v, %v, want %v", use, err, want)
 	}
+	drawn, err := r.Quota(ctx, 3, &clusterpb.QuotaCall{
+		Op: &clusterpb.QuotaCall_Draw{Draw: &clusterpb.DrawCall{Want: 40}},
+	})
+	if err != nil || drawn.Tokens != 43 {
+		t.Errorf("Quota: %v, %v", drawn, err)
+	}
 	ask := shard.Borrow{Queue: "q", Shard: 1, Term: 10, Round: 100, InFlight: 1000, Unused: 10_000, Want: 5}
 	loan, err := r.Lend(ctx, 100_000, ask)
 	if want := (shard.Loan{Permits: 5, Life: 111_111 * time.Microsecond, RetryAfter: time.Millisecond}); err != nil ||
@@ -183,6 +193,7 @@ func each(ctx context.Context, n Node) map[string]error {
 	_, get := n.Get(ctx, 3, "", "x", false)
 	_, list := n.List(ctx, 3, &fsmpb.ListQuery{}, false)
 	_, queues := n.Queues(ctx, 3, &clusterpb.QueuesCall{})
+	_, step := n.Quota(ctx, 3, &clusterpb.QuotaCall{})
 	_, use := n.NamespaceUse(ctx, 3, "n")
 	_, lend := n.Lend(ctx, 3, shard.Borrow{})
 	_, members := n.Members(ctx, 3, &clusterpb.MembersCall{})
@@ -194,7 +205,7 @@ func each(ctx context.Context, n Node) map[string]error {
 	return map[string]error{
 		"Do": n.Do(ctx, 3, []*fsmpb.Command{{Id: "x"}})[0].Err, "Get": get, "List": list, "Queues": queues, "Lend": lend,
 		"ReadSlots": batch, "PullSlots": progress, "Members": members, "Begin": begin, "ChangeQueue": change,
-		"ChangeAccess": access, "NamespaceUse": use,
+		"ChangeAccess": access, "NamespaceUse": use, "Quota": step,
 	}
 }
 

@@ -3,9 +3,11 @@ package calls
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/quota"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/shard"
 )
@@ -22,7 +24,14 @@ func EncodeError(err error) *clusterpb.CallError {
 	var memory *task.MemoryError
 	var full *task.QueuesFullError
 	var moved *task.MovedError
+	var exceeded *quota.Exceeded
 	switch {
+	case errors.As(err, &exceeded):
+		e.Kind, e.Quota = clusterpb.ErrorKind_ERROR_KIND_QUOTA, &clusterpb.QuotaExceeded{
+			Subject: &clusterpb.QuotaSubject{Namespace: exceeded.Subject.Namespace, Key: exceeded.Subject.Key},
+			Quota:   uint32(exceeded.Quota), Limit: exceeded.Limit, Used: exceeded.Used,
+			RetryAfterUs: exceeded.RetryAfter.Microseconds(),
+		}
 	case errors.As(err, &moved):
 		e.Kind = clusterpb.ErrorKind_ERROR_KIND_MOVED
 		e.Shard, e.Epoch, e.Moving = moved.Shard, moved.Epoch, moved.Moving
@@ -71,6 +80,13 @@ func DecodeError(e *clusterpb.CallError, id uint32, node string) error {
 		return &task.MemoryError{Node: e.Node, Limit: e.Limit}
 	case clusterpb.ErrorKind_ERROR_KIND_QUEUES_FULL:
 		return &task.QueuesFullError{Limit: e.Limit}
+	case clusterpb.ErrorKind_ERROR_KIND_QUOTA:
+		s := e.Quota.GetSubject()
+		return &quota.Exceeded{
+			Subject: quota.Subject{Namespace: s.GetNamespace(), Key: s.GetKey()}, Quota: quota.Quota(e.Quota.GetQuota()),
+			Limit: e.Quota.GetLimit(), Used: e.Quota.GetUsed(),
+			RetryAfter: time.Duration(e.Quota.GetRetryAfterUs()) * time.Microsecond,
+		}
 	case clusterpb.ErrorKind_ERROR_KIND_OVERLOADED:
 		kind = task.ErrOverloaded
 	case clusterpb.ErrorKind_ERROR_KIND_NO_ROOM:

@@ -25,6 +25,8 @@ type Shards interface {
 	Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error)
 	// NamespaceUse returns the use of a namespace in the shard.
 	NamespaceUse(ctx context.Context, shard uint32, namespace string) (task.NamespaceUse, error)
+	// Quota makes one step of the way in which the cluster keeps a quota. A repeated step does no harm.
+	Quota(ctx context.Context, shard uint32, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error)
 	// Lend asks the shard that owns a limited queue for permits. It may be repeated: each time the borrower states the
 	// permits that it holds, and so the owner forgets a loan that did not arrive.
 	Lend(ctx context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error)
@@ -110,6 +112,12 @@ func (r Remote) NamespaceUse(ctx context.Context, id uint32, namespace string) (
 		Namespace: task.CanonicalNamespace(namespace),
 		Pending:   use.GetPending(), Dead: use.GetDead(), Bytes: use.GetBytes(), Queues: use.GetQueues(),
 	}, err
+}
+
+// Quota makes one step of the way in which the cluster keeps a quota.
+func (r Remote) Quota(ctx context.Context, id uint32, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
+	reply, err := r.ask(ctx, &clusterpb.Call{Shard: id, Op: &clusterpb.Call_Quota{Quota: call}}, true)
+	return reply.GetQuota(), err
 }
 
 // Lend asks the shard that owns a queue for permits.
@@ -209,6 +217,8 @@ func Answer(ctx context.Context, n Node, call *clusterpb.Call) *clusterpb.CallRe
 		reply.Counts, err = n.Queues(ctx, call.Shard, op.Queues)
 	case *clusterpb.Call_NamespaceUse:
 		reply.NamespaceUse, err = answerNamespaceUse(ctx, n, call.Shard, op.NamespaceUse)
+	case *clusterpb.Call_Quota:
+		reply.Quota, err = n.Quota(ctx, call.Shard, op.Quota)
 	case *clusterpb.Call_Lend:
 		reply.Loan, err = answerLend(ctx, n, call.Shard, op.Lend)
 	case *clusterpb.Call_Members:

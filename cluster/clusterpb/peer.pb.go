@@ -100,6 +100,7 @@ const (
 	ErrorKind_ERROR_KIND_NO_MEMORY    ErrorKind = 7
 	ErrorKind_ERROR_KIND_QUEUES_FULL  ErrorKind = 8
 	ErrorKind_ERROR_KIND_UNFIT        ErrorKind = 9  // the change of membership does not fit; nothing has changed
+	ErrorKind_ERROR_KIND_QUOTA        ErrorKind = 10 // a quota of the namespace or the key is used up; nothing was proposed
 	ErrorKind_ERROR_KIND_MOVED        ErrorKind = 16 // the task's slot is not open; nothing was proposed
 	ErrorKind_ERROR_KIND_MOVE_LOST    ErrorKind = 17 // a leader of a move of slots has changed
 	ErrorKind_ERROR_KIND_MOVE_REFUSED ErrorKind = 18 // the state of a shard does not allow a step of a move of slots
@@ -118,6 +119,7 @@ var (
 		7:  "ERROR_KIND_NO_MEMORY",
 		8:  "ERROR_KIND_QUEUES_FULL",
 		9:  "ERROR_KIND_UNFIT",
+		10: "ERROR_KIND_QUOTA",
 		16: "ERROR_KIND_MOVED",
 		17: "ERROR_KIND_MOVE_LOST",
 		18: "ERROR_KIND_MOVE_REFUSED",
@@ -133,6 +135,7 @@ var (
 		"ERROR_KIND_NO_MEMORY":    7,
 		"ERROR_KIND_QUEUES_FULL":  8,
 		"ERROR_KIND_UNFIT":        9,
+		"ERROR_KIND_QUOTA":        10,
 		"ERROR_KIND_MOVED":        16,
 		"ERROR_KIND_MOVE_LOST":    17,
 		"ERROR_KIND_MOVE_REFUSED": 18,
@@ -3268,6 +3271,7 @@ type Call struct {
 	//	*Call_ReadSlots
 	//	*Call_PullSlots
 	//	*Call_NamespaceUse
+	//	*Call_Quota
 	Op            isCall_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3439,6 +3443,15 @@ func (x *Call) GetNamespaceUse() *NamespaceCall {
 	return nil
 }
 
+func (x *Call) GetQuota() *QuotaCall {
+	if x != nil {
+		if x, ok := x.Op.(*Call_Quota); ok {
+			return x.Quota
+		}
+	}
+	return nil
+}
+
 type isCall_Op interface {
 	isCall_Op()
 }
@@ -3491,6 +3504,10 @@ type Call_NamespaceUse struct {
 	NamespaceUse *NamespaceCall `protobuf:"bytes,18,opt,name=namespace_use,json=namespaceUse,proto3,oneof"`
 }
 
+type Call_Quota struct {
+	Quota *QuotaCall `protobuf:"bytes,19,opt,name=quota,proto3,oneof"`
+}
+
 func (*Call_Commands) isCall_Op() {}
 
 func (*Call_Get) isCall_Op() {}
@@ -3514,6 +3531,8 @@ func (*Call_ReadSlots) isCall_Op() {}
 func (*Call_PullSlots) isCall_Op() {}
 
 func (*Call_NamespaceUse) isCall_Op() {}
+
+func (*Call_Quota) isCall_Op() {}
 
 // NamespaceCall asks a shard's leader for the use of a namespace.
 type NamespaceCall struct {
@@ -3629,6 +3648,588 @@ func (x *NamespaceUse) GetQueues() uint64 {
 	return 0
 }
 
+// QuotaSubject is the namespace or the key that has quotas. One of the fields is set.
+type QuotaSubject struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"` // id
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaSubject) Reset() {
+	*x = QuotaSubject{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaSubject) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaSubject) ProtoMessage() {}
+
+func (x *QuotaSubject) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaSubject.ProtoReflect.Descriptor instead.
+func (*QuotaSubject) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *QuotaSubject) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *QuotaSubject) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+// QuotaCall is one message of the way in which a cluster keeps a quota. Its number is that of package quota.
+type QuotaCall struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Subject *QuotaSubject          `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
+	Quota   uint32                 `protobuf:"varint,2,opt,name=quota,proto3" json:"quota,omitempty"`
+	// Types that are valid to be assigned to Op:
+	//
+	//	*QuotaCall_Draw
+	//	*QuotaCall_Divide
+	//	*QuotaCall_Admit
+	//	*QuotaCall_Trim
+	//	*QuotaCall_Raise
+	Op            isQuotaCall_Op `protobuf_oneof:"op"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaCall) Reset() {
+	*x = QuotaCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaCall) ProtoMessage() {}
+
+func (x *QuotaCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaCall.ProtoReflect.Descriptor instead.
+func (*QuotaCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *QuotaCall) GetSubject() *QuotaSubject {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
+func (x *QuotaCall) GetQuota() uint32 {
+	if x != nil {
+		return x.Quota
+	}
+	return 0
+}
+
+func (x *QuotaCall) GetOp() isQuotaCall_Op {
+	if x != nil {
+		return x.Op
+	}
+	return nil
+}
+
+func (x *QuotaCall) GetDraw() *DrawCall {
+	if x != nil {
+		if x, ok := x.Op.(*QuotaCall_Draw); ok {
+			return x.Draw
+		}
+	}
+	return nil
+}
+
+func (x *QuotaCall) GetDivide() *DivideCall {
+	if x != nil {
+		if x, ok := x.Op.(*QuotaCall_Divide); ok {
+			return x.Divide
+		}
+	}
+	return nil
+}
+
+func (x *QuotaCall) GetAdmit() *AdmitCall {
+	if x != nil {
+		if x, ok := x.Op.(*QuotaCall_Admit); ok {
+			return x.Admit
+		}
+	}
+	return nil
+}
+
+func (x *QuotaCall) GetTrim() *TrimCall {
+	if x != nil {
+		if x, ok := x.Op.(*QuotaCall_Trim); ok {
+			return x.Trim
+		}
+	}
+	return nil
+}
+
+func (x *QuotaCall) GetRaise() *RaiseCall {
+	if x != nil {
+		if x, ok := x.Op.(*QuotaCall_Raise); ok {
+			return x.Raise
+		}
+	}
+	return nil
+}
+
+type isQuotaCall_Op interface {
+	isQuotaCall_Op()
+}
+
+type QuotaCall_Draw struct {
+	Draw *DrawCall `protobuf:"bytes,3,opt,name=draw,proto3,oneof"` // for the subject's owner
+}
+
+type QuotaCall_Divide struct {
+	Divide *DivideCall `protobuf:"bytes,4,opt,name=divide,proto3,oneof"` // for the subject's owner
+}
+
+type QuotaCall_Admit struct {
+	Admit *AdmitCall `protobuf:"bytes,5,opt,name=admit,proto3,oneof"` // for the subject's owner
+}
+
+type QuotaCall_Trim struct {
+	Trim *TrimCall `protobuf:"bytes,6,opt,name=trim,proto3,oneof"` // for a shard that holds a part of the level, or for a node: shard 0
+}
+
+type QuotaCall_Raise struct {
+	Raise *RaiseCall `protobuf:"bytes,7,opt,name=raise,proto3,oneof"` // likewise
+}
+
+func (*QuotaCall_Draw) isQuotaCall_Op() {}
+
+func (*QuotaCall_Divide) isQuotaCall_Op() {}
+
+func (*QuotaCall_Admit) isQuotaCall_Op() {}
+
+func (*QuotaCall_Trim) isQuotaCall_Op() {}
+
+func (*QuotaCall_Raise) isQuotaCall_Op() {}
+
+// DrawCall asks for tokens of a rate.
+type DrawCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	PerSecond     float64                `protobuf:"fixed64,2,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"` // the limit as the node knows it
+	Want          uint32                 `protobuf:"varint,3,opt,name=want,proto3" json:"want,omitempty"`
+	Spent         uint32                 `protobuf:"varint,4,opt,name=spent,proto3" json:"spent,omitempty"` // tokens that the node has used without the owner since its last draw
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DrawCall) Reset() {
+	*x = DrawCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DrawCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DrawCall) ProtoMessage() {}
+
+func (x *DrawCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DrawCall.ProtoReflect.Descriptor instead.
+func (*DrawCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *DrawCall) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *DrawCall) GetPerSecond() float64 {
+	if x != nil {
+		return x.PerSecond
+	}
+	return 0
+}
+
+func (x *DrawCall) GetWant() uint32 {
+	if x != nil {
+		return x.Want
+	}
+	return 0
+}
+
+func (x *DrawCall) GetSpent() uint32 {
+	if x != nil {
+		return x.Spent
+	}
+	return 0
+}
+
+// DivideCall asks for a higher ceiling of a level.
+type DivideCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Holder        string                 `protobuf:"bytes,1,opt,name=holder,proto3" json:"holder,omitempty"`
+	Limit         int64                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"` // as the holder knows it
+	Want          int64                  `protobuf:"varint,3,opt,name=want,proto3" json:"want,omitempty"`   // above the present use
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DivideCall) Reset() {
+	*x = DivideCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DivideCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DivideCall) ProtoMessage() {}
+
+func (x *DivideCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DivideCall.ProtoReflect.Descriptor instead.
+func (*DivideCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *DivideCall) GetHolder() string {
+	if x != nil {
+		return x.Holder
+	}
+	return ""
+}
+
+func (x *DivideCall) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *DivideCall) GetWant() int64 {
+	if x != nil {
+		return x.Want
+	}
+	return 0
+}
+
+// AdmitCall asks for a new queue.
+type AdmitCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Queue         string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	Limit         uint64                 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdmitCall) Reset() {
+	*x = AdmitCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdmitCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdmitCall) ProtoMessage() {}
+
+func (x *AdmitCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdmitCall.ProtoReflect.Descriptor instead.
+func (*AdmitCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *AdmitCall) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *AdmitCall) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// TrimCall lowers a ceiling to the present use.
+type TrimCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
+	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TrimCall) Reset() {
+	*x = TrimCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TrimCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TrimCall) ProtoMessage() {}
+
+func (x *TrimCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TrimCall.ProtoReflect.Descriptor instead.
+func (*TrimCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *TrimCall) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *TrimCall) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+// RaiseCall sets the ceiling after the trim of the same round.
+type RaiseCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
+	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	Limit         int64                  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	Ceiling       int64                  `protobuf:"varint,4,opt,name=ceiling,proto3" json:"ceiling,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RaiseCall) Reset() {
+	*x = RaiseCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RaiseCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RaiseCall) ProtoMessage() {}
+
+func (x *RaiseCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RaiseCall.ProtoReflect.Descriptor instead.
+func (*RaiseCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *RaiseCall) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *RaiseCall) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *RaiseCall) GetLimit() int64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *RaiseCall) GetCeiling() int64 {
+	if x != nil {
+		return x.Ceiling
+	}
+	return 0
+}
+
+// QuotaReply answers a QuotaCall.
+type QuotaReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tokens        uint32                 `protobuf:"varint,1,opt,name=tokens,proto3" json:"tokens,omitempty"`                                   // of a draw
+	RetryAfterUs  int64                  `protobuf:"varint,2,opt,name=retry_after_us,json=retryAfterUs,proto3" json:"retry_after_us,omitempty"` // of a draw: the rate is used up for so long; 0: it is not
+	Used          int64                  `protobuf:"varint,3,opt,name=used,proto3" json:"used,omitempty"`                                       // of a division: by all holders; of a trim: by this one
+	Refused       bool                   `protobuf:"varint,4,opt,name=refused,proto3" json:"refused,omitempty"`                                 // the queue would be one too many, or the trim is of an old round
+	Unsure        bool                   `protobuf:"varint,5,opt,name=unsure,proto3" json:"unsure,omitempty"`                                   // holders that do not answer may use the room
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaReply) Reset() {
+	*x = QuotaReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaReply) ProtoMessage() {}
+
+func (x *QuotaReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaReply.ProtoReflect.Descriptor instead.
+func (*QuotaReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
+}
+
+func (x *QuotaReply) GetTokens() uint32 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *QuotaReply) GetRetryAfterUs() int64 {
+	if x != nil {
+		return x.RetryAfterUs
+	}
+	return 0
+}
+
+func (x *QuotaReply) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *QuotaReply) GetRefused() bool {
+	if x != nil {
+		return x.Refused
+	}
+	return false
+}
+
+func (x *QuotaReply) GetUnsure() bool {
+	if x != nil {
+		return x.Unsure
+	}
+	return false
+}
+
 type Commands struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Commands      []*fsmpb.Command       `protobuf:"bytes,1,rep,name=commands,proto3" json:"commands,omitempty"`
@@ -3638,7 +4239,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3650,7 +4251,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3663,7 +4264,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -3684,7 +4285,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3696,7 +4297,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3709,7 +4310,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -3743,7 +4344,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3755,7 +4356,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3768,7 +4369,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -3799,7 +4400,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3811,7 +4412,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3824,7 +4425,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -3887,7 +4488,7 @@ type AccessChange struct {
 
 func (x *AccessChange) Reset() {
 	*x = AccessChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3899,7 +4500,7 @@ func (x *AccessChange) String() string {
 func (*AccessChange) ProtoMessage() {}
 
 func (x *AccessChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3912,7 +4513,7 @@ func (x *AccessChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessChange.ProtoReflect.Descriptor instead.
 func (*AccessChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *AccessChange) GetOp() isAccessChange_Op {
@@ -4046,7 +4647,7 @@ type AccessChanged struct {
 
 func (x *AccessChanged) Reset() {
 	*x = AccessChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4058,7 +4659,7 @@ func (x *AccessChanged) String() string {
 func (*AccessChanged) ProtoMessage() {}
 
 func (x *AccessChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4071,7 +4672,7 @@ func (x *AccessChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessChanged.ProtoReflect.Descriptor instead.
 func (*AccessChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *AccessChanged) GetImpossible() string {
@@ -4128,7 +4729,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4140,7 +4741,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4153,7 +4754,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -4195,7 +4796,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4207,7 +4808,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4220,7 +4821,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -4297,7 +4898,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4309,7 +4910,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4322,7 +4923,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -4414,7 +5015,7 @@ type BeginCall struct {
 
 func (x *BeginCall) Reset() {
 	*x = BeginCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4426,7 +5027,7 @@ func (x *BeginCall) String() string {
 func (*BeginCall) ProtoMessage() {}
 
 func (x *BeginCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4439,7 +5040,7 @@ func (x *BeginCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
 func (*BeginCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *BeginCall) GetOperation() *Operation {
@@ -4468,7 +5069,7 @@ type Began struct {
 
 func (x *Began) Reset() {
 	*x = Began{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4480,7 +5081,7 @@ func (x *Began) String() string {
 func (*Began) ProtoMessage() {}
 
 func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4493,7 +5094,7 @@ func (x *Began) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Began.ProtoReflect.Descriptor instead.
 func (*Began) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Began) GetImpossible() string {
@@ -4531,7 +5132,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4543,7 +5144,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4556,7 +5157,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *PlannedMove) GetShard() uint32 {
@@ -4608,7 +5209,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4620,7 +5221,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4633,7 +5234,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -4683,7 +5284,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4695,7 +5296,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4708,7 +5309,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Member) GetNode() string {
@@ -4748,7 +5349,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4760,7 +5361,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4773,7 +5374,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -4800,13 +5401,14 @@ type CallReply struct {
 	Batch         *SlotsBatch            `protobuf:"bytes,16,opt,name=batch,proto3" json:"batch,omitempty"`
 	Progress      *SlotsProgress         `protobuf:"bytes,17,opt,name=progress,proto3" json:"progress,omitempty"`
 	NamespaceUse  *NamespaceUse          `protobuf:"bytes,18,opt,name=namespace_use,json=namespaceUse,proto3" json:"namespace_use,omitempty"`
+	Quota         *QuotaReply            `protobuf:"bytes,19,opt,name=quota,proto3" json:"quota,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4818,7 +5420,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4831,7 +5433,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -4932,6 +5534,13 @@ func (x *CallReply) GetNamespaceUse() *NamespaceUse {
 	return nil
 }
 
+func (x *CallReply) GetQuota() *QuotaReply {
+	if x != nil {
+		return x.Quota
+	}
+	return nil
+}
+
 type QueueChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Existed       bool                   `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`   // the queue had a policy before
@@ -4943,7 +5552,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4955,7 +5564,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4968,7 +5577,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -5003,7 +5612,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5015,7 +5624,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5028,7 +5637,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -5062,7 +5671,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5074,7 +5683,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5087,7 +5696,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -5115,13 +5724,14 @@ type CallError struct {
 	Shard         uint32                 `protobuf:"varint,7,opt,name=shard,proto3" json:"shard,omitempty"`   // with MOVED: the shard that owns the slot from epoch on
 	Epoch         uint64                 `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`   // with MOVED
 	Moving        bool                   `protobuf:"varint,9,opt,name=moving,proto3" json:"moving,omitempty"` // with MOVED: that shard does not take calls yet
+	Quota         *QuotaExceeded         `protobuf:"bytes,10,opt,name=quota,proto3" json:"quota,omitempty"`   // with QUOTA
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5133,7 +5743,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5146,7 +5756,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -5212,6 +5822,90 @@ func (x *CallError) GetMoving() bool {
 	return false
 }
 
+func (x *CallError) GetQuota() *QuotaExceeded {
+	if x != nil {
+		return x.Quota
+	}
+	return nil
+}
+
+// QuotaExceeded is a quota that refuses a command.
+type QuotaExceeded struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Subject       *QuotaSubject          `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
+	Quota         uint32                 `protobuf:"varint,2,opt,name=quota,proto3" json:"quota,omitempty"` // as in QuotaCall
+	Limit         float64                `protobuf:"fixed64,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	Used          float64                `protobuf:"fixed64,4,opt,name=used,proto3" json:"used,omitempty"`
+	RetryAfterUs  int64                  `protobuf:"varint,5,opt,name=retry_after_us,json=retryAfterUs,proto3" json:"retry_after_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaExceeded) Reset() {
+	*x = QuotaExceeded{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaExceeded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaExceeded) ProtoMessage() {}
+
+func (x *QuotaExceeded) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaExceeded.ProtoReflect.Descriptor instead.
+func (*QuotaExceeded) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{81}
+}
+
+func (x *QuotaExceeded) GetSubject() *QuotaSubject {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
+func (x *QuotaExceeded) GetQuota() uint32 {
+	if x != nil {
+		return x.Quota
+	}
+	return 0
+}
+
+func (x *QuotaExceeded) GetLimit() float64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *QuotaExceeded) GetUsed() float64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *QuotaExceeded) GetRetryAfterUs() int64 {
+	if x != nil {
+		return x.RetryAfterUs
+	}
+	return 0
+}
+
 // ReadSlotsCall asks the leader of a move's source for a batch of tasks. It may be repeated.
 type ReadSlotsCall struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5225,7 +5919,7 @@ type ReadSlotsCall struct {
 
 func (x *ReadSlotsCall) Reset() {
 	*x = ReadSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5237,7 +5931,7 @@ func (x *ReadSlotsCall) String() string {
 func (*ReadSlotsCall) ProtoMessage() {}
 
 func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5250,7 +5944,7 @@ func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSlotsCall.ProtoReflect.Descriptor instead.
 func (*ReadSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ReadSlotsCall) GetMove() uint64 {
@@ -5296,7 +5990,7 @@ type SlotsBatch struct {
 
 func (x *SlotsBatch) Reset() {
 	*x = SlotsBatch{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5308,7 +6002,7 @@ func (x *SlotsBatch) String() string {
 func (*SlotsBatch) ProtoMessage() {}
 
 func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5321,7 +6015,7 @@ func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsBatch.ProtoReflect.Descriptor instead.
 func (*SlotsBatch) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{74}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *SlotsBatch) GetSession() uint64 {
@@ -5380,7 +6074,7 @@ type PullSlotsCall struct {
 
 func (x *PullSlotsCall) Reset() {
 	*x = PullSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5392,7 +6086,7 @@ func (x *PullSlotsCall) String() string {
 func (*PullSlotsCall) ProtoMessage() {}
 
 func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5405,7 +6099,7 @@ func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullSlotsCall.ProtoReflect.Descriptor instead.
 func (*PullSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{75}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *PullSlotsCall) GetMove() uint64 {
@@ -5459,7 +6153,7 @@ type SlotsProgress struct {
 
 func (x *SlotsProgress) Reset() {
 	*x = SlotsProgress{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5471,7 +6165,7 @@ func (x *SlotsProgress) String() string {
 func (*SlotsProgress) ProtoMessage() {}
 
 func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5484,7 +6178,7 @@ func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsProgress.ProtoReflect.Descriptor instead.
 func (*SlotsProgress) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{76}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *SlotsProgress) GetTasks() uint64 {
@@ -5545,7 +6239,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5557,7 +6251,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5570,7 +6264,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{77}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -5591,7 +6285,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5603,7 +6297,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5616,7 +6310,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{78}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -5649,7 +6343,7 @@ type SetBackupsRequest struct {
 
 func (x *SetBackupsRequest) Reset() {
 	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5661,7 +6355,7 @@ func (x *SetBackupsRequest) String() string {
 func (*SetBackupsRequest) ProtoMessage() {}
 
 func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5674,7 +6368,7 @@ func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
 func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{79}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *SetBackupsRequest) GetBackups() *Backups {
@@ -5694,7 +6388,7 @@ type SetBackupsReply struct {
 
 func (x *SetBackupsReply) Reset() {
 	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5706,7 +6400,7 @@ func (x *SetBackupsReply) String() string {
 func (*SetBackupsReply) ProtoMessage() {}
 
 func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5719,7 +6413,7 @@ func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
 func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{80}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *SetBackupsReply) GetError() *CallError {
@@ -5991,7 +6685,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\boutvoted\x18\x03 \x03(\tR\boutvoted\x12\x1a\n" +
 	"\bdiverged\x18\x04 \x01(\bR\bdiverged\"?\n" +
 	"\x0eForwardRequest\x12-\n" +
-	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xb1\x06\n" +
+	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xe7\x06\n" +
 	"\x04Call\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
@@ -6011,7 +6705,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"read_slots\x18\x10 \x01(\v2 .belfry.cluster.v1.ReadSlotsCallH\x00R\treadSlots\x12A\n" +
 	"\n" +
 	"pull_slots\x18\x11 \x01(\v2 .belfry.cluster.v1.PullSlotsCallH\x00R\tpullSlots\x12G\n" +
-	"\rnamespace_use\x18\x12 \x01(\v2 .belfry.cluster.v1.NamespaceCallH\x00R\fnamespaceUseB\x04\n" +
+	"\rnamespace_use\x18\x12 \x01(\v2 .belfry.cluster.v1.NamespaceCallH\x00R\fnamespaceUse\x124\n" +
+	"\x05quota\x18\x13 \x01(\v2\x1c.belfry.cluster.v1.QuotaCallH\x00R\x05quotaB\x04\n" +
 	"\x02op\"-\n" +
 	"\rNamespaceCall\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"j\n" +
@@ -6020,6 +6715,47 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x04dead\x18\x02 \x01(\x04R\x04dead\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x12\x16\n" +
 	"\x06queues\x18\x04 \x01(\x04R\x06queues\">\n" +
+	"\fQuotaSubject\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\"\xed\x02\n" +
+	"\tQuotaCall\x129\n" +
+	"\asubject\x18\x01 \x01(\v2\x1f.belfry.cluster.v1.QuotaSubjectR\asubject\x12\x14\n" +
+	"\x05quota\x18\x02 \x01(\rR\x05quota\x121\n" +
+	"\x04draw\x18\x03 \x01(\v2\x1b.belfry.cluster.v1.DrawCallH\x00R\x04draw\x127\n" +
+	"\x06divide\x18\x04 \x01(\v2\x1d.belfry.cluster.v1.DivideCallH\x00R\x06divide\x124\n" +
+	"\x05admit\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.AdmitCallH\x00R\x05admit\x121\n" +
+	"\x04trim\x18\x06 \x01(\v2\x1b.belfry.cluster.v1.TrimCallH\x00R\x04trim\x124\n" +
+	"\x05raise\x18\a \x01(\v2\x1c.belfry.cluster.v1.RaiseCallH\x00R\x05raiseB\x04\n" +
+	"\x02op\"g\n" +
+	"\bDrawCall\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1d\n" +
+	"\n" +
+	"per_second\x18\x02 \x01(\x01R\tperSecond\x12\x12\n" +
+	"\x04want\x18\x03 \x01(\rR\x04want\x12\x14\n" +
+	"\x05spent\x18\x04 \x01(\rR\x05spent\"N\n" +
+	"\n" +
+	"DivideCall\x12\x16\n" +
+	"\x06holder\x18\x01 \x01(\tR\x06holder\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x03R\x05limit\x12\x12\n" +
+	"\x04want\x18\x03 \x01(\x03R\x04want\"7\n" +
+	"\tAdmitCall\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x04R\x05limit\"6\n" +
+	"\bTrimCall\x12\x12\n" +
+	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06number\"g\n" +
+	"\tRaiseCall\x12\x12\n" +
+	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x03R\x05limit\x12\x18\n" +
+	"\aceiling\x18\x04 \x01(\x03R\aceiling\"\x90\x01\n" +
+	"\n" +
+	"QuotaReply\x12\x16\n" +
+	"\x06tokens\x18\x01 \x01(\rR\x06tokens\x12$\n" +
+	"\x0eretry_after_us\x18\x02 \x01(\x03R\fretryAfterUs\x12\x12\n" +
+	"\x04used\x18\x03 \x01(\x03R\x04used\x12\x18\n" +
+	"\arefused\x18\x04 \x01(\bR\arefused\x12\x16\n" +
+	"\x06unsure\x18\x05 \x01(\bR\x06unsure\">\n" +
 	"\bCommands\x122\n" +
 	"\bcommands\x18\x01 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"M\n" +
 	"\aGetCall\x12\x1c\n" +
@@ -6103,7 +6839,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"silence_ms\x18\x03 \x01(\x03R\tsilenceMs\x12\x10\n" +
 	"\x03lag\x18\x04 \x01(\x04R\x03lag\"F\n" +
 	"\fForwardReply\x126\n" +
-	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xde\x05\n" +
+	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\x93\x06\n" +
 	"\tCallReply\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x122\n" +
 	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12;\n" +
@@ -6119,7 +6855,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06access\x18\v \x01(\v2 .belfry.cluster.v1.AccessChangedR\x06access\x123\n" +
 	"\x05batch\x18\x10 \x01(\v2\x1d.belfry.cluster.v1.SlotsBatchR\x05batch\x12<\n" +
 	"\bprogress\x18\x11 \x01(\v2 .belfry.cluster.v1.SlotsProgressR\bprogress\x12D\n" +
-	"\rnamespace_use\x18\x12 \x01(\v2\x1f.belfry.cluster.v1.NamespaceUseR\fnamespaceUse\"^\n" +
+	"\rnamespace_use\x18\x12 \x01(\v2\x1f.belfry.cluster.v1.NamespaceUseR\fnamespaceUse\x123\n" +
+	"\x05quota\x18\x13 \x01(\v2\x1d.belfry.cluster.v1.QuotaReplyR\x05quota\"^\n" +
 	"\fQueueChanged\x12\x18\n" +
 	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
@@ -6130,7 +6867,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x0eretry_after_us\x18\x03 \x01(\x03R\fretryAfterUs\"q\n" +
 	"\fCommandReply\x12-\n" +
 	"\x06result\x18\x01 \x01(\v2\x15.belfry.fsm.v1.ResultR\x06result\x122\n" +
-	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\"\xf1\x01\n" +
+	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\"\xa9\x02\n" +
 	"\tCallError\x120\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1c.belfry.cluster.v1.ErrorKindR\x04kind\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x16\n" +
@@ -6140,7 +6877,15 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x04node\x18\x06 \x01(\tR\x04node\x12\x14\n" +
 	"\x05shard\x18\a \x01(\rR\x05shard\x12\x14\n" +
 	"\x05epoch\x18\b \x01(\x04R\x05epoch\x12\x16\n" +
-	"\x06moving\x18\t \x01(\bR\x06moving\"\x85\x01\n" +
+	"\x06moving\x18\t \x01(\bR\x06moving\x126\n" +
+	"\x05quota\x18\n" +
+	" \x01(\v2 .belfry.cluster.v1.QuotaExceededR\x05quota\"\xb0\x01\n" +
+	"\rQuotaExceeded\x129\n" +
+	"\asubject\x18\x01 \x01(\v2\x1f.belfry.cluster.v1.QuotaSubjectR\asubject\x12\x14\n" +
+	"\x05quota\x18\x02 \x01(\rR\x05quota\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x01R\x05limit\x12\x12\n" +
+	"\x04used\x18\x04 \x01(\x01R\x04used\x12$\n" +
+	"\x0eretry_after_us\x18\x05 \x01(\x03R\fretryAfterUs\"\x85\x01\n" +
 	"\rReadSlotsCall\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x120\n" +
 	"\x06ranges\x18\x02 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x18\n" +
@@ -6187,7 +6932,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x15MOVE_WAIT_NODE_SILENT\x10\x03\x12\x17\n" +
 	"\x13MOVE_WAIT_NO_LEADER\x10\x04\x12\x15\n" +
 	"\x11MOVE_WAIT_NO_HEIR\x10\x05\x12\x19\n" +
-	"\x15MOVE_WAIT_STEP_FAILED\x10\x06*\xdb\x02\n" +
+	"\x15MOVE_WAIT_STEP_FAILED\x10\x06*\xf1\x02\n" +
 	"\tErrorKind\x12\x1a\n" +
 	"\x16ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ERROR_KIND_NOT_PROPOSED\x10\x01\x12\x19\n" +
@@ -6199,6 +6944,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x14ERROR_KIND_NO_MEMORY\x10\a\x12\x1a\n" +
 	"\x16ERROR_KIND_QUEUES_FULL\x10\b\x12\x14\n" +
 	"\x10ERROR_KIND_UNFIT\x10\t\x12\x14\n" +
+	"\x10ERROR_KIND_QUOTA\x10\n" +
+	"\x12\x14\n" +
 	"\x10ERROR_KIND_MOVED\x10\x10\x12\x18\n" +
 	"\x14ERROR_KIND_MOVE_LOST\x10\x11\x12\x1b\n" +
 	"\x17ERROR_KIND_MOVE_REFUSED\x10\x122\xd4\n" +
@@ -6236,7 +6983,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 89)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 98)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(MoveWait)(0),              // 0: belfry.cluster.v1.MoveWait
 	(ErrorKind)(0),             // 1: belfry.cluster.v1.ErrorKind
@@ -6293,68 +7040,77 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*Call)(nil),               // 52: belfry.cluster.v1.Call
 	(*NamespaceCall)(nil),      // 53: belfry.cluster.v1.NamespaceCall
 	(*NamespaceUse)(nil),       // 54: belfry.cluster.v1.NamespaceUse
-	(*Commands)(nil),           // 55: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 56: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 57: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 58: belfry.cluster.v1.QueueChange
-	(*AccessChange)(nil),       // 59: belfry.cluster.v1.AccessChange
-	(*AccessChanged)(nil),      // 60: belfry.cluster.v1.AccessChanged
-	(*QueuesCall)(nil),         // 61: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 62: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 63: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),          // 64: belfry.cluster.v1.BeginCall
-	(*Began)(nil),              // 65: belfry.cluster.v1.Began
-	(*PlannedMove)(nil),        // 66: belfry.cluster.v1.PlannedMove
-	(*Membership)(nil),         // 67: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 68: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 69: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 70: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 71: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 72: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 73: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 74: belfry.cluster.v1.CallError
-	(*ReadSlotsCall)(nil),      // 75: belfry.cluster.v1.ReadSlotsCall
-	(*SlotsBatch)(nil),         // 76: belfry.cluster.v1.SlotsBatch
-	(*PullSlotsCall)(nil),      // 77: belfry.cluster.v1.PullSlotsCall
-	(*SlotsProgress)(nil),      // 78: belfry.cluster.v1.SlotsProgress
-	(*BackupRequest)(nil),      // 79: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 80: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 81: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 82: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 83: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 84: belfry.cluster.v1.Shape.AwayMsEntry
-	nil,                        // 85: belfry.cluster.v1.Shape.StuckMsEntry
-	nil,                        // 86: belfry.cluster.v1.Shape.SlotsEntry
-	nil,                        // 87: belfry.cluster.v1.Shape.StepsEntry
-	nil,                        // 88: belfry.cluster.v1.Shape.WaitsForEntry
-	nil,                        // 89: belfry.cluster.v1.Shape.SlotsWaitEntry
-	nil,                        // 90: belfry.cluster.v1.Shape.DeletionsEntry
-	(*Shard)(nil),              // 91: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 92: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 93: belfry.cluster.v1.JoinToken
-	(*fsmpb.Task)(nil),         // 94: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 95: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 96: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 97: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 98: belfry.cluster.v1.DeleteQueue
-	(*AddKey)(nil),             // 99: belfry.cluster.v1.AddKey
-	(*RemoveKey)(nil),          // 100: belfry.cluster.v1.RemoveKey
-	(*RotateKey)(nil),          // 101: belfry.cluster.v1.RotateKey
-	(*UseKeys)(nil),            // 102: belfry.cluster.v1.UseKeys
-	(*EnforceKeys)(nil),        // 103: belfry.cluster.v1.EnforceKeys
-	(*SetNamespace)(nil),       // 104: belfry.cluster.v1.SetNamespace
-	(*DeleteNamespace)(nil),    // 105: belfry.cluster.v1.DeleteNamespace
-	(*ApiKey)(nil),             // 106: belfry.cluster.v1.ApiKey
-	(*Namespace)(nil),          // 107: belfry.cluster.v1.Namespace
-	(*Operation)(nil),          // 108: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 109: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 110: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 111: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 112: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 113: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 114: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 115: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 116: belfry.cluster.v1.Backups
+	(*QuotaSubject)(nil),       // 55: belfry.cluster.v1.QuotaSubject
+	(*QuotaCall)(nil),          // 56: belfry.cluster.v1.QuotaCall
+	(*DrawCall)(nil),           // 57: belfry.cluster.v1.DrawCall
+	(*DivideCall)(nil),         // 58: belfry.cluster.v1.DivideCall
+	(*AdmitCall)(nil),          // 59: belfry.cluster.v1.AdmitCall
+	(*TrimCall)(nil),           // 60: belfry.cluster.v1.TrimCall
+	(*RaiseCall)(nil),          // 61: belfry.cluster.v1.RaiseCall
+	(*QuotaReply)(nil),         // 62: belfry.cluster.v1.QuotaReply
+	(*Commands)(nil),           // 63: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 64: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 65: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 66: belfry.cluster.v1.QueueChange
+	(*AccessChange)(nil),       // 67: belfry.cluster.v1.AccessChange
+	(*AccessChanged)(nil),      // 68: belfry.cluster.v1.AccessChanged
+	(*QueuesCall)(nil),         // 69: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 70: belfry.cluster.v1.LendCall
+	(*MembersCall)(nil),        // 71: belfry.cluster.v1.MembersCall
+	(*BeginCall)(nil),          // 72: belfry.cluster.v1.BeginCall
+	(*Began)(nil),              // 73: belfry.cluster.v1.Began
+	(*PlannedMove)(nil),        // 74: belfry.cluster.v1.PlannedMove
+	(*Membership)(nil),         // 75: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 76: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 77: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 78: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 79: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 80: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 81: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 82: belfry.cluster.v1.CallError
+	(*QuotaExceeded)(nil),      // 83: belfry.cluster.v1.QuotaExceeded
+	(*ReadSlotsCall)(nil),      // 84: belfry.cluster.v1.ReadSlotsCall
+	(*SlotsBatch)(nil),         // 85: belfry.cluster.v1.SlotsBatch
+	(*PullSlotsCall)(nil),      // 86: belfry.cluster.v1.PullSlotsCall
+	(*SlotsProgress)(nil),      // 87: belfry.cluster.v1.SlotsProgress
+	(*BackupRequest)(nil),      // 88: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 89: belfry.cluster.v1.BackupReply
+	(*SetBackupsRequest)(nil),  // 90: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 91: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 92: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 93: belfry.cluster.v1.Shape.AwayMsEntry
+	nil,                        // 94: belfry.cluster.v1.Shape.StuckMsEntry
+	nil,                        // 95: belfry.cluster.v1.Shape.SlotsEntry
+	nil,                        // 96: belfry.cluster.v1.Shape.StepsEntry
+	nil,                        // 97: belfry.cluster.v1.Shape.WaitsForEntry
+	nil,                        // 98: belfry.cluster.v1.Shape.SlotsWaitEntry
+	nil,                        // 99: belfry.cluster.v1.Shape.DeletionsEntry
+	(*Shard)(nil),              // 100: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 101: belfry.cluster.v1.Node
+	(*JoinToken)(nil),          // 102: belfry.cluster.v1.JoinToken
+	(*fsmpb.Task)(nil),         // 103: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 104: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 105: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 106: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 107: belfry.cluster.v1.DeleteQueue
+	(*AddKey)(nil),             // 108: belfry.cluster.v1.AddKey
+	(*RemoveKey)(nil),          // 109: belfry.cluster.v1.RemoveKey
+	(*RotateKey)(nil),          // 110: belfry.cluster.v1.RotateKey
+	(*UseKeys)(nil),            // 111: belfry.cluster.v1.UseKeys
+	(*EnforceKeys)(nil),        // 112: belfry.cluster.v1.EnforceKeys
+	(*SetNamespace)(nil),       // 113: belfry.cluster.v1.SetNamespace
+	(*DeleteNamespace)(nil),    // 114: belfry.cluster.v1.DeleteNamespace
+	(*ApiKey)(nil),             // 115: belfry.cluster.v1.ApiKey
+	(*Namespace)(nil),          // 116: belfry.cluster.v1.Namespace
+	(*Operation)(nil),          // 117: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 118: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 119: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 120: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 121: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 122: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 123: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 124: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 125: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -6364,14 +7120,14 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	4,   // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	8,   // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	91,  // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	92,  // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	100, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	101, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	14,  // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	93,  // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	102, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
 	23,  // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	25,  // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	94,  // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	74,  // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	103, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	82,  // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	45,  // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	44,  // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	36,  // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
@@ -6379,119 +7135,129 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	32,  // 19: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
 	35,  // 20: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
 	39,  // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	83,  // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	84,  // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	85,  // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	86,  // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
-	87,  // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
-	88,  // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
-	89,  // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
+	92,  // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	93,  // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	94,  // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	95,  // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
+	96,  // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
+	97,  // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
+	98,  // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
 	42,  // 29: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
-	90,  // 30: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
+	99,  // 30: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
 	48,  // 31: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
 	50,  // 32: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
 	44,  // 33: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	46,  // 34: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
 	52,  // 35: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	55,  // 36: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	56,  // 37: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	57,  // 38: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	58,  // 39: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	61,  // 40: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	62,  // 41: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	63,  // 42: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	64,  // 43: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	59,  // 44: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
-	75,  // 45: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	77,  // 46: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	63,  // 36: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	64,  // 37: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	65,  // 38: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	66,  // 39: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	69,  // 40: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	70,  // 41: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	71,  // 42: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	72,  // 43: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	67,  // 44: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
+	84,  // 45: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	86,  // 46: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
 	53,  // 47: belfry.cluster.v1.Call.namespace_use:type_name -> belfry.cluster.v1.NamespaceCall
-	95,  // 48: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	96,  // 49: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	97,  // 50: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	98,  // 51: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	99,  // 52: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
-	100, // 53: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
-	101, // 54: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
-	102, // 55: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
-	103, // 56: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
-	104, // 57: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
-	105, // 58: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
-	106, // 59: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
-	107, // 60: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
-	108, // 61: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
-	67,  // 62: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	108, // 63: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	108, // 64: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	66,  // 65: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	68,  // 66: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	70,  // 67: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	74,  // 68: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	73,  // 69: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	94,  // 70: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	109, // 71: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	71,  // 72: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	110, // 73: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	72,  // 74: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	67,  // 75: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	65,  // 76: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	60,  // 77: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
-	76,  // 78: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	78,  // 79: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	54,  // 80: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
-	111, // 81: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	74,  // 82: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	1,   // 83: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	112, // 84: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	113, // 85: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	114, // 86: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	112, // 87: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	115, // 88: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	74,  // 89: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	116, // 90: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	74,  // 91: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	78,  // 92: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
-	0,   // 93: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
-	43,  // 94: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
-	41,  // 95: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
-	9,   // 96: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	11,  // 97: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	51,  // 98: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	16,  // 99: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	28,  // 100: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	30,  // 101: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
-	33,  // 102: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	47,  // 103: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	18,  // 104: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	20,  // 105: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
-	22,  // 106: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	26,  // 107: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	6,   // 108: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	13,  // 109: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	79,  // 110: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	81,  // 111: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	37,  // 112: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
-	10,  // 113: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	12,  // 114: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	69,  // 115: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	17,  // 116: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	29,  // 117: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	31,  // 118: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	34,  // 119: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	49,  // 120: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	19,  // 121: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	21,  // 122: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
-	24,  // 123: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	27,  // 124: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	7,   // 125: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	15,  // 126: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	80,  // 127: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	82,  // 128: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	38,  // 129: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
-	113, // [113:130] is the sub-list for method output_type
-	96,  // [96:113] is the sub-list for method input_type
-	96,  // [96:96] is the sub-list for extension type_name
-	96,  // [96:96] is the sub-list for extension extendee
-	0,   // [0:96] is the sub-list for field type_name
+	56,  // 48: belfry.cluster.v1.Call.quota:type_name -> belfry.cluster.v1.QuotaCall
+	55,  // 49: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	57,  // 50: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
+	58,  // 51: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
+	59,  // 52: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
+	60,  // 53: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
+	61,  // 54: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
+	104, // 55: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	105, // 56: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	106, // 57: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	107, // 58: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	108, // 59: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
+	109, // 60: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
+	110, // 61: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
+	111, // 62: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
+	112, // 63: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
+	113, // 64: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
+	114, // 65: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
+	115, // 66: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
+	116, // 67: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
+	117, // 68: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
+	75,  // 69: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	117, // 70: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	117, // 71: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	74,  // 72: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	76,  // 73: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	78,  // 74: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	82,  // 75: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	81,  // 76: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	103, // 77: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	118, // 78: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	79,  // 79: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	119, // 80: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	80,  // 81: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	75,  // 82: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	73,  // 83: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	68,  // 84: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
+	85,  // 85: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	87,  // 86: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	54,  // 87: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
+	62,  // 88: belfry.cluster.v1.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
+	120, // 89: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	82,  // 90: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	1,   // 91: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	83,  // 92: belfry.cluster.v1.CallError.quota:type_name -> belfry.cluster.v1.QuotaExceeded
+	55,  // 93: belfry.cluster.v1.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	121, // 94: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	122, // 95: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	123, // 96: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	121, // 97: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	124, // 98: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	82,  // 99: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	125, // 100: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	82,  // 101: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	87,  // 102: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	0,   // 103: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
+	43,  // 104: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
+	41,  // 105: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
+	9,   // 106: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	11,  // 107: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	51,  // 108: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	16,  // 109: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	28,  // 110: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	30,  // 111: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
+	33,  // 112: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
+	47,  // 113: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	18,  // 114: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	20,  // 115: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
+	22,  // 116: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	26,  // 117: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	6,   // 118: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	13,  // 119: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
+	88,  // 120: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	90,  // 121: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	37,  // 122: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
+	10,  // 123: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	12,  // 124: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	77,  // 125: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	17,  // 126: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	29,  // 127: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	31,  // 128: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	34,  // 129: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	49,  // 130: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	19,  // 131: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	21,  // 132: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
+	24,  // 133: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	27,  // 134: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	7,   // 135: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	15,  // 136: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	89,  // 137: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	91,  // 138: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	38,  // 139: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
+	123, // [123:140] is the sub-list for method output_type
+	106, // [106:123] is the sub-list for method input_type
+	106, // [106:106] is the sub-list for extension type_name
+	106, // [106:106] is the sub-list for extension extendee
+	0,   // [0:106] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -6518,12 +7284,20 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_ReadSlots)(nil),
 		(*Call_PullSlots)(nil),
 		(*Call_NamespaceUse)(nil),
+		(*Call_Quota)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[56].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[54].OneofWrappers = []any{
+		(*QuotaCall_Draw)(nil),
+		(*QuotaCall_Divide)(nil),
+		(*QuotaCall_Admit)(nil),
+		(*QuotaCall_Trim)(nil),
+		(*QuotaCall_Raise)(nil),
+	}
+	file_cluster_clusterpb_peer_proto_msgTypes[64].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[57].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[65].OneofWrappers = []any{
 		(*AccessChange_AddKey)(nil),
 		(*AccessChange_RemoveKey)(nil),
 		(*AccessChange_RotateKey)(nil),
@@ -6532,7 +7306,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*AccessChange_SetNamespace)(nil),
 		(*AccessChange_DeleteNamespace)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[61].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[69].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -6544,7 +7318,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   89,
+			NumMessages:   98,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -2,6 +2,7 @@ package replicas
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/consume"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/quotas"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard"
@@ -29,19 +31,26 @@ type Answers struct {
 	Pace func(ctx context.Context, bytes int) (left int, err error)
 	// Admit returns the reason to refuse a command about a namespace that takes no new work. Nil: every one does.
 	Admit func(c *fsmpb.Command) error
+	// Quotas keeps the quotas of namespaces. Nil: there are none.
+	Quotas *quotas.Quotas
 	// Policies returns the policies of a namespace's queues, sorted by queue.
 	Policies func(namespace string) []*fsmpb.QueuePolicy
 }
 
 var _ calls.Shards = Answers{}
 
-// Do passes commands to the replica, but for those that Admit refuses.
+// Do passes commands to the replica, but for those that Admit or a quota refuses.
 func (a Answers) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []task.Reply {
 	s, err := a.Find(id)
 	if err != nil {
 		return calls.Refuse(len(cmds), err)
 	}
 	refused := a.refused(cmds)
+	if a.Quotas != nil {
+		full, release := a.Quotas.Claim(ctx, s, cmds)
+		defer release()
+		refused = addErrors(refused, full)
+	}
 	if refused == nil {
 		return s.Do(ctx, cmds)
 	}
@@ -60,6 +69,22 @@ func (a Answers) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []tas
 	return refused
 }
 
+// addErrors adds errors to the replies of commands that have none yet. Both lists may be nil: none is refused.
+func addErrors(replies []task.Reply, errs []error) []task.Reply {
+	if errs == nil {
+		return replies
+	}
+	if replies == nil {
+		replies = make([]task.Reply, len(errs))
+	}
+	for i, err := range errs {
+		if replies[i].Err == nil {
+			replies[i].Err = err
+		}
+	}
+	return replies
+}
+
 // refused returns a reply for each command, with the error of those that are not admitted, or nil if all are.
 func (a Answers) refused(cmds []*fsmpb.Command) []task.Reply {
 	if a.Admit == nil {
@@ -76,6 +101,16 @@ func (a Answers) refused(cmds []*fsmpb.Command) []task.Reply {
 		}
 	}
 	return replies
+}
+
+// Quota makes one step of the way in which the cluster keeps a quota.
+func (a Answers) Quota(
+	ctx context.Context, id uint32, call *clusterpb.QuotaCall,
+) (*clusterpb.QuotaReply, error) {
+	if a.Quotas == nil {
+		return nil, fmt.Errorf("%w: this node keeps no quotas", task.ErrNotProposed)
+	}
+	return a.Quotas.Answer(ctx, id, call)
 }
 
 // Get asks the replica for a task.

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/quotas"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard"
@@ -48,6 +49,8 @@ type Config struct {
 	Pace func(ctx context.Context, bytes int) (left int, err error)
 	// Admit returns the reason to refuse a command: see Answers. Nil: none is refused.
 	Admit func(c *fsmpb.Command) error
+	// Quotas keeps the quotas of namespaces: see Answers. Nil: there are none.
+	Quotas *quotas.Quotas
 	// Leader returns the believed leader of a shard, or "" if none.
 	Leader func(shard uint32) string
 	Logger *slog.Logger
@@ -75,6 +78,7 @@ func New(cfg Config) *Set {
 	}
 	s.Answers = Answers{
 		Find: s.find, Policies: s.policies, Moves: cfg.Moves, Pace: cfg.Pace, Admit: cfg.Admit,
+		Quotas: cfg.Quotas,
 	}
 	return s
 }

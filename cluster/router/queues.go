@@ -41,6 +41,43 @@ func (r *Router) NamespaceUse(ctx context.Context, namespace string) (task.Names
 	return sum, err
 }
 
+// AskOwner asks the leader of the shard that owns the quotas of a namespace or a key.
+func (r *Router) AskOwner(ctx context.Context, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
+	l := r.layout()
+	if l == nil {
+		return nil, errNoMap
+	}
+	return r.AskShard(ctx, l.slots[quotaSlot(call.GetSubject())].Shard, call)
+}
+
+// AskShard asks a shard's leader about a quota.
+func (r *Router) AskShard(
+	ctx context.Context, id uint32, call *clusterpb.QuotaCall,
+) (*clusterpb.QuotaReply, error) {
+	ctx, cancel := context.WithTimeout(ctx, lendPatience)
+	defer cancel()
+	return read(ctx, r, id, false, func(ctx context.Context, s calls.Shards) (*clusterpb.QuotaReply, error) {
+		return s.Quota(ctx, id, call)
+	})
+}
+
+// quotaSlot spreads the namespaces and keys over the shards, as ownerSlot does the queues.
+func quotaSlot(s *clusterpb.QuotaSubject) uint32 {
+	if s.GetKey() != "" {
+		return task.Slot("", "quota/key/"+s.GetKey())
+	}
+	return task.Slot(s.GetNamespace(), "quota/namespace")
+}
+
+// SlotCounts returns the number of slots of each shard.
+func (r *Router) SlotCounts() map[uint32]int64 {
+	counts := map[uint32]int64{}
+	for _, s := range r.cfg.State().Slots {
+		counts[s.Shard] += int64(s.End - s.First)
+	}
+	return counts
+}
+
 // eachShard asks the leaders of all shards side by side, and returns their answers.
 func eachShard[T any](
 	ctx context.Context, r *Router, ask func(ctx context.Context, s calls.Shards, id uint32) (T, error),

@@ -139,6 +139,15 @@ func (n node) NamespaceUse(_ context.Context, shard uint32, namespace string) (t
 	}, nil
 }
 
+func (n node) Quota(_ context.Context, shard uint32, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	if err := n.check(shard, false); err != nil {
+		return nil, err
+	}
+	return &clusterpb.QuotaReply{Tokens: shard}, nil
+}
+
 // Members fails, as no test of this package changes members.
 func (node) Members(context.Context, uint32, *clusterpb.MembersCall) (*clusterpb.Membership, error) {
 	return nil, task.ErrNotProposed

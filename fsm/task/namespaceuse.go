@@ -1,5 +1,8 @@
 package task
 
+// RecordBytes is the part of a task's size that does not depend on its content: its record and its place in the index.
+const RecordBytes = 72
+
 // NamespaceUse holds one shard's counts of a namespace, or the sums over shards. The tombstones of delivered and
 // cancelled tasks are not counted.
 type NamespaceUse struct {

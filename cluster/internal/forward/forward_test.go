@@ -116,6 +116,10 @@ func (l local) NamespaceUse(ctx context.Context, id uint32, _ string) (task.Name
 	return task.NamespaceUse{Pending: uint64(id)}, l.do(ctx, id, "").Err
 }
 
+func (l local) Quota(ctx context.Context, id uint32, _ *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
+	return &clusterpb.QuotaReply{Tokens: id}, l.do(ctx, id, "").Err
+}
+
 func (l local) Lend(ctx context.Context, id uint32, ask shard.Borrow) (shard.Loan, error) {
 	r := l.do(ctx, id, ask.Queue)
 	return shard.Loan{Permits: ask.Want + int(id)}, r.Err

@@ -22,13 +22,10 @@ type spaceCounts struct {
 	bytes int64 // of all tasks but the delivered and the cancelled ones
 }
 
-// taskBytes is the part of a task's size that does not depend on its content: its record and its place in the index.
-const taskBytes = 72
-
 // add adds n, 1 or -1, tasks in one state with a blob of some bytes.
 func (c *spaceCounts) add(state uint8, blob, n int) {
 	c.tasks[state] += n
-	c.grow(state, n*(blob+taskBytes))
+	c.grow(state, n*(blob+task.RecordBytes))
 }
 
 // grow adds to the bytes of a task in one state.
