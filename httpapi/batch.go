@@ -94,7 +94,11 @@ func (t *batch) readLines(context.Context) error {
 func (t *batch) parseLine(data []byte) bool {
 	l := t.parser.batchLine(data)
 	if l.cmd != nil {
-		if err := t.call.checkCommand(l.cmd); err != nil {
+		err := t.call.checkCommand(l.cmd)
+		if err == nil {
+			err = t.s.checkPayload(t.call, l.cmd)
+		}
+		if err != nil {
 			l = line{id: l.id, refused: problemOf(err)}
 		}
 	}
@@ -148,6 +152,9 @@ func (t *batch) commit(ctx context.Context) error {
 			break
 		}
 		cmds := commandsOf(lines)
+		if err := t.s.awaitSchedules(ctx, t.call, cmds); err != nil {
+			return err
+		}
 		t.s.metrics.committed(len(cmds))
 		replies, err := t.s.doFor(ctx, t.call, cmds, (*Server).doPatiently)
 		if err != nil {

@@ -58,6 +58,9 @@ func (s *Server) authorize(n need, isAudited bool, next echo.HandlerFunc) echo.H
 		if err := s.check(cl); err != nil {
 			return s.noteRefusal(cl, caller, err)
 		}
+		if err := s.admitCall(cl); err != nil {
+			return err
+		}
 		return s.handle(cl, next)
 	}
 }

@@ -17,6 +17,8 @@ type Config struct {
 	Backend Backend
 	// Access finds the callers. Nil: every call is made by a local caller, who may do everything.
 	Access Access
+	// Limits keeps calls within the quotas of their namespaces and keys. Nil: there are none.
+	Limits Limits
 	// Audit records the calls of operators, and the calls that were refused because of their callers. Nil: none are.
 	Audit Audit
 	// CheckURL refuses receivers that deliveries must not reach. Nil: none.

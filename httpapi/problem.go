@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
+	"github.com/belfryhq/belfry/quota"
 )
 
 // kind is one sort of problem. Its slug ends the problem's type and never changes.
@@ -55,6 +57,8 @@ var (
 	tooManyAttempts   = kind{"too-many-attempts", "Too many wrong credentials came from this address.", 429}
 	overloaded        = kind{contract.Overloaded, "Too many calls are waiting.", 429}
 	memoryFull        = kind{contract.MemoryFull, "The memory for tasks is used up.", 429}
+	quotaExceeded     = kind{contract.QuotaExceeded, "A quota of the namespace or the key is used up.", 429}
+	quotaTooSmall     = kind{contract.QuotaExceeded, "The call is larger than a quota of the namespace or the key.", 403}
 	internalError     = kind{"internal", "Something went wrong inside.", 500}
 	notCommitted      = kind{"not-committed", "The call was not carried out and will not be.", 503}
 	notReady          = kind{"not-ready", "The node is not ready.", 503}
@@ -68,6 +72,8 @@ type problem struct {
 	detail    string
 	field     string // the faulty field, as the caller wrote it
 	limit     string // the broken limit
+	quota     string // the name of the quota, on quotaExceeded and quotaTooSmall
+	used      string // of the quota
 	committed string // "no" or "unknown", on 5xx of calls
 	// The next two describe the task, on wrongState.
 	state    string
@@ -119,6 +125,7 @@ func problemOf(err error) *problem {
 	var full *task.QueuesFullError
 	var cannot *ImpossibleError
 	var stranger *NoNodeError
+	var exceeded *quota.Exceeded
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -134,6 +141,8 @@ func problemOf(err error) *problem {
 		return &problem{kind: impossible, detail: cannot.Reason}
 	case errors.As(err, &stranger):
 		return &problem{kind: nodeNotFound, detail: stranger.Reason}
+	case errors.As(err, &exceeded):
+		return quotaProblem(exceeded)
 	case errors.Is(err, task.ErrOverloaded):
 		return &problem{kind: overloaded, detail: "try again later", retryAfter: 1}
 	case errors.As(err, &memory):
@@ -153,6 +162,16 @@ func problemOf(err error) *problem {
 		return &problem{kind: outcomeUnknown, detail: reason(err), committed: "unknown", retryAfter: 1}
 	}
 	return &problem{kind: internalError, detail: "the node's log says more", committed: "unknown", retryAfter: 1}
+}
+
+// quotaProblem words a quota that refuses a call. Without a time to try again, waiting never helps.
+func quotaProblem(e *quota.Exceeded) *problem {
+	p := &problem{kind: quotaExceeded, detail: e.Error(), quota: e.Quota.String(), limit: quota.Number(e.Limit),
+		used: quota.Number(e.Used), retryAfter: int(math.Ceil(e.RetryAfter.Seconds()))}
+	if e.RetryAfter <= 0 {
+		p.kind = quotaTooSmall
+	}
+	return p
 }
 
 // readProblem returns the problem for an error of a call that changes nothing. Its committed field is never "unknown".
@@ -218,6 +237,8 @@ func appendProblem(b []byte, p *problem) []byte {
 	b = contract.AppendTextIf(b, contract.Detail, p.detail)
 	b = contract.AppendTextIf(b, contract.FieldName, p.field)
 	b = contract.AppendTextIf(b, contract.Limit, p.limit)
+	b = contract.AppendTextIf(b, contract.Quota, p.quota)
+	b = contract.AppendTextIf(b, contract.Used, p.used)
 	b = contract.AppendTextIf(b, contract.Committed, p.committed)
 	b = contract.AppendTextIf(b, contract.State, p.state)
 	if p.kind == wrongState {

@@ -102,10 +102,10 @@ func (s *Server) endpoints() []endpoint {
 func (s *Server) taskEndpoints() []endpoint {
 	id, read, schedule := named("id"), access.Read, access.Schedule
 	return []endpoint{
-		{"POST", "/v1/tasks", inNamespace(schedule), with(s.post, s.single, unconditional, params())},
+		{"POST", "/v1/tasks", inNamespace(schedule), with(s.post, s.single, s.scheduling, unconditional, params())},
 		{"GET", "/v1/tasks", inNamespace(read), with(s.list, s.single,
 			params("state", "queue", "prefix", "label", "due_before", "limit", "cursor", "include"))},
-		{"PUT", "/v1/tasks/:id", inNamespace(schedule), with(s.put, s.single, params(), id)},
+		{"PUT", "/v1/tasks/:id", inNamespace(schedule), with(s.put, s.single, s.scheduling, params(), id)},
 		{"GET", "/v1/tasks/:id", inNamespace(read), with(s.get, s.single, params("consistency"), consistency, id)},
 		{"PATCH", "/v1/tasks/:id", inNamespace(schedule), with(s.patch, s.single, params(), id)},
 		{"DELETE", "/v1/tasks/:id", inNamespace(schedule), with(s.cancel, s.single, params(), id)},

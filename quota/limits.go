@@ -110,11 +110,11 @@ type Exceeded struct {
 }
 
 func (e *Exceeded) Error() string {
-	return fmt.Sprintf("%s: the %s uses %s of %s", e.Quota, e.Subject.kind(), number(e.Used), number(e.Limit))
+	return fmt.Sprintf("%s: the %s uses %s of %s", e.Quota, e.Subject.kind(), Number(e.Used), Number(e.Limit))
 }
 
-// number formats a count without an exponent, and a rate with its decimals.
-func number(v float64) string {
+// Number formats a count without an exponent, and a rate with its decimals.
+func Number(v float64) string {
 	if v == math.Trunc(v) {
 		return fmt.Sprintf("%.0f", v)
 	}
