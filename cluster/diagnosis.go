@@ -247,32 +247,43 @@ func newestBackup(record *clusterpb.Backups, accounts map[string]*account, now t
 	return b
 }
 
-// queuesNow returns the state of the queues, or none if a shard does not answer in time.
+// queuesNow returns the state of the queues of all namespaces, as far as the shards answer in time.
 func (n *Node) queuesNow(ctx context.Context, state *clusterpb.ControlState) []doctor.Queue {
 	if len(state.Shards) == 0 || n.Barred() != "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, viewPatience)
 	defer cancel()
-	queues, err := n.Queues(ctx, task.DefaultNamespace)
-	if err != nil {
-		n.cfg.Logger.Debug("the queues are not known", "err", err)
-		return nil
-	}
 	now, _ := n.Now()
-	all := make([]doctor.Queue, 0, len(queues))
-	for _, q := range queues {
-		all = append(all, describeQueue(q, now))
+	names := []string{task.DefaultNamespace}
+	for _, other := range n.tenants.Namespaces() {
+		if other.Name != task.DefaultNamespace {
+			names = append(names, other.Name)
+		}
+	}
+	var all []doctor.Queue
+	for _, namespace := range names {
+		queues, err := n.Queues(ctx, namespace)
+		if err != nil {
+			n.cfg.Logger.Debug("the queues are not known", "namespace", namespace, "err", err)
+			return all
+		}
+		for _, q := range queues {
+			all = append(all, describeQueue(namespace, q, now))
+		}
 	}
 	return all
 }
 
-func describeQueue(q task.Queue, now time.Time) doctor.Queue {
+func describeQueue(namespace string, q task.Queue, now time.Time) doctor.Queue {
 	p, c := q.Policy, q.Counts
 	d := doctor.Queue{
 		Name: c.Queue, Paused: p.GetPaused(), Limited: p.GetMaxInFlight() > 0 || p.GetMaxPerSecond() > 0,
 		Push: p.GetTarget() != nil, Ready: c.Ready, Retrying: c.Retrying, Dead: c.Dead, Delivered: c.Delivered,
 		KeepDone: cmp.Or(time.Duration(p.GetKeepDoneMs())*time.Millisecond, task.DefaultKeepDone),
+	}
+	if namespace != task.DefaultNamespace {
+		d.Namespace = namespace
 	}
 	if c.OldestOverdueMs > 0 {
 		d.Overdue = max(now.Sub(time.UnixMilli(c.OldestOverdueMs)), 0)

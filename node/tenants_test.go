@@ -107,6 +107,11 @@ func TestNamespacesAreApart(t *testing.T) {
 	if leased := a.call(200, red, "POST", "/v1/queues/q/lease", `{"max":100,"wait":"1m"}`); strings.Contains(leased, "blue") {
 		t.Errorf("leased %s", leased)
 	}
+	a.call(200, root, "POST", "/v1/namespaces/blue/queues/q/pause", "")
+	if found := a.call(200, root, "GET", "/v1/doctor", ""); !strings.Contains(found, "belfry queue resume q --namespace blue") {
+		t.Errorf("the paused queue of blue is not found: %s", found)
+	}
+	a.call(403, red, "GET", "/v1/doctor", "")
 	a.call(403, red, "GET", "/v1/cluster", "")
 	a.call(403, red, "GET", "/metrics", "")
 	a.call(403, red, "POST", "/v1/keys", `{"name":"x","grants":[{"role":"read","namespace":"blue"}]}`)

@@ -404,6 +404,12 @@ var situations = map[string]struct {
 		"warning queue-at-limit: Queue mails is at its limit: 5 tasks are due and wait, the oldest for 1h. " +
 			"[belfry queue get mails]",
 	}},
+	"a pause in a namespace": {func(s *Snapshot) {
+		s.Queues[0].Paused, s.Queues[0].Delivered, s.Queues[0].Namespace = true, 0, "billing"
+	}, []string{
+		"note queue-paused: Queue mails of namespace billing is paused, and 5 tasks that are due wait in it. " +
+			"[belfry queue resume mails --namespace billing]",
+	}},
 	"a pause": {func(s *Snapshot) { s.Queues[0].Paused, s.Queues[0].Delivered = true, 0 }, []string{
 		"note queue-paused: Queue mails is paused, and 5 tasks that are due wait in it. [belfry queue resume mails]",
 	}},

@@ -17,25 +17,24 @@ func (e *examination) queues() {
 		switch late := q.Ready > 0 && q.Overdue >= longOverdue; {
 		case q.Paused:
 			if q.Ready > 0 {
-				e.add(Note, QueuePaused, sentence("queue %s is paused, and %d tasks that are due wait in it.", q.Name, q.Ready),
-					"belfry queue resume "+q.Name)
+				e.add(Note, QueuePaused, sentence("queue %s is paused, and %d tasks that are due wait in it.", q.title(), q.Ready),
+					q.command("belfry queue resume "+q.Name))
 			}
 		case q.Retrying >= manyRetrying && q.Delivered == 0 && q.KeepDone >= leastKept:
 			e.add(Warning, QueueFailing, sentence("queue %s has delivered nothing in the last %s, and %d tasks wait for "+
-				"another "+
-				"attempt: its receivers fail. Attempts are repeated with growing pauses, and become dead letters at last.",
-				q.Name, span(q.KeepDone), q.Retrying),
-				"belfry task list --queue "+q.Name+" --state retrying", "belfry queue pause "+q.Name)
+				"another attempt: its receivers fail. Attempts are repeated with growing pauses, and become dead letters at last.",
+				q.title(), span(q.KeepDone), q.Retrying),
+				q.command("belfry task list --queue "+q.Name+" --state retrying"), q.command("belfry queue pause "+q.Name))
 		case late && q.Limited:
 			e.add(Warning, QueueAtLimit, sentence("queue %s is at its limit: %d tasks are due and wait, the oldest for %s.",
-				q.Name, q.Ready, span(q.Overdue)), "belfry queue get "+q.Name)
+				q.title(), q.Ready, span(q.Overdue)), q.command("belfry queue get "+q.Name))
 		case late:
 			e.behind(q)
 		}
 		if q.Dead >= manyDead || q.Dead >= someDead && q.Dead > q.Delivered {
 			e.add(Warning, DeadLetters, sentence("queue %s has %d dead letters. They are kept until they are replayed or "+
 				"dropped.",
-				q.Name, q.Dead), "belfry dead list "+q.Name, "belfry dead replay "+q.Name)
+				q.title(), q.Dead), q.command("belfry dead list "+q.Name), q.command("belfry dead replay "+q.Name))
 		}
 	}
 }
@@ -46,5 +45,21 @@ func (e *examination) behind(q Queue) {
 		cause = "the receiver is slower than the schedule"
 	}
 	e.add(Warning, QueueBehind, sentence("%d tasks of queue %s are due and wait, the oldest for %s: %s.",
-		q.Ready, q.Name, span(q.Overdue), cause), "belfry queue get "+q.Name)
+		q.Ready, q.title(), span(q.Overdue), cause), q.command("belfry queue get "+q.Name))
+}
+
+// title returns the name of the queue for people.
+func (q Queue) title() string {
+	if q.Namespace == "" {
+		return q.Name
+	}
+	return q.Name + " of namespace " + q.Namespace
+}
+
+// command returns a command for the queue's namespace.
+func (q Queue) command(text string) string {
+	if q.Namespace == "" {
+		return text
+	}
+	return text + " --namespace " + q.Namespace
 }

@@ -97,6 +97,7 @@ type SlotMove struct {
 
 // Queue is the state of one queue over all shards.
 type Queue struct {
+	Namespace             string // empty: the default one
 	Name                  string
 	Paused, Limited, Push bool // Push: tasks are sent to the queue's target
 	Ready, Retrying, Dead uint64
