@@ -2,16 +2,37 @@ package cluster
 
 import (
 	"context"
+	"log/slog"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/cluster/tenants"
 )
+
+// KeysOnDisk returns the keys that the node of a data folder knew last, for calls before Open. It returns nil if the
+// folder has none: the node is new, or Open reports why the folder cannot be read.
+func KeysOnDisk(dir string, log *slog.Logger) access.Source {
+	id, err := identity.Inspect(dir)
+	if err != nil {
+		return nil
+	}
+	cluster := id.ClusterID()
+	if err := id.Close(); err != nil {
+		log.Warn("the lock of the data folder could not be given back", "err", err)
+	}
+	known := tenants.New(tenants.Config{Dir: dir, Cluster: func() string { return cluster }, Logger: log})
+	if known.KeysVersion() == 0 {
+		return nil
+	}
+	return known
+}
 
 // Tenants returns the API keys and the namespaces of the cluster, to read and to change on this node.
 func (n *Node) Tenants() *tenants.Tenants { return n.tenants }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/node/internal/callers"
 	"github.com/belfryhq/belfry/node/internal/port"
 )
@@ -98,6 +99,7 @@ func (n *Node) openCallers(context.Context) error {
 	n.callers, err = callers.Open(callers.Config{
 		RootKeyFile: n.cfg.Access.RootKeyFile, ClientRoles: n.cfg.TLS.ClientRoles,
 		Issuer: n.cfg.Access.OIDCIssuer, Audience: n.cfg.Access.OIDCAudience, TokenRoles: n.cfg.Access.OIDCRoles,
+		Before: cluster.KeysOnDisk(n.cfg.DataDir, n.log),
 		Reload: n.again.Reader(), Logger: n.log, Registerer: n.registry,
 	})
 	var file *callers.FileError

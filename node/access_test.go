@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 )
 
@@ -268,5 +270,58 @@ func awaitForce(t *testing.T, n *Node) {
 		if time.Now().After(end) {
 			t.Fatal("calls need no credentials yet")
 		}
+	}
+}
+
+// A node that waits for room goes by the keys that it knew when it ran last.
+func TestWaitingNodeRemembersItsKeys(t *testing.T) {
+	for _, demands := range []bool{false, true} {
+		cfg := testConfig(t)
+		if demands {
+			cfg.Access.RootKeyFile, _ = rootKey(t)
+		}
+		n, err := Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitReady(t, http.DefaultClient, "http://"+n.HTTPAddr())
+		if demands {
+			awaitForce(t, n)
+		}
+		if err := n.Close(); err != nil {
+			t.Fatal(err)
+		}
+		cfg.Access.RootKeyFile = ""
+		if cfg.MinFreeDisk, err = disk.Parse("10%"); err != nil {
+			t.Fatal(err)
+		}
+		waitingAnswers(t, cfg, map[bool]int{false: 200, true: 401}[demands])
+	}
+}
+
+// waitingAnswers checks the answers of a node without room to a call without credentials.
+func waitingAnswers(t *testing.T, cfg Config, want int) {
+	t.Helper()
+	n, err := newNode(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.space = func() (disk.Space, error) { return disk.Space{Free: 49 << 20, Total: 1000 << 20}, nil }
+	ctx, cancel := context.WithCancel(t.Context())
+	started := make(chan error, 1)
+	for _, start := range []func(context.Context) error{n.startMetrics, n.followReload, n.openCallers, n.listen} {
+		if err := start(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go func() { started <- n.newGate().Await(ctx) }()
+	for _, path := range []string{"/metrics", "/v1/doctor"} {
+		if status, body := asCaller(t, http.DefaultClient, "GET", "http://"+n.HTTPAddr()+path, ""); status != want {
+			t.Errorf("%s: %d, want %d\n%s", path, status, want, body)
+		}
+	}
+	cancel()
+	if err := errors.Join(<-started, n.Close()); err != nil {
+		t.Error(err)
 	}
 }

@@ -102,7 +102,7 @@ func checkReplication(replicas int) error {
 	return placement.CheckReplication(replicas)
 }
 
-// DefaultConfig returns the settings of a node that runs alone, reachable from its own machine only. Calls there need no
+// DefaultConfig returns the settings of a node that runs alone, reachable from its own machine only. Calls need no
 // credentials.
 func DefaultConfig() Config {
 	return Config{

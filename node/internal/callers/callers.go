@@ -30,6 +30,9 @@ type Config struct {
 	Audience    string // of the tokens
 	TokenRoles  string // file with the grants of tokens
 
+	// Before is the source of the keys until Use. Nil: they are not known.
+	Before access.Source
+
 	Every      time.Duration   // interval at which Run reads the files; 0: reload.Every
 	Reload     <-chan struct{} // each receive makes Run read the files at once; nil: none comes
 	Logger     *slog.Logger
@@ -49,7 +52,7 @@ type Callers struct {
 
 // Open reads the files.
 func Open(cfg Config) (*Callers, error) {
-	c := &Callers{cfg: cfg, source: source{used: make(chan struct{})}}
+	c := &Callers{cfg: cfg, source: source{before: cfg.Before, used: make(chan struct{})}}
 	c.root.Files, c.root.Parse = []string{cfg.RootKeyFile}, func([][]byte) (*access.RootKey, error) {
 		return access.LoadRootKey(cfg.RootKeyFile) // it checks the file's mode, too
 	}

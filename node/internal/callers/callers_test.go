@@ -161,6 +161,13 @@ func TestBeforeTheClusterIsKnown(t *testing.T) {
 	if got := none.kind(access.Credentials{}); got != access.KindLocal {
 		t.Errorf("with none in force: %s", got)
 	}
+	for want, last := range map[string]*keys{access.KindLocal: {}, "missing": {inForce: true}} {
+		w := newWorld(t)
+		w.cfg.Before = last
+		if got := w.open().kind(access.Credentials{}); got != want {
+			t.Errorf("by the keys known last: %s, want %s", got, want)
+		}
+	}
 	own := newWorld(t)
 	root := own.newRoot()
 	own.open()

@@ -2,10 +2,11 @@ package callers
 
 import "github.com/belfryhq/belfry/access"
 
-// source is the source of the cluster's keys, which are not known before use.
+// source is the source of the cluster's keys. Before use it knows those that the node knew last.
 type source struct {
-	keys Keys          // set before used is closed
-	used chan struct{} // closed by use
+	before access.Source // nil: not known
+	keys   Keys          // set before used is closed
+	used   chan struct{} // closed by use
 }
 
 var _ access.Source = (*source)(nil)
@@ -16,12 +17,12 @@ func (s *source) use(keys Keys) {
 }
 
 // known returns the keys, or nil if they are not known yet.
-func (s *source) known() Keys {
+func (s *source) known() access.Source {
 	select {
 	case <-s.used:
 		return s.keys
 	default:
-		return nil
+		return s.before
 	}
 }
 
