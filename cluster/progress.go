@@ -52,12 +52,11 @@ func (v *View) fillShape(state *clusterpb.ControlState, shape *clusterpb.Shape) 
 		v.AutoSplit.Waits = names.Replace(split.Waits)
 	}
 	for _, op := range state.Operations {
-		deletion := shape.GetDeletions()[op.Namespace]
-		if deletion == nil || op.Kind != clusterpb.OperationKind_OPERATION_KIND_DELETE_NAMESPACE {
-			v.Operations = append(v.Operations, v.progress(op, control.Left(state, op)))
-			continue
+		o := v.progress(op, control.Left(state, op))
+		if op.Kind == clusterpb.OperationKind_OPERATION_KIND_DELETE_NAMESPACE && shape != nil {
+			o.fillDeletion(shape.GetDeletions()[op.Namespace], names)
 		}
-		v.Operations = append(v.Operations, v.deletion(op, deletion, names))
+		v.Operations = append(v.Operations, o)
 	}
 }
 
@@ -128,20 +127,19 @@ func (v *View) progress(op *clusterpb.Operation, left uint32) OperationView {
 	return o
 }
 
-// deletion describes an operation that deletes a namespace, by the progress that the control group's leader tells.
-func (v *View) deletion(op *clusterpb.Operation, d *clusterpb.Deletion, names *strings.Replacer) OperationView {
-	o := OperationView{Operation: op}
-	if op.State != clusterpb.OperationState_OPERATION_STATE_RUNNING {
-		return v.progress(op, 0)
+// fillDeletion adds the progress of the deletion of a namespace, as the control group's leader tells it. The waits of
+// the cluster's shape are none of the deletion's.
+func (o *OperationView) fillDeletion(d *clusterpb.Deletion, names *strings.Replacer) {
+	if o.Waits = nil; d == nil || o.State != clusterpb.OperationState_OPERATION_STATE_RUNNING {
+		return
 	}
-	o.Done = op.Total - uint32(min(d.Left, uint64(op.Total)))
-	if op.Total > 0 {
-		o.Percent = min(100*float64(o.Done)/float64(op.Total), 99)
+	o.Done = o.Total - uint32(min(d.Left, uint64(o.Total)))
+	if o.Total > 0 {
+		o.Percent = min(100*float64(o.Done)/float64(o.Total), 99)
 	}
 	if d.Waits != "" {
 		o.Waits = []string{names.Replace(d.Waits)}
 	}
-	return o
 }
 
 // concerns reports whether the move of a shard is a part of an operation.

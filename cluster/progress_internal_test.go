@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -62,5 +63,39 @@ func TestProgressNamesTheMissingLeader(t *testing.T) {
 	v.fillShape(&clusterpb.ControlState{Operations: []*clusterpb.Operation{{Total: 1}}}, nil)
 	if v.Waits == "" || len(v.Operations[0].Waits) != 1 {
 		t.Errorf("waits %q, the operation %q", v.Waits, v.Operations[0].Waits)
+	}
+}
+
+// TestProgressOfDeletions checks that the deletion of a namespace shows the tasks that are left and its own reason to
+// wait, and not that of replicas.
+func TestProgressOfDeletions(t *testing.T) {
+	running := &clusterpb.Operation{
+		Kind: clusterpb.OperationKind_OPERATION_KIND_DELETE_NAMESPACE, Namespace: "shop", Total: 8,
+	}
+	done := &clusterpb.Operation{
+		Kind: running.Kind, Namespace: "shop", Total: 5, EndedMs: 1,
+		State: clusterpb.OperationState_OPERATION_STATE_DONE,
+	}
+	state := &clusterpb.ControlState{
+		Operations: []*clusterpb.Operation{done, running}, Nodes: []*clusterpb.Node{{Id: "idone", Name: "n1"}},
+	}
+	began := &clusterpb.Deletion{Left: 2, Waits: "node idone is silent"}
+	for name, c := range map[string]struct {
+		shape *clusterpb.Shape
+		done  uint32
+		waits string
+	}{
+		"no leader answers":       {nil, 0, "[no node that answers leads the control group]"},
+		"the leader is new":       {&clusterpb.Shape{Waits: "no node takes replicas"}, 0, "[]"},
+		"the leader has progress": {&clusterpb.Shape{Deletions: map[string]*clusterpb.Deletion{"shop": began}}, 6, "[node n1 is silent]"},
+	} {
+		v := &View{}
+		v.fillShape(state, c.shape)
+		if got := v.Operations[0]; got.Done != 5 || got.Percent != 100 || len(got.Waits) > 0 {
+			t.Errorf("%s: an earlier one of the name: %+v", name, got)
+		}
+		if got := v.Operations[1]; got.Done != c.done || got.Percent > 99 || fmt.Sprint(got.Waits) != c.waits {
+			t.Errorf("%s: %d done, %v %%, waits %q", name, got.Done, got.Percent, got.Waits)
+		}
 	}
 }
