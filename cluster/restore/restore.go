@@ -141,7 +141,8 @@ func (r *run) plan() error {
 	}
 	r.report = Report{
 		From: r.header.ClusterId, MadeAt: time.UnixMilli(r.header.MadeAtMs).UTC().Format(time.RFC3339Nano),
-		Shards: r.cfg.Shards, Tasks: map[string]int{}, Queues: []QueueDue{}, ClusterKeys: []string{}, Keys: len(r.header.Control.ApiKeys),
+		Shards: r.cfg.Shards, Tasks: map[string]int{}, Queues: []QueueDue{}, ClusterKeys: []string{},
+		Keys: len(r.header.Control.ApiKeys),
 	}
 	if r.report.Shards == 0 {
 		r.report.Shards = len(r.header.Shards)

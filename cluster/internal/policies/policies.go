@@ -52,9 +52,9 @@ func (p *Policies) Put(ctx context.Context, policy *fsmpb.QueuePolicy) (created 
 }
 
 // Update sets the policy of a queue to the result of change, and returns it. change receives the present policy,
-// nil for none, and must not write to it. The policy is sealed if this node has not its cluster key. Update calls change
-// again if another change came between, so that no change is lost. An error of change ends the call; see Put for the
-// others.
+// nil for none, and must not write to it. The policy is sealed if this node has not its cluster key. Update calls
+// change again if another change came between, so that no change is lost. An error of change ends the call; see Put for
+// the others.
 func (p *Policies) Update(
 	ctx context.Context, namespace, queue string, change func(*fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error),
 ) (*fsmpb.QueuePolicy, error) {
