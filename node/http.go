@@ -131,7 +131,7 @@ func (n *Node) newGate() *room.Gate {
 func (n *Node) startHTTP(context.Context) error {
 	api, err := httpapi.New(httpapi.Config{
 		Backend: backend{n.cluster}, Access: n.callers, Limits: n.cluster.Quotas(),
-		Audit: auditor{n.audit.Load(), n.cluster},
+		Audit:    auditor{n.audit.Load(), n.cluster},
 		CheckURL: n.receivers.CheckURL, Origins: n.origins, Now: n.cluster.Now,
 		Gatherer: prometheus.Gatherers{n.registry, n.clusterRegistry}, Registerer: n.registry, Logger: logs.Limited(n.log),
 	})

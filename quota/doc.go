@@ -29,7 +29,8 @@
 //   - A node draws for the next 20 ms of its own demand. So a load at a single node gets the whole rate, and tokens
 //     that lie at a node without a load are few.
 //   - A call at a node without tokens waits for one draw, a millisecond. Once the owner has said that there are none,
-//     the node refuses without asking until there are some again. A storm of refused calls costs no other node anything.
+//     the node refuses without asking until there are some again. A storm of refused calls costs the other nodes
+//     nothing.
 //   - Nodes that all want more than there is get equal parts.
 //   - A node that does not reach the owner goes on at the rate that it had, or at an equal part of the limit if that is
 //     more. The owner charges these tokens later.

@@ -40,8 +40,8 @@
 //
 // # Secrets
 //
-// The control state holds the policies with their secrets, which are sealed if the cluster has a key (see package seal).
-// A shard's state holds the payloads and the headers of targets. Nothing else is encrypted.
+// The control state holds the policies with their secrets, which are sealed if the cluster has a key: see package seal. A
+// shard's state holds the payloads and the headers of targets. Nothing else is encrypted.
 //
 // # Why not otherwise
 //

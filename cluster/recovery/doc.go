@@ -26,7 +26,8 @@
 //     joins with an empty folder.
 //   - The only node in the control state's map is the new one, which registers itself. It has the only replica of each
 //     shard. Orders about nodes, operations under way, records of backups and tokens end. Policies, slots, versions,
-//     keys, namespaces and the replication factor stay. A key whose revocation is among the lost entries is valid again.
+//     keys, namespaces and the replication factor stay. A key is valid again if its revocation is among the lost
+//     entries.
 //   - Each shard's counter rises by 2^40. The lost nodes may have given numbers that the survivors do not know. A fence
 //     must not fall, and a webhook id must not name two occurrences.
 //   - Tasks, leases, receipts, remembered idempotency keys and tombstones stay as the newest replica has them. The new

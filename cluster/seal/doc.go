@@ -42,6 +42,6 @@
 // Not AES-256-GCM: its nonces of 96 bits are too short to be drawn at random without a count of messages. Not
 // google/tink: its key sets need its own tool, and its library brings protobuf descriptors and registries for the one
 // primitive that is needed. Not a key that encrypts another key: a policy's secrets are some hundred bytes, and sealing
-// 4,096 policies again takes as many entries of the control group's log, one after the other. Not the encryption of whole
-// logs and snapshots: a file system does that for payloads as well, and faster.
+// 4,096 policies again takes as many entries of the control group's log, one after the other. Not the encryption of
+// whole logs and snapshots: a file system does that for payloads as well, and faster.
 package seal

@@ -11,8 +11,8 @@
 // The decisions are those of package access; this package keeps their ground up to date.
 //
 //   - The files are read again as package reload does. A faulty file changes nothing but a warning and a metric.
-//   - Before Use, the keys are those that the node knew when it ran last. A new node knows none: calls that need them are
-//     refused as unavailable. The root key, client certificates and tokens count at once.
+//   - Before Use, the keys are those that the node knew when it ran last. A new node knows none: calls that need them
+//     are refused as unavailable. The root key, client certificates and tokens count at once.
 //   - A node with credentials of its own commits the fact that calls need credentials, once the control group works. So
 //     a node without such files demands them, too.
 //   - A connection may outlast the certificate that opened it. Its calls have no certificate then.
