@@ -26,7 +26,7 @@ type script struct {
 	server  *httptest.Server
 	waits   []time.Duration
 	exhaust http.HandlerFunc // answers requests after the last step; nil: an error
-	view    bool             // /v1/cluster is one of the steps; else it is refused
+	view    bool             // /v1/map is one of the steps; else it is refused
 }
 
 type received struct {
@@ -35,7 +35,7 @@ type received struct {
 }
 
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/v1/cluster" && !s.view {
+	if r.URL.Path == "/v1/map" && !s.view {
 		http.NotFound(w, r)
 		return
 	}

@@ -59,7 +59,7 @@ func (d *directory) route(l *line) *lane {
 		}
 		return d.c.nodes.first().lane
 	}
-	l.shard = known.shards[slotOf(d.c.cfg.Namespace, l.id)]
+	l.shard = known.shardOf(l.id)
 	if aside := l.shard.aside.Load(); aside != nil {
 		return aside
 	}
@@ -78,7 +78,7 @@ func (d *directory) target(s *shard) *endpoint {
 // map.
 func (d *directory) leaderOf(id string) *endpoint {
 	if known := d.layout.Load(); id != "" && known != nil {
-		return d.target(known.shards[slotOf(d.c.cfg.Namespace, id)])
+		return d.target(known.shardOf(id))
 	}
 	return d.c.nodes.first()
 }
@@ -163,9 +163,12 @@ func (d *directory) learn() {
 func (d *directory) look() (news bool, err error) {
 	ctx, cancel := context.WithTimeout(d.c.ctx, lookTimeout)
 	defer cancel()
-	view, err := d.c.Cluster(ctx)
-	if err != nil {
+	view := new(clusterMap)
+	if err := d.c.do(ctx, call{method: http.MethodGet, path: "/v1/map"}, readJSON(view)); err != nil {
 		return false, err
+	}
+	if own := d.c.cfg.Namespace; own != "" {
+		view.Namespace = own
 	}
 	d.mu.Lock()
 	known := newLayout(view, d.shards)
@@ -206,7 +209,7 @@ func (d *directory) nextTry() int64 {
 }
 
 // find returns the addresses of the leading nodes, by the nodes' ids. It has probed those that were not usable.
-func (d *directory) find(ctx context.Context, view *Cluster) map[string]*endpoint {
+func (d *directory) find(ctx context.Context, view *clusterMap) map[string]*endpoint {
 	found := map[string]*endpoint{}
 	if d.scheme == "" {
 		return found
@@ -216,25 +219,22 @@ func (d *directory) find(ctx context.Context, view *Cluster) map[string]*endpoin
 		if found[s.Leader] != nil {
 			continue
 		}
-		e, usable := d.endpointOf(view.Node(s.Leader))
+		e, usable := d.endpointOf(view.urlOf(s.Leader))
 		if e == nil {
 			continue
 		}
 		found[s.Leader] = e
 		if !usable {
-			probes.Go(func() { d.admit(ctx, e, view.ID, s.Leader) })
+			probes.Go(func() { d.admit(ctx, e, view.ClusterID, s.Leader) })
 		}
 	}
 	probes.Wait()
 	return found
 }
 
-// endpointOf returns a node's address, or nil if it has none that may be tried now.
-func (d *directory) endpointOf(n *Node) (e *endpoint, usable bool) {
-	if n == nil || !n.Alive {
-		return nil, false
-	}
-	base := d.baseOf(n)
+// endpointOf returns the address that a node announces, or nil if it may not be tried now.
+func (d *directory) endpointOf(announced string) (e *endpoint, usable bool) {
+	base := d.baseOf(announced)
 	if base == "" {
 		return nil, false
 	}
@@ -251,13 +251,9 @@ func (d *directory) endpointOf(n *Node) (e *endpoint, usable bool) {
 	return e, e.usable
 }
 
-// baseOf returns the base URL that a node announces, or "" if it cannot be used. A client of https:// addresses uses no
+// baseOf returns the base of an announced URL, or "" if it cannot be used. A client of https:// addresses uses no
 // http:// address, which would show its key to the network.
-func (d *directory) baseOf(n *Node) string {
-	announced := n.HTTPURL
-	if announced == "" {
-		announced = "http://" + n.HTTPAddr // the node's build announces no scheme
-	}
+func (d *directory) baseOf(announced string) string {
 	u, err := url.Parse(announced)
 	if err != nil || u.User != nil || strings.Trim(u.Path, "/") != "" || !reachable(u) {
 		return ""

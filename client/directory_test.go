@@ -51,7 +51,7 @@ func TestCallsGoToLeaders(t *testing.T) {
 		if got := w.hosts(before); got != "a:1 b:1 c:1" {
 			t.Errorf("asked %s", got)
 		}
-		if n := w.asked("/v1/cluster"); n != 1 {
+		if n := w.asked("/v1/map"); n != 1 {
 			t.Errorf("the map was asked for %d times", n)
 		}
 		if _, err := c.Get(t.Context(), w.idIn(3, 0)); err != nil || w.asked("GET c:1/v1/tasks/") != 1 {
@@ -68,7 +68,7 @@ func TestStaleMap(t *testing.T) {
 		w.touchAll(c)
 		learned()
 		w.change(func() {
-			w.view.Map = "m2"
+			w.view.Version = "m2"
 			w.view.Shards = slices.Clone(w.view.Shards)
 			w.view.Shards[0].Leader, w.view.Shards[1].Leader = "n2", "n1"
 		})
@@ -81,12 +81,12 @@ func TestStaleMap(t *testing.T) {
 		}
 		// A client does not ask all the time while nodes disagree for long.
 		w.change(func() { w.nodes["a:1"].version = "another" })
-		asked := w.asked("/v1/cluster")
+		asked := w.asked("/v1/map")
 		for range 1000 {
 			w.touchAll(c)
 			time.Sleep(100 * time.Millisecond)
 		}
-		if n := w.asked("/v1/cluster") - asked; n > 15 {
+		if n := w.asked("/v1/map") - asked; n > 15 {
 			t.Errorf("asked %d times in 100 seconds", n)
 		}
 	})
@@ -178,7 +178,7 @@ func TestNoOtherAddresses(t *testing.T) {
 	for _, addr := range []string{"0.0.0.0:8400", "[::]:8400", ":8400", "b:0", "b"} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, "a:1", "b:1")
-			w.view.Nodes[1].HTTPAddr = addr
+			w.view.Nodes[1].URL = "http://" + addr
 			c := w.client(Config{Addrs: []string{"a:1"}})
 			w.touchAll(c)
 			learned()
@@ -202,8 +202,8 @@ func TestNoMap(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if hosts := w.hosts(0); strings.Contains(hosts, "b:1") || w.asked("/v1/cluster") > 15 {
-			t.Errorf("asked %d times for the map", w.asked("/v1/cluster"))
+		if hosts := w.hosts(0); strings.Contains(hosts, "b:1") || w.asked("/v1/map") > 15 {
+			t.Errorf("asked %d times for the map", w.asked("/v1/map"))
 		}
 	})
 }
@@ -307,7 +307,7 @@ func TestBatchIsSplitByLeader(t *testing.T) {
 		n := 0
 		for r := range c.ScheduleMany(t.Context(), numbered(tasks)) {
 			id := fmt.Sprint("t", n)
-			shard := c.directory.layout.Load().shards[slotOf("", id)]
+			shard := c.directory.layout.Load().shardOf(id)
 			atB := c.directory.target(shard).base == "http://b:1"
 			if r.ID != id || errors.Is(r.Err, ErrNotFound) != atB || (r.Status == http.StatusCreated) == atB {
 				t.Fatalf("%d: %+v", n, r)

@@ -70,7 +70,7 @@
 // # Finding the leaders
 //
 //   - Any node takes any call and passes it on; a call to the leader itself saves the hop. So the client reads from
-//     /v1/cluster the slots of each shard, its leader, and the leader's address. It does so in the background, at the
+//     /v1/map the slots of each shard, its leader, and the leader's address. It does so in the background, at the
 //     first use and when an answer shows a change: the answer to every batch names the version of the node's map in its
 //     header.
 //   - The client works without this knowledge. It uses a leader's address only after /readyz there has confirmed that
@@ -79,8 +79,8 @@
 //     leader's address at growing intervals.
 //   - With Config.FixedAddrs, or with addresses that have a path, the client uses the configured addresses only. Given
 //     https:// addresses, it uses no leader's http:// address.
-//   - A key without a grant for all namespaces may not read /v1/cluster. Its calls go to the configured addresses, and
-//     the nodes pass them on.
+//   - Every key may read /v1/map, and the answer names the key's own namespace, which decides with a task's id on its
+//     slot. Config.Namespace goes before it.
 //
 // # Keys, namespaces and TLS
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,12 +20,15 @@ import (
 const patience = 2 * time.Minute
 
 // realNodes starts three nodes as processes.
-func realNodes(t *testing.T) *local.Cluster {
+func realNodes(t *testing.T) *local.Cluster { return startNodes(t, local.Config{}) }
+
+func startNodes(t *testing.T, cfg local.Config) *local.Cluster {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
 	}
-	cluster, err := local.Start(t.Context(), local.Config{Binary: localtest.Build(t), DataDir: t.TempDir()})
+	cfg.Binary, cfg.DataDir = localtest.Build(t), t.TempDir()
+	cluster, err := local.Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +74,18 @@ func load(t *testing.T, c *client.Client, prefix string, callers, each int) {
 func counter(t *testing.T, cluster *local.Cluster, name string) (sum float64) {
 	t.Helper()
 	for _, url := range cluster.URLs() {
-		resp, err := http.Get(url + "/metrics")
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file := cluster.KeyFile(); file != "" {
+			key, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
+		}
+		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			continue
 		}
@@ -92,23 +107,57 @@ func counter(t *testing.T, cluster *local.Cluster, name string) (sum float64) {
 	return sum
 }
 
-// TestRealNodes checks that calls find their leaders, survive the death of one, and find the new leaders.
-func TestRealNodes(t *testing.T) {
-	cluster := realNodes(t)
-	c := dial(t, cluster.URLs()[1])
-	load(t, c, "warm", 16, 4)
+// awaitDirectCalls waits until the client knows the leaders, whose moves may not have ended, so that its calls do not
+// hop from node to node.
+func awaitDirectCalls(t *testing.T, cluster *local.Cluster, c *client.Client) {
+	t.Helper()
 	end := time.Now().Add(patience)
-	for n := 0; ; n++ { // until the client knows the leaders, whose moves may not have ended
+	for n := 0; ; n++ {
 		before := counter(t, cluster, "belfry_router_hops_total")
 		load(t, c, fmt.Sprint("direct", n), 8, 8)
 		if counter(t, cluster, "belfry_router_hops_total") == before {
-			break
+			return
 		}
 		if time.Now().After(end) {
 			t.Fatal("calls still hop from node to node")
 		}
 	}
+}
 
+// TestKeyOfOneNamespaceCallsLeaders checks that the calls of a client whose key reaches one namespace only go to the
+// leaders themselves.
+func TestKeyOfOneNamespaceCallsLeaders(t *testing.T) {
+	cluster := startNodes(t, local.Config{Auth: true})
+	admin, err := client.New(client.Config{Addrs: cluster.URLs(), KeyFile: cluster.KeyFile(), Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(admin.Close)
+	if _, err := admin.PutNamespace(t.Context(), "orders", client.Quotas{}); err != nil {
+		t.Fatal(err)
+	}
+	made, err := admin.CreateKey(t.Context(), client.KeyRequest{
+		Name: "shop", Grants: []client.Grant{{Role: client.RoleSchedule, Namespace: "orders"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(client.Config{Addrs: cluster.URLs()[1:2], Key: made.Key, Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	awaitDirectCalls(t, cluster, c)
+	if _, err := c.Cluster(t.Context()); !errors.Is(err, client.ErrForbidden) {
+		t.Errorf("the view of the cluster: %v", err)
+	}
+}
+
+// TestRealNodes checks that calls find their leaders, survive the death of one, and find the new leaders.
+func TestRealNodes(t *testing.T) {
+	cluster := realNodes(t)
+	c := dial(t, cluster.URLs()[1])
+	load(t, c, "warm", 16, 4)
+	awaitDirectCalls(t, cluster, c)
 	view, err := c.Cluster(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ func TestLeadersByScheme(t *testing.T) {
 		{"https://a:1/belfry", "https://b:1", ""},
 		{"http://a:1", "https://b:1", "https://b:1/readyz , https://b:1/v1/namespaces/orders/batch Bearer k"},
 		{"http://a:1", "http://b:1", "http://b:1/readyz , http://b:1/v1/namespaces/orders/batch Bearer k"},
-		{"http://a:1", "", "http://b:1/readyz , http://b:1/v1/namespaces/orders/batch Bearer k"},
+		{"http://a:1", "", ""},
 		{"http://a:1", "http://ann:hush@b:1", ""},
 		{"http://a:1", "http://b:1/path", ""},
 		{"http://a:1", "ftp://b:1", ""},
@@ -39,7 +39,7 @@ func TestLeadersByScheme(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, "a:1", "b:1")
-			w.view.Nodes[1].HTTPURL = test.announced
+			w.view.Nodes[1].URL = test.announced
 			for i := range w.view.Shards { // the second node leads all
 				w.view.Shards[i].Leader = "n2"
 			}
@@ -54,13 +54,39 @@ func TestLeadersByScheme(t *testing.T) {
 	}
 }
 
-// TestMapIsNotAskedForInVain checks that a key which may not read the map is not refused again and again, and that its
-// calls go to the given addresses.
+// TestKeyOfOneNamespace checks that a client whose key has a namespace of its own finds the leaders by that namespace,
+// and by Config.Namespace if that is set.
+func TestKeyOfOneNamespace(t *testing.T) {
+	for _, cfg := range []Config{{}, {Namespace: "orders"}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, "a:1", "b:1", "c:1")
+			w.view.Namespace = "orders"
+			if cfg.Namespace != "" {
+				w.view.Namespace = "default" // of a key for all namespaces
+			}
+			cfg.Addrs, cfg.Key = []string{"b:1"}, NewSecret("k")
+			c := w.client(cfg)
+			w.touchAll(c)
+			learned()
+			w.view.Namespace = "orders"
+			for i, host := range []string{"a:1", "b:1", "c:1"} {
+				for n := range 20 {
+					id := w.idIn(i+1, n)
+					if _, err := c.Get(t.Context(), id); err != nil || w.asked("GET "+host+c.root+"/tasks/"+id) != 1 {
+						t.Errorf("namespace %q: the read of %s did not go to %s: %v", cfg.Namespace, id, host, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestMapIsNotAskedForInVain checks that a caller without a grant is not refused again and again, and that its calls go to the given addresses.
 func TestMapIsNotAskedForInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1")
 		w.refuse = func(r *http.Request) *http.Response {
-			if r.URL.Path != "/v1/cluster" {
+			if r.URL.Path != "/v1/map" {
 				return nil
 			}
 			return respond(403, `{"type":"urn:belfry:problem:forbidden"}`)
@@ -70,7 +96,7 @@ func TestMapIsNotAskedForInVain(t *testing.T) {
 			w.touchAll(c)
 			learned()
 		}
-		if n := w.asked("/v1/cluster"); n < 2 || n > 12 {
+		if n := w.asked("/v1/map"); n < 2 || n > 12 {
 			t.Errorf("the map was asked for %d times in %v", n, 100*2*maxLook)
 		}
 		if w.carriedTo("b:1") != "" {

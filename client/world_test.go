@@ -21,7 +21,7 @@ type world struct {
 	t *testing.T
 
 	mu      sync.Mutex
-	view    Cluster
+	view    clusterMap
 	nodes   map[string]*worldNode              // by address
 	batches []*sentBatch                       // in order of arrival
 	others  []string                           // method, host and path of all other requests
@@ -62,13 +62,13 @@ func (b *sentBatch) ids() string {
 // newWorld returns a world with nodes n1, n2, … at the given addresses. Slots are spread evenly over as many shards; n1
 // leads the first, and so on.
 func newWorld(t *testing.T, addrs ...string) *world {
-	w := &world{t: t, nodes: map[string]*worldNode{}, view: Cluster{ID: "c1", Map: "m1"}}
+	w := &world{t: t, nodes: map[string]*worldNode{}, view: clusterMap{ClusterID: "c1", Version: "m1"}}
 	each := slotCount/len(addrs) + 1
 	for i, addr := range addrs {
 		id := fmt.Sprint("n", i+1)
 		w.nodes[addr] = &worldNode{id: id, cluster: "c1"}
-		w.view.Nodes = append(w.view.Nodes, Node{ID: id, HTTPAddr: addr, Alive: true})
-		w.view.Shards = append(w.view.Shards, Shard{ID: uint32(i + 1), Leader: id,
+		w.view.Nodes = append(w.view.Nodes, mapNode{id, "http://" + addr})
+		w.view.Shards = append(w.view.Shards, mapShard{ID: uint32(i + 1), Leader: id,
 			Slots: []Slots{{First: uint32(i * each), End: uint32(min((i+1)*each, slotCount))}}})
 	}
 	return w
@@ -164,7 +164,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	switch r.URL.Path {
-	case "/v1/cluster":
+	case "/v1/map":
 		text, err := json.Marshal(view)
 		if err != nil {
 			return nil, err
@@ -226,7 +226,7 @@ func (w *world) batch(r *http.Request, node *worldNode, body []byte) (*http.Resp
 	resp := respond(200, out.String())
 	version := node.version
 	if version == "" {
-		version = w.view.Map
+		version = w.view.Version
 	}
 	resp.Header.Set("Belfry-Map", version)
 	return resp, nil
@@ -241,7 +241,7 @@ func (w *world) idIn(shard int, n int) string {
 	for i := 0; ; i++ {
 		id := fmt.Sprint("t", i)
 		s := w.view.Shards[shard-1].Slots[0]
-		if slot := uint32(slotOf("", id)); slot < s.First || slot >= s.End {
+		if slot := uint32(slotOf(w.view.Namespace, id)); slot < s.First || slot >= s.End {
 			continue
 		}
 		if n--; n < 0 {

@@ -106,6 +106,7 @@ func TestFiveNodes(t *testing.T) {
 	checkSpread(t, v)
 	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
 	c.Until("all believe in the same map", func() error { return sameMap(c, 5) })
+	checkMap(t, c.Node(3))
 	for i := range 60 {
 		id := fmt.Sprint("task-", i)
 		mustDo(t, c.Node(i%5), schedule(id, time.Hour))
@@ -144,6 +145,26 @@ func sameMap(c *clustertest.Cluster, nodes int) error {
 		}
 	}
 	return nil
+}
+
+// checkMap checks that the map has the leaders and slots of the whole view, and the URLs of the leaders.
+func checkMap(t *testing.T, n *cluster.Node) {
+	t.Helper()
+	v, m := n.View(t.Context()), n.Map()
+	urls := map[string]string{}
+	for _, node := range m.Nodes {
+		urls[node.ID] = node.URL
+	}
+	if m.ClusterID != v.ClusterID || m.Version != v.Map || len(m.Shards) != len(v.Shards) {
+		t.Errorf("the map is %+v", m)
+	}
+	for i, s := range m.Shards {
+		at := slices.IndexFunc(v.Nodes, func(node cluster.NodeView) bool { return node.ID == s.Leader })
+		if want := v.Shards[i]; s.ID != want.ID || s.Leader != want.Leader || !slices.Equal(s.Slots, want.Slots) || at < 0 ||
+			urls[s.Leader] != v.Nodes[at].URL {
+			t.Errorf("the map has %+v at %s, the view %+v", s, urls[s.Leader], want)
+		}
+	}
 }
 
 // atHome returns an error unless every shard is led by the node that placement prefers.

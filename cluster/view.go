@@ -2,14 +2,11 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
@@ -148,11 +145,7 @@ func (w *viewer) view(ctx context.Context) View {
 	for _, node := range state.Nodes {
 		v.Nodes = append(v.Nodes, w.viewNode(node, accounts[node.Id]))
 	}
-	slots := make(map[uint32][]SlotRange)
-	for _, r := range state.Slots {
-		slots[r.Shard] = append(slots[r.Shard], SlotRange{r.First, r.End})
-	}
-	shape := shapeOf(accounts)
+	slots, shape := slotsOf(state), shapeOf(accounts)
 	for _, s := range state.Shards {
 		shard := w.viewShard(s, slots[s.Id], accounts)
 		shard.Joined = s.Joined
@@ -354,42 +347,4 @@ func votersOf(s *clusterpb.Shard, accounts map[string]*account) map[string]bool 
 		voters[id] = true
 	}
 	return voters
-}
-
-// mapped is the map's version and the beliefs that it was computed from.
-type mapped struct {
-	state   *clusterpb.ControlState
-	news    uint64
-	version string
-}
-
-// MapVersion returns a digest of this node's beliefs about the slots of each shard, the shards' leaders, and the nodes'
-// addresses for callers. Equal beliefs have equal versions on all nodes. The call costs next to nothing while the
-// beliefs stay the same.
-func (n *Node) MapVersion() string { return n.viewer.mapVersion() }
-
-func (w *viewer) mapVersion() string {
-	state, news := w.control.State(), w.leaders.News()
-	if m := w.mapped.Load(); m != nil && m.state == state && m.news == news {
-		return m.version
-	}
-	m := &mapped{state: state, news: news, version: computeMapVersion(state, w.leaders)}
-	w.mapped.Store(m)
-	return m.version
-}
-
-func computeMapVersion(state *clusterpb.ControlState, beliefs *leaders.Beliefs) string {
-	h := xxhash.New()
-	say := func(format string, args ...any) { _, _ = fmt.Fprintf(h, format, args...) } // a Digest's writes never fail
-	for _, r := range state.Slots {
-		leader := beliefs.Leader(r.Shard)
-		say("%d %d %d %q\n", r.First, r.End, r.Shard, leader)
-	}
-	for _, node := range state.Nodes {
-		say("%q %q\n", node.Id, node.HttpAddr)
-		if node.Https { // earlier builds know no such nodes, and have the same digest of all others
-			say("https\n")
-		}
-	}
-	return fmt.Sprintf("%016x", h.Sum64())
 }

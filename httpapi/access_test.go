@@ -294,6 +294,10 @@ func ownAnswer(route, caller, namespace string) (want string, ok bool) {
 	case route == "GET /v1/whoami":
 		return fmt.Sprintf(`200 {"kind":"key","id":"%[1]s","name":"the key %[1]s","grants":[{"role":"%[2]s","namespace":"%[3]s"}],`+
 			`"namespace":"%[4]s"}`, caller, role, of, namespace), true
+	case route == "GET /v1/map" && of != "*":
+		return `200 {"cluster_id":"c1","map":"m1","namespace":"` + of + `","nodes":[{"id":"n1",` +
+			`"http_url":"http://127.0.0.1:8400"}],"shards":[{"id":1,"leader":"n1","slots":[{"first":0,"end":4096}]},` +
+			`{"id":2,"leader":"","slots":[]}]}`, true
 	case route == "GET /v1/namespaces" && of != "*":
 		return `200 {"namespaces":[{"name":"` + of + `","state":"active"}]}`, true
 	case route == "GET /v1/namespaces/:ns" && of == "b":

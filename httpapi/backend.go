@@ -81,6 +81,9 @@ type Backend interface {
 	// Self returns the id of this node's cluster, empty if it has none yet, and the node's id.
 	Self() (clusterID, nodeID string)
 
+	// Map returns this node's present view of slots, leaders and addresses, without the Namespace. It asks no other node.
+	Map() MapView
+
 	// MapVersion returns a name for this node's present view of slots, leaders and addresses. A different view has a
 	// different name. Each batch calls it.
 	MapVersion() string

@@ -360,6 +360,13 @@ func (f *fakeBackend) within(namespace string) iter.Seq[*fsmpb.Task] {
 
 func (f *fakeBackend) Self() (clusterID, nodeID string) { return "c1", "n1" }
 
+func (f *fakeBackend) Map() MapView {
+	return MapView{
+		ClusterID: "c1", Map: f.MapVersion(), Nodes: []MapNode{{ID: "n1", HTTPURL: "http://127.0.0.1:8400"}},
+		Shards: []MapShard{{ID: 1, Leader: "n1", Slots: []SlotRange{{First: 0, End: task.Slots}}}, {ID: 2}},
+	}
+}
+
 func (f *fakeBackend) MapVersion() string { return "m1" }
 
 func (f *fakeBackend) Ready() error { return f.ready }

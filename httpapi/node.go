@@ -31,6 +31,39 @@ func (s *Server) cluster(c echo.Context) error {
 	return writeValue(c, http.StatusOK, v)
 }
 
+// MapView is the answer to GET /v1/map: all that a client needs to call the leaders.
+type MapView struct {
+	ClusterID string     `json:"cluster_id"`
+	Map       string     `json:"map"`       // its version, as in the header of the node's batches
+	Namespace string     `json:"namespace"` // of the caller's calls that name none
+	Nodes     []MapNode  `json:"nodes"`
+	Shards    []MapShard `json:"shards"`
+}
+
+// MapNode is a node that leads a shard and is up.
+type MapNode struct {
+	ID      string `json:"id"`
+	HTTPURL string `json:"http_url"`
+}
+
+// MapShard is a shard with its leader and slots.
+type MapShard struct {
+	ID     uint32      `json:"id"`
+	Leader string      `json:"leader"` // node id; empty: none known
+	Slots  []SlotRange `json:"slots"`
+}
+
+// routes answers the map, which tells nothing about tasks and namespaces, so that every caller may read it.
+func (s *Server) routes(c echo.Context) error {
+	v := s.cfg.Backend.Map()
+	v.Namespace = callOf(c).caller.Namespace()
+	v.Nodes, v.Shards = append([]MapNode{}, v.Nodes...), append([]MapShard{}, v.Shards...)
+	for i := range v.Shards {
+		v.Shards[i].Slots = append([]SlotRange{}, v.Shards[i].Slots...)
+	}
+	return writeValue(c, http.StatusOK, v)
+}
+
 // newJoinToken makes a one-time token of a new node.
 func (s *Server) newJoinToken(c echo.Context) error {
 	life, err := tokenLife(c.QueryParam("valid_for"))

@@ -283,8 +283,8 @@ func TestAnswersAreDocumented(t *testing.T) {
 	d.call(200, "GET", "/v1/doctor", "")
 	d.fake.findings = []Finding{{Severity: "warning", Code: "node-away", Summary: "Node b is away.", Do: []string{"belfry"}},
 		{Severity: "note", Code: "queue-paused"}}
-	for _, path := range []string{"/v1/backup?rate=52428800", "/v1/doctor", "/v1/cluster", "/healthz", "/readyz", "/metrics",
-		"/openapi.yaml"} {
+	for _, path := range []string{"/v1/backup?rate=52428800", "/v1/doctor", "/v1/cluster", "/v1/map", "/healthz", "/readyz",
+		"/metrics", "/openapi.yaml"} {
 		d.call(200, "GET", path, "")
 	}
 }

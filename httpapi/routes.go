@@ -160,6 +160,7 @@ func (s *Server) clusterEndpoints() []endpoint {
 		{"GET", "/v1/audit", inCluster(access.Admin), with(s.readAudit, s.single, params("after", "since", "limit"))},
 		{"GET", "/v1/cluster", read, with(s.cluster, s.single, params())},
 		{"PUT", "/v1/cluster", operate, with(s.putCluster, s.single, params(), soundKey)},
+		{"GET", "/v1/map", somewhere(access.Read), with(s.routes, s.single, params())},
 		{"GET", "/v1/doctor", read, with(s.doctor, s.lasting(s.doctors), params())},
 		{"POST", "/v1/nodes/tokens", operate, with(s.newJoinToken, s.single, params("valid_for"))},
 		{"GET", "/v1/nodes/tokens", operate, with(s.listJoinTokens, s.single, params())},

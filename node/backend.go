@@ -83,6 +83,25 @@ func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 	return view, nil
 }
 
+func (b backend) Map() httpapi.MapView {
+	m := b.Node.Map()
+	view := httpapi.MapView{ClusterID: m.ClusterID, Map: m.Version}
+	for _, n := range m.Nodes {
+		view.Nodes = append(view.Nodes, httpapi.MapNode{ID: n.ID, HTTPURL: n.URL})
+	}
+	for _, s := range m.Shards {
+		view.Shards = append(view.Shards, httpapi.MapShard{ID: s.ID, Leader: s.Leader, Slots: slotRanges(s.Slots)})
+	}
+	return view
+}
+
+func slotRanges(ranges []cluster.SlotRange) (view []httpapi.SlotRange) {
+	for _, r := range ranges {
+		view = append(view, httpapi.SlotRange{First: r.First, End: r.End})
+	}
+	return view
+}
+
 func backupsView(b *clusterpb.Backups) *httpapi.BackupsView {
 	if b == nil {
 		return nil
@@ -104,10 +123,7 @@ func backupTry(t *clusterpb.BackupTry) *httpapi.BackupTry {
 
 func shardView(s cluster.ShardView) httpapi.ShardView {
 	view := httpapi.ShardView{ID: s.ID, Leader: s.Leader, Term: s.Term, Tasks: s.Tasks,
-		Target: s.Target, Waits: s.Waits, Step: s.Step, Bytes: s.Bytes(),
-	}
-	for _, r := range s.Slots {
-		view.Slots = append(view.Slots, httpapi.SlotRange{First: r.First, End: r.End})
+		Target: s.Target, Waits: s.Waits, Step: s.Step, Bytes: s.Bytes(), Slots: slotRanges(s.Slots),
 	}
 	for _, r := range s.Replicas {
 		replica := httpapi.ReplicaView{

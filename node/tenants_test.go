@@ -113,6 +113,11 @@ func TestNamespacesAreApart(t *testing.T) {
 	}
 	a.call(403, red, "GET", "/v1/doctor", "")
 	a.call(403, red, "GET", "/v1/cluster", "")
+	if routes := a.call(200, red, "GET", "/v1/map", ""); strings.Contains(routes, "blue") ||
+		!strings.Contains(routes, `"namespace":"red"`) || !strings.Contains(routes, `"http_url":"http://`) ||
+		!strings.Contains(routes, `"slots":[{"first":0,`) {
+		t.Errorf("the map: %s", routes)
+	}
 	a.call(403, red, "GET", "/metrics", "")
 	a.call(403, red, "POST", "/v1/keys", `{"name":"x","grants":[{"role":"read","namespace":"blue"}]}`)
 }

@@ -1,0 +1,95 @@
+package cluster
+
+import (
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/leaders"
+)
+
+// Map is the belief of this node about the slots of each shard, the leaders of the shards, and their URLs for callers.
+type Map struct {
+	ClusterID string
+	Version   string // see Node.MapVersion
+	Nodes     []MapNode
+	Shards    []MapShard // by id
+}
+
+// MapNode is a node that leads a shard and is up.
+type MapNode struct{ ID, URL string }
+
+// MapShard is a shard with its slots, sorted, and the id of its leader, empty if none is known.
+type MapShard struct {
+	ID     uint32
+	Leader string
+	Slots  []SlotRange
+}
+
+// Map returns this node's map. It asks no other node.
+func (n *Node) Map() Map { return n.viewer.beliefs() }
+
+func (w *viewer) beliefs() Map {
+	state := w.control.State()
+	m, slots, leads := Map{ClusterID: w.cluster(), Version: w.mapVersion()}, slotsOf(state), map[string]bool{}
+	for _, s := range state.Shards {
+		leader := w.leaders.Leader(s.Id)
+		leads[leader] = true
+		m.Shards = append(m.Shards, MapShard{ID: s.Id, Leader: leader, Slots: slots[s.Id]})
+	}
+	for _, node := range state.Nodes {
+		if leads[node.Id] && (node.Id == w.self || w.health.Alive(node.Id)) {
+			m.Nodes = append(m.Nodes, MapNode{ID: node.Id, URL: control.URL(node)})
+		}
+	}
+	return m
+}
+
+// slotsOf returns the slots of each shard.
+func slotsOf(state *clusterpb.ControlState) map[uint32][]SlotRange {
+	slots := make(map[uint32][]SlotRange)
+	for _, r := range state.Slots {
+		slots[r.Shard] = append(slots[r.Shard], SlotRange{r.First, r.End})
+	}
+	return slots
+}
+
+// mapped is the map's version and the beliefs that it was computed from.
+type mapped struct {
+	state   *clusterpb.ControlState
+	news    uint64
+	version string
+}
+
+// MapVersion returns a digest of this node's beliefs about the slots of each shard, the shards' leaders, and the nodes'
+// addresses for callers. Equal beliefs have equal versions on all nodes. The call costs next to nothing while the
+// beliefs stay the same.
+func (n *Node) MapVersion() string { return n.viewer.mapVersion() }
+
+func (w *viewer) mapVersion() string {
+	state, news := w.control.State(), w.leaders.News()
+	if m := w.mapped.Load(); m != nil && m.state == state && m.news == news {
+		return m.version
+	}
+	m := &mapped{state: state, news: news, version: computeMapVersion(state, w.leaders)}
+	w.mapped.Store(m)
+	return m.version
+}
+
+func computeMapVersion(state *clusterpb.ControlState, beliefs *leaders.Beliefs) string {
+	h := xxhash.New()
+	say := func(format string, args ...any) { _, _ = fmt.Fprintf(h, format, args...) } // a Digest's writes never fail
+	for _, r := range state.Slots {
+		leader := beliefs.Leader(r.Shard)
+		say("%d %d %d %q\n", r.First, r.End, r.Shard, leader)
+	}
+	for _, node := range state.Nodes {
+		say("%q %q\n", node.Id, node.HttpAddr)
+		if node.Https { // earlier builds know no such nodes, and have the same digest of all others
+			say("https\n")
+		}
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
+}
