@@ -40,7 +40,7 @@
 //
 // # Secrets
 //
-// The control state holds the policies with their secrets, which are sealed if the cluster has a key: see package seal. A
+// The control state holds the policies with their secrets. Package seal encrypts these if the cluster has a key. A
 // shard's state holds the payloads and the headers of targets. Nothing else is encrypted.
 //
 // # Why not otherwise
