@@ -18,6 +18,9 @@ const (
 	MaxOverlap      = 30 * 24 * time.Hour // between the secrets of a rotated key
 )
 
+// maxYear is the last year in which a key may expire: RFC 3339 has no form for later instants.
+const maxYear = 9999
+
 // FieldError reports a field of a key or of a grant whose value breaks a rule.
 type FieldError struct {
 	Field  string // as the caller wrote it: "grants[2].role"
@@ -51,8 +54,14 @@ func CheckKeyName(name string) *FieldError {
 
 // CheckExpires checks the instant at which a key expires. Zero stands for a key that never does.
 func CheckExpires(expires, now time.Time) *FieldError {
-	if !expires.IsZero() && !expires.After(now) {
-		return &FieldError{Field: "expires_at", Detail: "is not in the future"}
+	const field = "expires_at"
+	switch {
+	case expires.IsZero():
+		return nil
+	case !expires.After(now):
+		return &FieldError{Field: field, Detail: "is not in the future"}
+	case expires.UTC().Year() > maxYear:
+		return &FieldError{Field: field, Detail: "is too late", Limit: fmt.Sprint("the year ", maxYear)}
 	}
 	return nil
 }

@@ -55,7 +55,7 @@ func TestLimitsOfGrants(t *testing.T) {
 }
 
 func TestLimitsOfKeys(t *testing.T) {
-	now := time.Unix(1_000_000, 0)
+	now, end := time.Unix(1_000_000, 0), time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)
 	name := strings.Repeat("ü", MaxKeyNameChars)
 	cases := []struct {
 		field           string
@@ -67,6 +67,7 @@ func TestLimitsOfKeys(t *testing.T) {
 		{"name", CheckKeyName("n"), CheckKeyName("\xff")},
 		{"expires_at", CheckExpires(now.Add(1), now), CheckExpires(now, now)},
 		{"expires_at", CheckExpires(time.Time{}, now), CheckExpires(now.Add(-1), now)},
+		{"expires_at", CheckExpires(end.Add(-1), now), CheckExpires(end, now)},
 		{"overlap", CheckOverlap(0), CheckOverlap(-1)},
 		{"overlap", CheckOverlap(MaxOverlap), CheckOverlap(MaxOverlap + 1)},
 	}
