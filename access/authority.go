@@ -177,7 +177,9 @@ func (a *Authority) judge(text string, hash *[sha256.Size]byte, version uint64) 
 	if !exists || !valid {
 		return verdict{}, errUnknown
 	}
-	caller := &Caller{Kind: KindKey, ID: record.ID, Name: record.Name, Grants: record.Grants}
+	caller := &Caller{
+		Kind: KindKey, ID: record.ID, Name: record.Name, Grants: record.Grants, Expires: record.Expires,
+	}
 	return verdict{caller: caller, until: until, version: version}, nil
 }
 

@@ -3,6 +3,7 @@ package access
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // AllNamespaces is the namespace of a grant that reaches all of them.
@@ -46,6 +47,8 @@ type Caller struct {
 	ID     string // of the key; subject of the token or certificate
 	Name   string // for people
 	Grants []Grant
+	// Expires is the end of the key of a caller. Zero: it never ends, or the caller has no key.
+	Expires time.Time
 }
 
 // Namespace returns the namespace of the short paths: the only one that the caller's grants name, or else "default".

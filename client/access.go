@@ -48,6 +48,8 @@ type APIKey struct {
 type NewAPIKey struct {
 	APIKey
 	Key Secret `json:"key"` // the text for Config.Key
+
+	OutlivesMaker bool `json:"outlives_maker,omitempty"` // it ends later than the key that has made it
 }
 
 // KeyRequest describes a key to be made.

@@ -52,6 +52,8 @@ type keyView struct {
 	Expires  *time.Time  `json:"expires_at"`
 	LastUsed *time.Time  `json:"last_used_at"`
 	Key      string      `json:"key,omitempty"` // its text; only once
+	// Outlives tells that the key ends later than the key that has asked for its text.
+	Outlives bool `json:"outlives_maker,omitempty"`
 }
 
 // grantView is a grant in an answer.
@@ -173,8 +175,14 @@ func (s *Server) newKey(c echo.Context) error {
 // writeText answers a key with its text.
 func (s *Server) writeText(c echo.Context, key access.KeyRecord, text string) error {
 	view := s.viewOfKey(key)
-	view.Key = text
+	view.Key, view.Outlives = text, outlives(key.Expires, callOf(c).caller.Expires)
 	return writeValue(c, http.StatusCreated, view)
+}
+
+// outlives reports whether a key that expires at an instant is valid longer than the key of the caller who gets its
+// text. A caller whose key expires may keep the reach of its grants with such a key, so the answer tells of it.
+func outlives(expires, maker time.Time) bool {
+	return !maker.IsZero() && (expires.IsZero() || expires.After(maker))
 }
 
 // usualOverlap is how long the earlier text of a rotated key stays valid.

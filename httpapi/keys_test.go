@@ -134,6 +134,7 @@ func TestBadKeys(t *testing.T) {
 		{`{"name":"n","grants":[{"role":"read","namespace":"a","queues":[` + strings.Repeat(`"q",`, 20) + `"q"]}]}`, "grants[0].queues"},
 		{`{"name":"n","grants":[` + grant + `],"expires_at":"2026-11-21T10:00:00Z"}`, "expires_at"},
 		{`{"name":"n","grants":[` + grant + `],"expires_at":"soon"}`, "expires_at"},
+		{`{"name":"n","grants":[` + grant + `],"expires_at":"9999-12-31T23:59:59.9995Z"}`, "expires_at"},
 		{`{"name":"n","name":"n"}`, "name"}, {`{"secret":"x"}`, "secret"}, {`{"name":"n"} x`, ""}, {`[]`, ""}, {``, ""},
 	} {
 		h.as("admin@a", "POST", "/v1/keys", c.body).mustProblem(t, 400, c.field)
@@ -233,5 +234,36 @@ func TestNamespacesOfOthers(t *testing.T) {
 	others, none := h.as("read@a", "GET", "/v1/namespaces/b", ""), h.as("read@a", "GET", "/v1/namespaces/none", "")
 	if others.mustProblem(t, 404, ""); others.text != none.text {
 		t.Errorf("another's: %s, none: %s", others.text, none.text)
+	}
+}
+
+// TestOutlivingKeysAreShown checks that an answer with the text of a key tells whether the key ends later than the key
+// that asked for it.
+func TestOutlivingKeysAreShown(t *testing.T) {
+	const soon, later = "2027-01-15T08:00:00Z", "2027-01-15T08:00:01Z"
+	end, err := time.Parse(time.RFC3339, soon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		maker    time.Time
+		expires  string
+		outlives bool
+	}{
+		{end, `,"expires_at":"` + soon + `"`, false}, {end, `,"expires_at":"` + later + `"`, true}, {end, "", true},
+		{time.Time{}, "", false}, {time.Time{}, `,"expires_at":"` + later + `"`, false},
+	} {
+		maker := testCaller("admin@a")
+		maker.Expires = c.maker
+		h := newHarness(t, func(cfg *Config) {
+			cfg.Access = accessFunc(func(access.Credentials) (*access.Caller, error) { return maker, nil })
+		})
+		made := h.call("POST", "/v1/keys", `{"name":"n","grants":[{"role":"read","namespace":"a"}]`+c.expires+"}").mustStatus(t, 201)
+		rotated := h.call("POST", "/v1/keys/"+made["id"].(string)+"/rotate", "").mustStatus(t, 201)
+		shown := h.call("GET", "/v1/keys/"+made["id"].(string), "").text
+		if (made["outlives_maker"] == true) != c.outlives || (rotated["outlives_maker"] == true) != c.outlives ||
+			strings.Contains(shown, "outlives") {
+			t.Errorf("%+v: %v, rotated %v, shown %s", c, made, rotated, shown)
+		}
 	}
 }

@@ -115,7 +115,8 @@ func (f *grantFlags) request(name, namespaces string, now time.Time) (client.Key
 // madeKey is a new key in JSON, with its text.
 type madeKey struct {
 	client.APIKey
-	Key string `json:"key"`
+	Key           string `json:"key"`
+	OutlivesMaker bool   `json:"outlives_maker,omitempty"`
 }
 
 // printKey prints the text of a new key alone, so that the output can be the file of the key, and all else beside it.
@@ -124,9 +125,12 @@ func printKey(cmd *cobra.Command, caller *caller, made *client.NewAPIKey, note s
 		return err
 	}
 	text := made.Key.Text()
-	err := caller.show(cmd, madeKey{made.APIKey, text}, func(t *cli.Table) { t.Row("%s", text) })
+	err := caller.show(cmd, madeKey{made.APIKey, text, made.OutlivesMaker}, func(t *cli.Table) { t.Row("%s", text) })
 	if err != nil {
 		return err
+	}
+	if made.OutlivesMaker {
+		note += "It stays valid for longer than the key of this call. "
 	}
 	_, err = fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s): %s; %s\n%sIt is not shown again. %s\n", made.ID, made.Name,
 		grants(made.Grants), expiry(&made.APIKey), note, "To end it: belfry key revoke "+made.ID)

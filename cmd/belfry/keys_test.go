@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -53,6 +54,17 @@ func ran(t *testing.T, args ...string) (out, notes string, err error) {
 	root.SetArgs(args)
 	err = root.ExecuteContext(t.Context())
 	return stdout.String(), stderr.String(), err
+}
+
+// The notes tell of a key that ends later than the key that has made it.
+func TestOutlivingKeyIsNoted(t *testing.T) {
+	for _, outlives := range []bool{false, true} {
+		a := serveKeys(t, 201, strings.TrimSuffix(newShopKey, "}")+fmt.Sprintf(`,"outlives_maker":%v}`, outlives))
+		_, notes, err := ran(t, "key", "create", "shop", "--role", "schedule", "--addr", a.url)
+		if err != nil || strings.Contains(notes, "\nIt stays valid for longer than the key of this call. It is not shown again.") != outlives {
+			t.Errorf("%v: %v, noted %q", outlives, err, notes)
+		}
+	}
 }
 
 // The text of a new key is all that the standard output gets, with --json too.
