@@ -3,15 +3,10 @@ package httpapi
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -145,16 +140,7 @@ var roleTable = map[string][]string{
 // compares status and body: of refusals with the words below, of the others with what a local caller gets.
 func TestEveryRouteForEveryCaller(t *testing.T) {
 	calls := 0
-	for path, item := range loadDocument(t).Paths.Map() {
-		for method, operation := range item.Operations() {
-			route := method + " " + regexp.MustCompile(`{([a-z]+)}`).ReplaceAllString(path, ":$1")
-			var scopes []string
-			if len(*operation.Security) > 0 {
-				scopes = (*operation.Security)[0]["key"]
-			}
-			calls += walkRoute(t, route, scopes)
-		}
-	}
+	eachRoute(t, func(route string, scopes []string) { calls += walkRoute(t, route, scopes) })
 	if calls < 1500 {
 		t.Errorf("%d calls", calls)
 	}
@@ -377,24 +363,4 @@ type accessFunc func(access.Credentials) (*access.Caller, error)
 
 func (f accessFunc) Caller(_ context.Context, c access.Credentials) (*access.Caller, error) {
 	return f(c)
-}
-
-// TestWaitingNodeNeedsCredentials checks that a node that waits shows its metrics and its findings to readers only.
-func TestWaitingNodeNeedsCredentials(t *testing.T) {
-	for _, c := range []struct {
-		caller, path string
-		status       int
-	}{
-		{"", "/metrics", 401}, {"", "/v1/doctor", 401}, {"read@a", "/metrics", 403}, {"read@a", "/v1/doctor", 403},
-		{"read@*", "/metrics", 200}, {"read@*", "/v1/doctor", 200}, {"", "/healthz", 503}, {"read@*", "/v1/tasks", 503},
-	} {
-		cfg := waitingConfig(t, prometheus.NewRegistry())
-		cfg.Access = testAccess{}
-		r := httptest.NewRequest(http.MethodGet, c.path, nil)
-		r.Header.Set("Authorization", "Bearer "+c.caller)
-		w := httptest.NewRecorder()
-		if Waiting(cfg).ServeHTTP(w, r); w.Code != c.status {
-			t.Errorf("%q: %s: %d %s", c.caller, c.path, w.Code, w.Body)
-		}
-	}
 }
