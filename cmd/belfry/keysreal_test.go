@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,9 +18,10 @@ import (
 
 // guarded is a cluster of real nodes whose calls need a key.
 type guarded struct {
-	t     *testing.T
-	urls  []string
-	admin string // file of the first key
+	t       *testing.T
+	cluster *local.Cluster
+	urls    []string
+	admin   string // file of the first key
 }
 
 func newGuarded(t *testing.T) *guarded {
@@ -29,7 +32,7 @@ func newGuarded(t *testing.T) *guarded {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Stop)
-	return &guarded{t: t, urls: cluster.URLs(), admin: cluster.KeyFile()}
+	return &guarded{t: t, cluster: cluster, urls: cluster.URLs(), admin: cluster.KeyFile()}
 }
 
 // run runs a command line with the key in a file, through the node with this number.
@@ -67,6 +70,40 @@ func (g *guarded) client(key string) *client.Client {
 	}
 	g.t.Cleanup(c.Close)
 	return c
+}
+
+// ask makes a call to one node with the text of a key. An error is one of the connection.
+func (g *guarded) ask(
+	ctx context.Context, key string, node int, method, path, body string, header ...string,
+) (*http.Response, string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, g.urls[node]+path, strings.NewReader(body))
+	if err != nil {
+		return nil, "", err
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	text, err := io.ReadAll(resp.Body)
+	return resp, string(text), err
+}
+
+// text returns the text of a key in a file.
+func (g *guarded) text(file string) string {
+	g.t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(data))
 }
 
 // everywhere waits until a call through each node gives an error, at most a second.
