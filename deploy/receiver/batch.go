@@ -11,6 +11,7 @@ import (
 // event is a CloudEvent of a batch, with the attributes that an Arrival needs.
 type event struct {
 	ID      string          `json:"id"`
+	Source  string          `json:"source"`
 	Subject string          `json:"subject"`
 	Time    string          `json:"time"`
 	Attempt int             `json:"belfryattempt"`
@@ -27,7 +28,7 @@ func readBatch(at time.Time, h http.Header, body []byte) ([]Arrival, error) {
 	arrivals := make([]Arrival, len(events))
 	for i, e := range events {
 		a := Arrival{
-			At: at, TaskID: e.Subject, WebhookID: e.ID, Attempt: e.Attempt,
+			At: at, TaskID: e.Subject, Source: e.Source, WebhookID: e.ID, Attempt: e.Attempt,
 			Header: h, Body: e.Data, Request: body, Index: i, Of: len(events),
 		}
 		if e.Base64 != nil {

@@ -14,6 +14,7 @@ import (
 type Arrival struct {
 	At        time.Time // when the request's header had arrived
 	TaskID    string
+	Source    string // namespace and queue, as the path of a call
 	WebhookID string
 	Attempt   int
 	Fence     uint64
@@ -93,7 +94,8 @@ func read(w http.ResponseWriter, r *http.Request, at time.Time) ([]Arrival, erro
 
 func readOne(at time.Time, h http.Header, body []byte) Arrival {
 	a := Arrival{
-		At: at, TaskID: h.Get("Ce-Subject"), WebhookID: h.Get("Webhook-Id"), Header: h, Body: body, Request: body, Of: 1,
+		At: at, TaskID: h.Get("Ce-Subject"), Source: h.Get("Ce-Source"), WebhookID: h.Get("Webhook-Id"),
+		Header: h, Body: body, Request: body, Of: 1,
 	}
 	// A header that is missing or not a number leaves the field zero. This receiver accepts any request.
 	a.Attempt, _ = strconv.Atoi(h.Get("Belfry-Attempt"))
