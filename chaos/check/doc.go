@@ -19,6 +19,10 @@
 //	13e        Hints        bad gossip alone refuses no calls for long
 //	13f        Majority     a majority of the replicas is enough
 //	14         Honest       errors are honest
+//	15         Apart        keys and namespaces keep callers apart
+//
+// Apart judges the whole history. All other checks judge the part of one namespace, where ids are those of its tasks:
+// the same id in another namespace is another task. An invariant holds if it was put to the test in each namespace.
 //
 // Rules of all checks:
 //   - The record holds the calls with their answers, the arrivals, and the reads at the end of the run. No check talks

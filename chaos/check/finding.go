@@ -19,6 +19,8 @@ type Finding struct {
 
 // Breach is one case in which an invariant did not hold.
 type Breach struct {
+	Namespace string // of the task, in a run with several; empty: the default one
+
 	ID   string          // id of the task; empty: the breach is about no single task
 	At   history.Instant // when the breach showed
 	What string

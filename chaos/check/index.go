@@ -82,7 +82,7 @@ func NewIndex(h *history.History) *Index {
 func (x *Index) task(id string) *task {
 	t := x.tasks[id]
 	if t == nil {
-		t = &task{id: id, slot: history.SlotOf(id)}
+		t = &task{id: id, slot: history.SlotIn(x.h.Namespace, id)}
 		x.tasks[id] = t
 		x.order = append(x.order, t)
 	}

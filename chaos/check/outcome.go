@@ -1,6 +1,9 @@
 package check
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Outcome is the outcome of a check.
 type Outcome string
@@ -75,4 +78,35 @@ func (f *Finding) observe(o Observed) {
 		}
 	}
 	f.Observed = append(f.Observed, o)
+}
+
+// Beside returns the sum of the findings about two namespaces of one run. A kind of cases that one of them lacks counts
+// as not observed, so that the invariant holds only if it was put to the test in both. It does not alter f.
+func (f Finding) Beside(g Finding) Finding {
+	sum := f.Plus(g)
+	for i := range sum.Observed {
+		o := &sum.Observed[i]
+		if f.observed(o.Name) == 0 || g.observed(o.Name) == 0 {
+			o.Count = 0
+		}
+	}
+	return sum
+}
+
+func (f *Finding) observed(name string) int {
+	for _, o := range f.Observed {
+		if o.Name == name {
+			return o.Count
+		}
+	}
+	return 0
+}
+
+// In returns the finding with its breaches in a namespace. It does not alter f.
+func (f Finding) In(namespace string) Finding {
+	f.Breaches = slices.Clone(f.Breaches)
+	for i := range f.Breaches {
+		f.Breaches[i].Namespace = namespace
+	}
+	return f
 }

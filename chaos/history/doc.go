@@ -6,6 +6,10 @@
 //	Fault     injected fault                            struck, mending began, mended
 //	Term      observed leader of a shard                seen, previous term last seen
 //	Replica   position and hash of one replica          read
+//	Entry     text of an API key, or namespace          made, first call that may end it, ended
+//	Trial     call that tries a credential at a node    start, end
+//	Roll      keys, namespaces or tasks that a node     start, end
+//	          lists
 //
 // Rules of the record:
 //   - A run only records. The checks judge it afterwards, from the record alone. So a record holds observations and no

@@ -68,13 +68,15 @@ const (
 
 // Call is one try of an operation: one request, or one line of a batch request.
 type Call struct {
-	Op    int64  `json:"op"` // number of the operation; all its tries share the idempotency key
-	Kind  Kind   `json:"kind"`
-	ID    string `json:"id"`
-	Node  string `json:"node"`
-	Batch bool   `json:"batch,omitempty"`
-	Final bool   `json:"final,omitempty"` // a read made after all faults were healed and the cluster was at rest
-	Ask   Ask    `json:"ask,omitzero"`
+	Op   int64  `json:"op"` // number of the operation; all its tries share the idempotency key
+	Kind Kind   `json:"kind"`
+	ID   string `json:"id"`
+	Node string `json:"node"`
+	// Namespace is the namespace of the call; empty: the default one.
+	Namespace string `json:"namespace,omitempty"`
+	Batch     bool   `json:"batch,omitempty"`
+	Final     bool   `json:"final,omitempty"` // a read made after all faults were healed and the cluster was at rest
+	Ask       Ask    `json:"ask,omitzero"`
 
 	Start   Instant `json:"-"`
 	End     Instant `json:"-"` // 0: the call was never answered
@@ -121,8 +123,10 @@ type Answer struct {
 
 // Arrival is a delivery attempt as the receiver saw it, or a lease as its consumer got it.
 type Arrival struct {
-	At        Instant `json:"-"`
-	ID        string  `json:"id"`
+	At Instant `json:"-"`
+	ID string  `json:"id"`
+	// Namespace is the one that the request names, or that of the consumer; empty: the default one.
+	Namespace string  `json:"namespace,omitempty"`
 	WebhookID string  `json:"webhook_id"`
 	Attempt   int     `json:"attempt"`
 	Fence     uint64  `json:"fence"`
@@ -218,4 +222,9 @@ type History struct {
 	Terms    []Term
 	Owners   []Owner
 	Replicas []Replica
+	Entries  []Entry
+	Trials   []Trial
+	Rolls    []Roll
+
+	Namespace string // of all calls and arrivals, if In made the history
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,12 @@ func record(r *Recorder) {
 	r.Mended(f)
 	r.Term(Term{Shard: 1, Term: 4, Leader: "node-2", Before: r.Now()})
 	r.Owner(Owner{Shard: 1, First: 8, End: 12})
+	old := r.Enter(Entry{Kind: OfKeys, ID: "k", Namespace: "other", Role: "read"})
+	r.Ending(old, true)
+	r.Ended(old)
+	r.Ending(r.Enter(Entry{Kind: OfNamespaces, ID: "other"}), false)
+	r.Try(Trial{Ask: AskOwn, Entry: old, Node: "node-1", Status: 401, Start: 7})
+	r.List(Roll{Kind: OfTasks, Node: "node-1", Namespace: "other", Wrote: []int64{1}, Start: 8})
 	r.Replica(Replica{Shard: 1, Node: "node-2", Applied: 12, Hash: "ab"})
 }
 
@@ -92,6 +99,19 @@ func (h *History) add(t *testing.T, l line) {
 	case l.Fault != nil:
 		l.Fault.Struck = l.At
 		h.Faults = append(h.Faults, *l.Fault)
+	case l.Entry != nil:
+		l.Entry.Made = l.At
+		h.Entries = append(h.Entries, *l.Entry)
+	case l.Stage == "ending", l.Stage == "rotating":
+		h.Entries[l.N].Ending, h.Entries[l.N].Rotated = l.At, l.Stage == "rotating"
+	case l.Stage == "ended":
+		h.Entries[l.N].Ended = l.At
+	case l.Trial != nil:
+		l.Trial.End = l.At
+		h.Trials = append(h.Trials, *l.Trial)
+	case l.Roll != nil:
+		l.Roll.End = l.At
+		h.Rolls = append(h.Rolls, *l.Roll)
 	case l.Stage == "mending":
 		h.Faults[l.N].Mending = l.At
 	case l.Stage == "mended":
@@ -119,5 +139,28 @@ func TestFailedWriteIsTold(t *testing.T) {
 	record(r)
 	if err := r.Close(); err == nil || !strings.Contains(err.Error(), "no room") {
 		t.Errorf("closed with %v", err)
+	}
+}
+
+// A part of a history has the calls and arrivals of its namespace, and all faults.
+func TestNamespaces(t *testing.T) {
+	h := &History{
+		Calls:    []Call{{ID: "a"}, {ID: "a", Namespace: "other"}},
+		Arrivals: []Arrival{{ID: "b", Namespace: "other"}}, Faults: []Fault{{Kind: "kill"}},
+	}
+	if got := h.Namespaces(); !slices.Equal(got, []string{"", "other"}) {
+		t.Errorf("namespaces %q", got)
+	}
+	if in := h.In(""); len(in.Calls) != 1 || len(in.Arrivals) != 0 || len(in.Faults) != 1 {
+		t.Errorf("%+v", in)
+	}
+	if in := h.In("other"); in.Namespace != "other" || len(in.Calls) != 1 || len(in.Arrivals) != 1 {
+		t.Errorf("%+v", in)
+	}
+	if got := new(History).Namespaces(); !slices.Equal(got, []string{""}) {
+		t.Errorf("without calls: %q", got)
+	}
+	if SlotIn("", "a") != SlotOf("a") || SlotIn("default", "a") != SlotOf("a") || SlotIn("other", "a") == SlotOf("a") {
+		t.Error("the slot of a task depends on its namespace, and the default one has a name")
 	}
 }

@@ -34,10 +34,13 @@ type line struct {
 	End     *Ending  `json:"end,omitempty"`
 	Arrival *Arrival `json:"arrival,omitempty"`
 	Fault   *Fault   `json:"fault,omitempty"`
-	Stage   string   `json:"stage,omitempty"` // of fault N: "mending" or "mended"
+	Stage   string   `json:"stage,omitempty"` // of fault N: mending or mended; of entry N: ending, rotating or ended
 	Term    *Term    `json:"term,omitempty"`
 	Owner   *Owner   `json:"owner,omitempty"`
 	Replica *Replica `json:"replica,omitempty"`
+	Entry   *Entry   `json:"entry,omitempty"`
+	Trial   *Trial   `json:"trial,omitempty"`
+	Roll    *Roll    `json:"roll,omitempty"`
 }
 
 const fileBuffer = 256 << 10
@@ -203,6 +206,7 @@ func (r *Recorder) History() *History {
 	return &History{
 		Calls: slices.Clone(r.h.Calls), Arrivals: slices.Clone(r.h.Arrivals), Faults: slices.Clone(r.h.Faults),
 		Terms: slices.Clone(r.h.Terms), Owners: slices.Clone(r.h.Owners), Replicas: slices.Clone(r.h.Replicas),
+		Entries: slices.Clone(r.h.Entries), Trials: slices.Clone(r.h.Trials), Rolls: slices.Clone(r.h.Rolls),
 	}
 }
 

@@ -31,8 +31,7 @@ func (r *Round) judge() (*RoundReport, error) {
 		return report, os.RemoveAll(r.dir)
 	}
 	err = os.WriteFile(filepath.Join(r.dir, "verdict.txt"), []byte(v.String()), 0o644)
-	_, drawn := v.Linear.WriteHTML(r.dir)
-	return report, errors.Join(err, drawn, r.siege.stand.Logs.Save(r.dir))
+	return report, errors.Join(err, v.Draw(r.dir), r.siege.stand.Logs.Save(r.dir))
 }
 
 func (r *Round) title() string {

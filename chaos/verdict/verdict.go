@@ -15,7 +15,10 @@
 package verdict
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -34,23 +37,78 @@ type Verdict struct {
 	Findings []check.Finding
 	Fates    check.Fates
 	Tolls    []check.Toll
-	Linear   linear.Result
 
-	index *check.Index
+	parts map[string]*part // by namespace
 }
 
-// Of judges the run h against limits. The title heads the report.
+// part is the judgement of a run within one namespace.
+type part struct {
+	index  *check.Index
+	linear linear.Result
+}
+
+// Of judges the run h against limits. The title heads the report. Each namespace is judged by itself: an invariant
+// holds if it was put to the test in each, and held.
 func Of(title string, h *history.History, limits check.Limits) *Verdict {
-	x := check.NewIndex(h)
-	v := &Verdict{
-		Title: title, Calls: len(h.Calls), Arrivals: len(h.Arrivals), Findings: check.All(x, limits),
-		Fates: check.FatesOf(x), Tolls: check.Tolls(x), Linear: linear.Check(h, linear.Limits{}), index: x,
+	v := &Verdict{Title: title, Calls: len(h.Calls), Arrivals: len(h.Arrivals), parts: map[string]*part{}}
+	for _, namespace := range h.Namespaces() {
+		v.join(v.judge(h.In(namespace), limits))
 	}
-	v.Findings = append(v.Findings, v.Linear.Finding)
+	v.Findings = append(v.Findings, check.Apart(h, limits))
 	if n := len(h.Calls); n > 0 {
 		v.Took = h.Calls[n-1].Start.Sub(h.Calls[0].Start)
 	}
 	return v
+}
+
+// judge judges the part of a run in one namespace.
+func (v *Verdict) judge(h *history.History, limits check.Limits) []check.Finding {
+	p := &part{index: check.NewIndex(h), linear: linear.Check(h, linear.Limits{})}
+	v.parts[h.Namespace] = p
+	v.Fates = v.Fates.Plus(check.FatesOf(p.index))
+	for _, toll := range check.Tolls(p.index) {
+		v.addToll(toll)
+	}
+	findings := append(check.All(p.index, limits), p.linear.Finding)
+	for i := range findings {
+		findings[i] = findings[i].In(h.Namespace)
+	}
+	return findings
+}
+
+// join adds the findings of one more namespace to the others, which are about the same invariants.
+func (v *Verdict) join(findings []check.Finding) {
+	if v.Findings == nil {
+		v.Findings = findings
+		return
+	}
+	for i := range findings {
+		v.Findings[i] = v.Findings[i].Beside(findings[i])
+	}
+}
+
+// addToll adds the toll of a kind of faults in one namespace. The faults and the times of their effects are those of
+// all.
+func (v *Verdict) addToll(toll check.Toll) {
+	i := slices.IndexFunc(v.Tolls, func(known check.Toll) bool { return known.Kind == toll.Kind })
+	if i < 0 {
+		v.Tolls = append(v.Tolls, toll)
+		return
+	}
+	toll.Count, toll.Held = 0, check.Spread{}
+	v.Tolls[i] = v.Tolls[i].Plus(toll)
+}
+
+// Draw draws the ids that are not linearizable into files of dir, those of a namespace into a folder of its name.
+func (v *Verdict) Draw(dir string) error {
+	var errs []error
+	for namespace, p := range v.parts {
+		to := filepath.Join(dir, namespace)
+		errs = append(errs, os.MkdirAll(to, 0o755))
+		_, drawn := p.linear.WriteHTML(to)
+		errs = append(errs, drawn)
+	}
+	return errors.Join(errs...)
 }
 
 // OK reports whether no invariant was breached. A single run need not exercise every invariant: the findings' outcomes
@@ -95,17 +153,25 @@ func missing(f *check.Finding) string {
 func (v *Verdict) tellBreaches(b *strings.Builder, breaches []check.Breach) {
 	told := map[string]bool{}
 	for i, breach := range breaches {
-		if len(told) == shownBreaches && !told[breach.ID] {
+		if len(told) == shownBreaches && !told[breach.Namespace+"/"+breach.ID] {
 			fmt.Fprintf(b, "          … and %d more\n", len(breaches)-i)
 			return
 		}
-		fmt.Fprintf(b, "     %4d %s: %s\n", i+1, breach.ID, breach.What)
-		if told[breach.ID] {
+		task := breach.Namespace + "/" + breach.ID
+		fmt.Fprintf(b, "     %4d %s: %s\n", i+1, strings.TrimPrefix(task, "/"), breach.What)
+		if told[task] {
 			continue // a task's timeline is shown once
 		}
-		told[breach.ID] = true
-		for _, line := range v.index.Timeline(breach.ID, breach.At, shownLines) {
+		told[task] = true
+		for _, line := range v.timeline(&breach) {
 			fmt.Fprintf(b, "               %s\n", line)
 		}
 	}
+}
+
+func (v *Verdict) timeline(b *check.Breach) []string {
+	if p := v.parts[b.Namespace]; p != nil {
+		return p.index.Timeline(b.ID, b.At, shownLines)
+	}
+	return nil
 }

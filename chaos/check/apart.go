@@ -1,0 +1,202 @@
+package check
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// knownBy is the longest time until each node that is in touch with a majority knows a change of keys and namespaces.
+const knownBy = time.Second
+
+// Apart checks invariant 15 in a history of all namespaces: keys decide who sees what.
+//
+//   - No answer, list or arrival in a namespace shows a payload that a call in another one wrote, whatever failed.
+//   - No node takes a call without a key, into another namespace, or beyond the role of its key, whatever failed.
+//   - In calm each node refuses an ended key, and takes a live one, from knownBy after the acknowledgement on.
+//   - In calm each node lists all acknowledged keys and namespaces, and none that has ended.
+//
+// Calm means that no fault was under way within the second before the call, and that the last one was mended longer
+// before than Limits.Detect. Only then it is certain that the node was in touch with a majority.
+func Apart(h *history.History, limits Limits) Finding {
+	a := apart{x: &Index{h: h}, limits: limits, wrote: map[int64]string{}}
+	a.Invariant, a.Promise = "15", "keys and namespaces keep callers apart"
+	a.payloads()
+	for i := range h.Trials {
+		a.trial(&h.Trials[i])
+	}
+	for i := range h.Rolls {
+		a.roll(&h.Rolls[i])
+	}
+	a.Observe(a.shown, "answers and arrivals that show the namespace of a task")
+	a.Observe(a.listed, "listed tasks")
+	a.Observe(a.shut, "calls without a key, refused")
+	a.Observe(a.foreign, "calls into another namespace, refused")
+	a.Observe(a.beyond, "calls beyond a role, refused")
+	a.Observe(a.ended, "calls with a revoked or rotated key to a node in touch with a majority, refused")
+	a.Observe(a.kept, "keys and namespaces acknowledged before a fault and listed after it")
+	a.figures("%d payloads shown and %d listed, %d in another namespace; %d calls with live keys in calm; ended keys "+
+		"were taken in calm for %v at most", a.shown, a.listed, a.strayed, a.live, a.slowest)
+	return a.Finding
+}
+
+// apart is the check under way.
+type apart struct {
+	Finding
+
+	x      *Index
+	limits Limits
+	wrote  map[int64]string // namespace of each operation with a payload
+
+	shown, listed, strayed, shut, foreign, beyond, ended, live, kept int
+
+	slowest time.Duration // from the acknowledged end of a key to the last call with it that a node let in
+}
+
+// payloads looks for payloads outside the namespace of the call that wrote them.
+func (a *apart) payloads() {
+	h := a.x.h
+	for i := range h.Calls {
+		if c := &h.Calls[i]; c.Ask.Body != 0 {
+			a.wrote[c.Op] = c.Namespace
+		}
+	}
+	for i := range h.Calls {
+		if c := &h.Calls[i]; c.Answer.Wrote != 0 {
+			a.shown++
+			a.mustBeOf(c.Namespace, c.Answer.Wrote, c.End, c.ID, "an answer")
+		}
+	}
+	for i := range h.Arrivals {
+		if v := &h.Arrivals[i]; v.Wrote != 0 {
+			a.shown++
+			a.mustBeOf(v.Namespace, v.Wrote, v.At, v.ID, "an arrival")
+		}
+	}
+}
+
+// mustBeOf notes a breach if an operation of another namespace wrote a payload.
+func (a *apart) mustBeOf(namespace string, wrote int64, at history.Instant, id, what string) {
+	if owner, known := a.wrote[wrote]; known && owner != namespace {
+		a.strayed++
+		a.breach(at, id, "%s in namespace %q shows the payload of operation %d in namespace %q",
+			what, namespace, wrote, owner)
+	}
+}
+
+// The answers to a call that a node does not let in. The last three say nothing about the caller.
+var (
+	shutOut   = []int{http.StatusUnauthorized, 0, http.StatusTooManyRequests, unavailable, http.StatusGatewayTimeout}
+	unseen    = append([]int{notFound}, shutOut...)
+	notItsJob = append([]int{http.StatusForbidden}, shutOut...)
+)
+
+// trial judges a call that tries a credential.
+func (a *apart) trial(t *history.Trial) {
+	switch t.Ask {
+	case history.AskNothing:
+		a.mustBeRefused(t, shutOut, &a.shut)
+	case history.AskForeign:
+		a.mustBeRefused(t, unseen, &a.foreign)
+	case history.AskBeyond:
+		a.mustBeRefused(t, notItsJob, &a.beyond)
+	default:
+		a.own(t)
+	}
+}
+
+// mustBeRefused notes a breach if a call got another answer than a refusal. It counts the calls that got the first of
+// the refusals.
+func (a *apart) mustBeRefused(t *history.Trial, refusals []int, count *int) {
+	if !slices.Contains(refusals, t.Status) {
+		a.breach(t.End, "", "%s answered a call that asks for %q with %d", t.Node, t.Ask, t.Status)
+	}
+	if t.Status == refusals[0] {
+		*count++
+	}
+}
+
+// own judges a call that its key allows while the key is live.
+func (a *apart) own(t *history.Trial) {
+	e := &a.x.h.Entries[t.Entry]
+	passed := t.Status >= 200 && t.Status <= 299
+	refused := t.Status >= 400 && t.Status <= 499 && t.Status != http.StatusTooManyRequests
+	switch {
+	case !a.inTouch(t.Start):
+	case e.Ended != 0 && t.Start >= e.Ended:
+		if passed {
+			a.slowest = max(a.slowest, t.Start.Sub(e.Ended))
+		}
+		if t.Start < e.Ended.Add(knownBy) {
+			return
+		}
+		if passed {
+			a.breach(t.End, "", "%s let key %s in, %v after it had ended", t.Node, e.ID, t.Start.Sub(e.Ended))
+		}
+		if refused {
+			a.ended++
+		}
+	case (e.Ending == 0 || t.End < e.Ending) && t.Start >= e.Made.Add(knownBy):
+		if refused {
+			a.breach(t.End, "", "%s refused key %s with %d, %v after it was made", t.Node, e.ID, t.Status, t.Start.Sub(e.Made))
+		}
+		if passed {
+			a.live++
+		}
+	}
+}
+
+// inTouch reports whether all nodes were certainly in touch with a majority in the second before an instant.
+func (a *apart) inTouch(at history.Instant) bool {
+	from := at.Add(-knownBy)
+	return a.x.calmFrom(from, a.limits.Detect, knownBy) == from
+}
+
+// roll judges a list.
+func (a *apart) roll(r *history.Roll) {
+	for _, wrote := range r.Wrote {
+		a.listed++
+		a.mustBeOf(r.Namespace, wrote, r.End, "", "a list of "+r.Node)
+	}
+	if r.Kind == history.OfTasks || !a.inTouch(r.Start) {
+		return
+	}
+	live, gone := a.expected(r)
+	for _, id := range slices.Sorted(maps.Keys(live)) {
+		if !slices.Contains(r.IDs, id) {
+			a.breach(r.End, "", "%s lists the %s without %s, which was acknowledged and not ended", r.Node, r.Kind, id)
+		} else if a.struckSince(live[id], r.Start) {
+			a.kept++
+		}
+	}
+	for _, id := range r.IDs {
+		if gone[id] {
+			a.breach(r.End, "", "%s lists %s among the %s, which had ended", r.Node, id, r.Kind)
+		}
+	}
+}
+
+// expected returns the ids that a list must have, with the instants at which they were made, and those that it must
+// not have.
+func (a *apart) expected(r *history.Roll) (live map[string]history.Instant, gone map[string]bool) {
+	live, gone = map[string]history.Instant{}, map[string]bool{}
+	for i := range a.x.h.Entries {
+		e := &a.x.h.Entries[i]
+		switch {
+		case e.Kind != r.Kind || e.Rotated:
+		case (e.Ending == 0 || r.End < e.Ending) && r.Start >= e.Made.Add(knownBy):
+			live[e.ID] = e.Made
+		case e.Ended != 0 && r.Start >= e.Ended.Add(knownBy):
+			gone[e.ID] = true
+		}
+	}
+	return live, gone
+}
+
+// struckSince reports whether a fault struck between two instants.
+func (a *apart) struckSince(from, to history.Instant) bool {
+	return slices.ContainsFunc(a.x.h.Faults, func(f history.Fault) bool { return from < f.Struck && f.Struck < to })
+}
