@@ -87,9 +87,11 @@ func (p *Player) Perform(ctx context.Context, rng *rand.Rand, op Operation) (his
 	}
 }
 
-// Final reports whether a repeat would get the same answer: success, a lasting refusal, or Replaced.
+// Final reports whether a repeat would get the same answer: success, a lasting refusal, or Replaced. A node that has
+// been away refuses keys that it does not know yet.
 func Final(outcome history.Outcome, a history.Answer) bool {
-	refused := a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
+	passing := a.Status == http.StatusTooManyRequests || a.Status == http.StatusUnauthorized
+	refused := a.Status >= 400 && a.Status < 500 && !passing
 	return outcome == history.OK || refused || a.Replaced
 }
 

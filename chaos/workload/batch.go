@@ -18,7 +18,7 @@ func (c *caller) batch(ctx context.Context, node int, timeout time.Duration, ops
 	calls := make([]history.Call, len(ops))
 	for i, op := range ops {
 		calls[i] = op.What
-		calls[i].Batch, calls[i].Node = true, c.nodes[node].Name
+		calls[i].Batch, calls[i].Node, calls[i].Namespace = true, c.nodes[node].Name, c.space
 	}
 	first := c.rec.Begin(calls...)
 	lines := func(yield func(client.Op) bool) {

@@ -63,7 +63,7 @@ func (c *caller) ack(ctx context.Context, node int, timeout time.Duration, queue
 	calls, receipts := make([]history.Call, len(acks)), make([]string, len(acks))
 	for i, a := range acks {
 		calls[i], receipts[i] = a.what, a.receipt
-		calls[i].Node = c.nodes[node].Name
+		calls[i].Node, calls[i].Namespace = c.nodes[node].Name, c.space
 	}
 	first := c.rec.Begin(calls...)
 	settled := c.clients[node].Settle(ctx, queue, client.Settlement{Ack: receipts})

@@ -22,6 +22,7 @@ type caller struct {
 	rec     *history.Recorder
 	nodes   []Node
 	clients []*client.Client
+	space   string // namespace of all calls; empty: the default one
 	run     string // part of every key, so that two runs on one cluster share no key
 
 	target                        string // of pushed tasks
@@ -30,14 +31,15 @@ type caller struct {
 
 func newCaller(cfg Config) (*caller, error) {
 	c := &caller{
-		rec: cfg.Recorder, nodes: cfg.Nodes, run: strconv.FormatInt(int64(cfg.Recorder.Now()), 36),
+		rec: cfg.Recorder, nodes: cfg.Nodes, space: cfg.Namespace, run: strconv.FormatInt(int64(cfg.Recorder.Now()), 36),
 		target: cfg.Target, queue: cfg.Queue, bulkPushed: cfg.pushQueue(), bulkPulled: cfg.pullQueue(),
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 128, IdleConnTimeout: 30 * time.Second}
 	for _, n := range cfg.Nodes {
 		one, err := client.New(client.Config{
-			Addrs: []string{n.URL}, KeyFile: n.KeyFile, MaxAttempts: 1, HTTPClient: &http.Client{Transport: transport},
-			Timeout: time.Hour, AttemptTimeout: time.Hour, // the caller's context sets the timeout
+			Addrs: []string{n.URL}, KeyFile: n.KeyFile, Namespace: cfg.Namespace, MaxAttempts: 1,
+			HTTPClient: &http.Client{Transport: transport},
+			Timeout:    time.Hour, AttemptTimeout: time.Hour, // the caller's context sets the timeout
 			FixedAddrs: true, SingleCalls: true, // one request to this node alone, which countSends can follow
 		})
 		if err != nil {
@@ -58,7 +60,7 @@ func (c *caller) call(
 	defer cancel()
 	ctx, sent := countSends(ctx)
 	what := op.What
-	what.Node = c.nodes[node].Name
+	what.Node, what.Namespace = c.nodes[node].Name, c.space
 	n := c.rec.Begin(what)
 	answer, err := c.send(ctx, c.clients[node], op)
 	outcome := judge(&answer, err, int(sent.Load()))

@@ -11,7 +11,7 @@ import (
 type Node struct {
 	Name string
 	URL  string // of its HTTP interface
-	// KeyFile is the file with the API key of calls; empty: they need none.
+	// KeyFile is the file with the API key of calls, which may change; empty: they need none.
 	KeyFile string
 }
 
@@ -23,6 +23,7 @@ type Config struct {
 	Recorder *history.Recorder
 
 	Seed      uint64
+	Namespace string        // of all calls; default the default one
 	Prefix    string        // of all ids; default "t-"
 	Tasks     int           // scripts to play; 0: until stop is closed or the context ends
 	PerSecond int           // scripts begun a second; default 200

@@ -5,7 +5,7 @@ import "github.com/belfryhq/belfry/chaos/history"
 // unexplained returns the ids of the load that ReadAll reads: all whose end the record does not show, and up to sample
 // of the others.
 func (l *Load) unexplained(sample int) (ids []string) {
-	l.cfg.Recorder.View(func(h *history.History) { ids = worthReading(h, sample) })
+	l.cfg.Recorder.View(func(h *history.History) { ids = worthReading(h.In(l.cfg.Namespace), sample) })
 	return ids
 }
 

@@ -32,7 +32,9 @@ func (l *Load) Probe(ctx context.Context, shards int) error {
 	}
 	var probes sync.WaitGroup
 	for of := range slices.Chunk(ids, probeIDs) {
-		probes.Go(func() { l.probe(ctx, rand.New(rand.NewPCG(l.cfg.Seed, uint64(history.SlotOf(of[0])))), of) })
+		probes.Go(func() {
+			l.probe(ctx, rand.New(rand.NewPCG(l.cfg.Seed, uint64(history.SlotIn(l.cfg.Namespace, of[0])))), of)
+		})
 	}
 	probes.Wait()
 	return nil
@@ -48,7 +50,7 @@ func (l *Load) placeProbes(ctx context.Context, parts int) (ids, tried []string,
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, 0))
 	for n := 0; len(ids) < parts; n++ {
 		id := fmt.Sprintf("%sprobe-%d", l.cfg.Prefix, n)
-		if int(history.SlotOf(id))*parts/history.Slots != len(ids) {
+		if int(history.SlotIn(l.cfg.Namespace, id))*parts/history.Slots != len(ids) {
 			continue
 		}
 		tried = append(tried, id)

@@ -77,7 +77,8 @@ func (r *Receiver) take(came []receiver.Arrival) []int {
 		statuses[i] = answerTo(p, a.Attempt, mood)
 		hold = max(hold, p.HoldFor()+mood.Slow)
 		arrivals = append(arrivals, history.Arrival{
-			At: into.rec.Instant(a.At), ID: a.TaskID, WebhookID: a.WebhookID, Attempt: a.Attempt, Fence: a.Fence,
+			At: into.rec.Instant(a.At), ID: a.TaskID, Namespace: namespaceIn(a.Source), WebhookID: a.WebhookID,
+			Attempt: a.Attempt, Fence: a.Fence,
 			Due: history.At(a.Due), Body: history.Fingerprint(a.Body), Wrote: p.Op, Answer: max(statuses[i], 0),
 		})
 	}
@@ -87,6 +88,17 @@ func (r *Receiver) take(came []receiver.Arrival) []int {
 	into.rec.Arrive(arrivals...)
 	answerAfter(hold)
 	return statuses
+}
+
+// namespaceIn returns the namespace in the source of an event, /v1/namespaces/{ns}/queues/{queue}. It returns "" for
+// the default namespace, whose sources do not name it.
+func namespaceIn(source string) string {
+	rest, named := strings.CutPrefix(source, "/v1/namespaces/")
+	if !named {
+		return ""
+	}
+	namespace, _, _ := strings.Cut(rest, "/")
+	return namespace
 }
 
 func (r *Receiver) stranger(id string) {

@@ -17,7 +17,8 @@ func (l *Load) leases(asked history.Instant, length time.Duration, given []clien
 		g := &given[i]
 		p := load.Decode(g.Payload)
 		arrivals[i] = history.Arrival{
-			At: got, ID: g.ID, WebhookID: g.WebhookID, Attempt: g.Attempt, Fence: g.Fence, Due: history.At(g.FireAt),
+			At: got, ID: g.ID, Namespace: l.cfg.Namespace, WebhookID: g.WebhookID, Attempt: g.Attempt, Fence: g.Fence,
+			Due:  history.At(g.FireAt),
 			Body: history.Fingerprint(g.Payload), Wrote: p.Op,
 			Pulled: true, Shard: g.Shard, Asked: asked, LeaseEnds: history.At(g.LeaseEndsAt),
 			LeaseFor: length,
