@@ -9,6 +9,7 @@
 //	stand     the nodes under test, with the networks and disks that this machine allows
 //	stranger  forged gossip about the members, for nodes without a gossip key
 //	faults    the kinds of faults, and the leaders of the shards meanwhile
+//	keys      API keys that are made, rotated and revoked during a round, and tried at each node
 //	check     the invariants, each a pure function of the history; linear checks each id with porcupine
 //	verdict   the outcome of one round, with all known facts about its faults
 //	siege     rounds of load and faults by a seed, and the report

@@ -55,6 +55,10 @@ type Config struct {
 	Sample    int           // tasks to read, of the plainly delivered ones and of those on single replicas; default 3000
 	Limits    check.Limits  // zero: the limits for a machine without other work
 
+	// Keys demands keys of all calls, which are rotated and revoked meanwhile, and plays half of the load in a second
+	// namespace. A stand with an older build has no keys.
+	Keys bool
+
 	NoNetwork, NoDisks, NoClocks, NoGossip, NoMemory bool // skip these faults and their stage
 
 	Soak bool // load without faults for the time of For, in long rounds; the nodes' vitals must stay flat

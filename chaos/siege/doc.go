@@ -17,6 +17,13 @@
 //   - The nodes run on while a round is judged. Their deaths and log lines meanwhile count with the next round, and
 //     after the last round with the siege.
 //
+// # Keys and namespaces
+//
+// With Config.Keys all calls need keys. Half of the load runs in a second namespace, with the same names of ids and
+// queues as in the first one, and each namespace is judged by itself. Package keys rotates and revokes keys meanwhile,
+// those of the load too. Once the round is drained, it tries keys once more in the whole cluster, so that each round
+// puts invariant 15 to the test.
+//
 // # Drills
 //
 // A siege of ten minutes or more with all faults has drills: plans of faults that each come alone. Random faults hardly

@@ -25,8 +25,8 @@ type Plan struct {
 	apart []string // faults that it needs on a stand of its own; none: it plays on the siege's
 }
 
-// Load returns the round's load.
-func (r *Round) Load() *workload.Load { return r.load }
+// Load returns the round's load in the default namespace.
+func (r *Round) Load() *workload.Load { return r.loads[0] }
 
 // Leaders waits until all shards have leaders, and returns the name of each shard's leader.
 func (r *Round) Leaders(ctx context.Context) (map[uint32]string, error) {

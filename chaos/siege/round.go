@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/keys"
 	"github.com/belfryhq/belfry/chaos/workload"
 )
 
@@ -23,7 +24,8 @@ type Round struct {
 	seed    uint64
 	dir     string
 	rec     *history.Recorder
-	load    *workload.Load
+	loads   []*workload.Load // one for each namespace
+	keys    *keys.Keeper     // nil: calls need no keys
 	began   time.Time
 	loaded  time.Time     // when the load began; zero: there is none
 	plan    *Plan         // nil: strikers strike
@@ -38,7 +40,7 @@ type Round struct {
 // golden spreads the seeds of the rounds over 64 bits: 2^64 divided by the golden ratio.
 const golden = 0x9e3779b97f4a7c15
 
-func (s *siege) newRound(n int, plan *Plan) (*Round, error) {
+func (s *siege) newRound(ctx context.Context, n int, plan *Plan) (*Round, error) {
 	r := &Round{
 		siege: s, n: n, plan: plan, seed: s.cfg.Seed + uint64(n-1)*golden, began: time.Now(),
 		dir: filepath.Join(s.cfg.Dir, fmt.Sprintf("round-%d", n)),
@@ -52,16 +54,7 @@ func (s *siege) newRound(n int, plan *Plan) (*Round, error) {
 	}
 	prefix := fmt.Sprintf("r%d-", n)
 	s.receiver.Record(r.rec, prefix)
-	var nodes []workload.Node
-	for _, n := range s.stand.Cluster.Nodes() {
-		nodes = append(nodes, workload.Node{Name: n.Name, URL: "http://" + n.HTTPAddr, KeyFile: n.KeyFile})
-	}
-	r.load, err = workload.New(workload.Config{
-		Nodes: nodes, Spare: s.stand.Spare, Target: s.receiver.URL, Recorder: r.rec, Seed: r.seed, Prefix: prefix,
-		PerSecond: s.cfg.PerSecond, BulkPerSecond: s.cfg.Bulk, MaxDelay: s.cfg.MaxDelay, Plain: s.cfg.Plain,
-		Kept: s.cfg.Kept, BulkKept: s.cfg.bulkKept(),
-	})
-	return r, err
+	return r, r.openLoads(ctx, prefix)
 }
 
 // play plays round n and judges it.
@@ -75,7 +68,7 @@ func (s *siege) play(ctx context.Context, n int) (*RoundReport, error) {
 
 func (s *siege) playPlan(ctx context.Context, n int, plan *Plan) (*RoundReport, error) {
 	s.stand.Logs.Begin()
-	r, err := s.newRound(n, plan)
+	r, err := s.newRound(ctx, n, plan)
 	if err != nil {
 		return nil, err
 	}
@@ -96,21 +89,25 @@ func (r *Round) run(ctx context.Context) error {
 	whole := context.WithoutCancel(ctx)
 	watching, unwatch := context.WithCancel(whole)
 	var companions sync.WaitGroup
-	failed := make([]error, 2)
+	failed := make([]error, 1+len(r.loads))
 	companions.Go(func() { failed[0] = faults.Watch(watching, r.siege.stand.Cluster, r.rec) })
-	companions.Go(func() { failed[1] = r.load.Probe(watching, r.siege.cfg.Shards) })
-	companions.Go(func() { r.load.Consume(watching) })
+	for i, l := range r.loads {
+		companions.Go(func() { failed[1+i] = l.Probe(watching, r.siege.cfg.Shards) })
+		companions.Go(func() { l.Consume(watching) })
+	}
+	endKeys := r.changeKeys(watching)
 	err := r.storm(ctx, whole)
 	if err == nil {
 		r.drain(whole)
 	}
+	endKeys()
 	unwatch()
 	companions.Wait()
 	if err = errors.Join(append(failed, err)...); err != nil {
 		return err
 	}
 	r.inspect(whole)
-	return r.inTime()
+	return errors.Join(r.inTime(), r.removeKeys(whole))
 }
 
 // inTime returns an error if the load took so long that its first tasks could not be read at its end. They would look
@@ -165,13 +162,15 @@ func (r *Round) startLoad(ctx context.Context) (stop func()) {
 	ended := make(chan struct{})
 	var load sync.WaitGroup
 	r.loaded = time.Now()
-	var failed error
-	if r.siege.cfg.Kept > 0 {
-		failed = r.load.Keep(ctx)
-	}
-	load.Go(func() { r.load.Run(ctx, ended) })
-	if r.siege.cfg.Bulk > 0 {
-		load.Go(func() { failed = errors.Join(failed, r.load.Bulk(ctx, ended)) })
+	failed := make([]error, len(r.loads))
+	for i, l := range r.loads {
+		if r.siege.cfg.Kept > 0 {
+			failed[i] = l.Keep(ctx)
+		}
+		load.Go(func() { l.Run(ctx, ended) })
+		if r.siege.cfg.Bulk > 0 {
+			load.Go(func() { failed[i] = errors.Join(failed[i], l.Bulk(ctx, ended)) })
+		}
 	}
 	return func() {
 		close(ended)
@@ -180,8 +179,8 @@ func (r *Round) startLoad(ctx context.Context) (stop func()) {
 		}
 		load.Wait()
 		cancel()
-		if failed != nil {
-			r.fail("%v", failed)
+		if err := errors.Join(failed...); err != nil {
+			r.fail("%v", err)
 		}
 	}
 }
@@ -214,7 +213,9 @@ const soon = 10 * time.Minute
 func (r *Round) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.siege.cfg.Drain)
 	defer cancel()
-	r.load.Drain(ctx, soon)
+	for _, l := range r.loads {
+		l.Drain(ctx, soon)
+	}
 }
 
 // inspect reads the tasks and replicas of a cluster at rest.
@@ -228,8 +229,10 @@ func (r *Round) inspect(ctx context.Context) {
 	if r.hasFailed() {
 		reading = settle // a cluster that is not back would be asked for every task in vain
 	}
-	if err := r.load.ReadAll(reading, r.siege.cfg.Sample); err != nil {
-		r.fail("%v", err)
+	for _, l := range r.loads {
+		if err := l.ReadAll(reading, r.siege.cfg.Sample/len(r.loads)); err != nil {
+			r.fail("%v", err)
+		}
 	}
 }
 

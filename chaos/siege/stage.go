@@ -37,7 +37,7 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 		Binary: s.cfg.Binary, Dir: filepath.Join(s.cfg.Dir, dataFolder), Nodes: s.cfg.Nodes,
 		Spare: s.cfg.Spare, Shards: s.cfg.Shards, Zones: s.cfg.Zones, ReplaceAfter: s.cfg.ReplaceAfter,
 		Args: s.cfg.Args, Env: append([]string{"BELFRY_SNAPSHOTS=" + s.cfg.Snapshots}, s.cfg.Env...), Seed: s.cfg.Seed,
-		Other: other, BuildArgs: held,
+		Other: other, BuildArgs: held, Keys: s.cfg.Keys && other == "",
 		Network: want("network", s.cfg.NoNetwork, netlab.Supported),
 		Disks:   want("disk", s.cfg.NoDisks, lossyfs.Supported),
 		Clocks:  want("clock", s.cfg.NoClocks, always),
@@ -47,6 +47,7 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 	if err != nil {
 		return err
 	}
+	s.keys = s.cfg.Keys && other == ""
 	s.deaths = watchDeaths(s.stand.Cluster)
 	unheard := history.NewRecorder(nil) // until the first round
 	if s.receiver, err = workload.Listen(ctx, unheard, s.stand.ReceiverHost()); err != nil {

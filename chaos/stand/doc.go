@@ -8,6 +8,7 @@
 //	gossip     a switch for each node                  Gossip
 //	memory     a control group for each node           Memory
 //	builds     another build for each node             Change
+//	API keys   an admin key, and a node without it     Config.Keys
 //
 // Package stand reaches and starts the nodes. It also records which fault holds which node: two faults that strike at
 // once must not both start the same node again. Packages faults and siege decide which parts to break and when.

@@ -36,6 +36,10 @@ type Config struct {
 	Other     string
 	BuildArgs []string
 
+	// Keys demands a key of each call. Cluster.KeyFile names an admin key that was made through the API. The last node has
+	// no root key on loopback: it demands keys only because the cluster has them in force.
+	Keys bool
+
 	Network bool // each node on its own host; see netlab.Supported
 	Disks   bool // each node on its own disk, which can fail; see lossyfs.Supported
 	Clocks  bool // each node with a wall clock that can be set; needs a Binary with the tag chaos
@@ -141,13 +145,21 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 			return s, err
 		}
 	}
+	if cfg.Keys && !cfg.Network {
+		withoutRootKey(&places[cfg.Nodes-1])
+	}
 	s.Cluster, err = local.Start(ctx, local.Config{
-		Binary: cfg.Binary, BuildArgs: cfg.BuildArgs, DataDir: cfg.Dir, Places: places, Auth: cfg.Network,
+		Binary: cfg.Binary, BuildArgs: cfg.BuildArgs, DataDir: cfg.Dir, Places: places, Auth: cfg.Network || cfg.Keys,
 		Nodes: cfg.Nodes + cfg.Spare, Founders: cfg.founders(),
 		ExtraArgs: slices.Concat([]string{"--shards", strconv.Itoa(cfg.Shards)}, cfg.Args),
 	})
 	if err != nil {
 		return s, err
+	}
+	if cfg.Keys {
+		if err := putKeysInForce(ctx, s.Cluster); err != nil {
+			return s, err
+		}
 	}
 	s.Logs = newLogs(s.Cluster.Nodes())
 	s.spare, s.changes = names(cfg.Nodes + cfg.Spare)[cfg.Nodes:], cfg.Spare > 0

@@ -75,7 +75,7 @@ const twice = time.Second
 
 func command() *cobra.Command {
 	var cfg siege.Config
-	var race bool
+	var race, noKeys bool
 	var logStore, page string
 	cmd := &cobra.Command{
 		Use:   "siege",
@@ -103,6 +103,7 @@ broken, but a siege with drills did not exercise each invariant for which this m
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg.Progress = cmd.OutOrStdout()
 			cfg.Args = []string{"--log-store", logStore}
+			cfg.Keys = !noKeys && !cfg.Soak
 			cfg.Flags = again(cmd.Flags())
 			return run(cmd, cfg, race, page)
 		},
@@ -132,6 +133,7 @@ broken, but a siege with drills did not exercise each invariant for which this m
 	f.BoolVar(&cfg.NoClocks, "no-clocks", false, "leave the nodes' clocks alone")
 	f.BoolVar(&cfg.NoGossip, "no-gossip", false, "leave the nodes' gossip alone")
 	f.BoolVar(&cfg.NoMemory, "no-memory", false, "leave the nodes' memory alone")
+	f.BoolVar(&noKeys, "no-keys", false, "leave the calls without keys, all in one namespace")
 	f.BoolVar(&cfg.Soak, "soak", false,
 		"load alone, in long rounds; over half an hour or more memory, descriptors and disk must stay flat")
 	f.StringVar(&logStore, "log-store", "wal", "log store of the nodes: wal or boltdb")

@@ -1,0 +1,182 @@
+package keys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
+	"github.com/belfryhq/belfry/client"
+)
+
+// Node is a node of the cluster.
+type Node struct{ Name, URL string }
+
+// Config describes a Keeper. All fields are required but Spare.
+type Config struct {
+	Nodes      []Node
+	Spare      func() []string // names of the nodes that are not in the cluster now; nil: all are
+	AdminFile  string          // file with an admin key of all namespaces
+	Namespaces []string        // of the load; empty: the default one
+	Recorder   *history.Recorder
+	Dir        string        // folder for the files of the load's keys
+	Prefix     string        // of the load's ids, and of the names that the Keeper makes
+	Calm       time.Duration // after the mending of a fault, until every node is in touch with the others
+}
+
+// Keeper changes and tries keys. Its methods are safe for concurrent use.
+type Keeper struct {
+	cfg   Config
+	admin *client.Client
+	each  map[string]*client.Client // of single nodes, with the admin key
+	pages []pager
+	http  *http.Client
+
+	mu   sync.Mutex // guards made
+	made int        // names given so far
+}
+
+// pager lists the tasks of a namespace at one node, with the key of the load.
+type pager struct {
+	node, namespace string
+	client          *client.Client
+}
+
+const (
+	changeTimeout = 5 * time.Second
+	tryTimeout    = 2 * time.Second
+	known         = 1100 * time.Millisecond // after a change, until every node in touch must know it
+)
+
+// Open makes the namespaces, and a key for the load of each.
+func Open(ctx context.Context, cfg Config) (*Keeper, error) {
+	k := &Keeper{cfg: cfg, each: map[string]*client.Client{}, http: &http.Client{Timeout: tryTimeout}}
+	if err := k.connect(); err != nil {
+		return nil, err
+	}
+	for _, namespace := range cfg.Namespaces {
+		if namespace != "" {
+			if err := k.putNamespace(ctx, namespace); err != nil {
+				return nil, err
+			}
+		}
+		if _, err := k.giveKey(ctx, namespace); err != nil {
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+func (k *Keeper) connect() error {
+	var addrs []string
+	var failed []error
+	one := func(n Node, file, namespace string) *client.Client {
+		c, err := client.New(client.Config{
+			Addrs: []string{n.URL}, KeyFile: file, Namespace: namespace, FixedAddrs: true, MaxAttempts: 1,
+			Timeout: tryTimeout, AttemptTimeout: tryTimeout,
+		})
+		failed = append(failed, err)
+		return c
+	}
+	for _, n := range k.cfg.Nodes {
+		addrs = append(addrs, n.URL)
+		k.each[n.Name] = one(n, k.cfg.AdminFile, "")
+		for _, namespace := range k.cfg.Namespaces {
+			k.pages = append(k.pages, pager{n.Name, namespace, one(n, k.File(namespace), namespace)})
+		}
+	}
+	var err error
+	k.admin, err = client.New(client.Config{Addrs: addrs, KeyFile: k.cfg.AdminFile, Timeout: changeTimeout})
+	return errors.Join(append(failed, err)...)
+}
+
+// File returns the path of the file with the key of the load in a namespace.
+func (k *Keeper) File(namespace string) string {
+	return filepath.Join(k.cfg.Dir, "key-"+full(namespace))
+}
+
+// full returns the name of a namespace, also of the default one.
+func full(namespace string) string {
+	if namespace == "" {
+		return "default"
+	}
+	return namespace
+}
+
+// Run plays all loops until the context ends.
+func (k *Keeper) Run(ctx context.Context) {
+	var loops sync.WaitGroup
+	loop := func(pause time.Duration, do func()) {
+		loops.Go(func() {
+			for load.Wait(ctx, pause) {
+				do()
+			}
+		})
+	}
+	for _, namespace := range k.cfg.Namespaces {
+		loop(time.Second, func() { k.trials(ctx, namespace) })
+		loop(loadKeyAge, func() { k.replaceKey(ctx, namespace) })
+	}
+	loop(time.Second, func() { k.visit(ctx) })
+	loop(time.Second, func() { k.lists(ctx) })
+	loops.Wait()
+}
+
+// Finish goes through all loops once more, at the earliest once the cluster has been whole for a while. It returns an
+// error if a key could not be made in a whole cluster.
+func (k *Keeper) Finish(ctx context.Context) error {
+	if !load.Wait(ctx, k.untilCalm()) {
+		return ctx.Err()
+	}
+	var all sync.WaitGroup
+	failed := make([]error, len(k.cfg.Namespaces))
+	for i, namespace := range k.cfg.Namespaces {
+		all.Go(func() {
+			if !k.trials(ctx, namespace) {
+				failed[i] = fmt.Errorf("a key of namespace %s could not be changed in a whole cluster", full(namespace))
+			}
+		})
+	}
+	all.Wait()
+	k.visit(ctx)
+	k.lists(ctx)
+	return errors.Join(failed...)
+}
+
+// untilCalm returns how long to wait from now until trials prove something.
+func (k *Keeper) untilCalm() time.Duration {
+	last := history.Instant(0)
+	k.cfg.Recorder.View(func(h *history.History) {
+		for _, f := range h.Faults {
+			last = max(last, f.Mended)
+		}
+	})
+	return last.Add(k.cfg.Calm + known).Sub(k.cfg.Recorder.Now())
+}
+
+// Close removes the keys and namespaces that the Keeper has made, but for the namespaces of the load.
+func (k *Keeper) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 4*changeTimeout)
+	defer cancel()
+	return errors.Join(k.removeKeys(ctx), k.removeNamespaces(ctx))
+}
+
+// name returns a name that is not used yet.
+func (k *Keeper) name() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.made++
+	return fmt.Sprintf("%skey-%d", k.cfg.Prefix, k.made)
+}
+
+// writeFile writes the key of a load whole, for its owner alone.
+func writeFile(path, key string) error {
+	fresh := path + ".new"
+	return errors.Join(os.WriteFile(fresh, []byte(key+"\n"), 0o600), os.Rename(fresh, path))
+}

@@ -1,0 +1,96 @@
+package siege
+
+import (
+	"context"
+	"sync"
+
+	"github.com/belfryhq/belfry/chaos/keys"
+	"github.com/belfryhq/belfry/chaos/workload"
+)
+
+// neighbour is the second namespace of a siege with keys. Ids and queues have the same names in both.
+const neighbour = "neighbour"
+
+// namespaces returns the namespaces of the load.
+func (s *siege) namespaces() []string {
+	if s.keys {
+		return []string{"", neighbour}
+	}
+	return []string{""}
+}
+
+// openLoads makes the loads of all namespaces. With keys it makes the namespaces, and a key for each load.
+func (r *Round) openLoads(ctx context.Context, prefix string) (err error) {
+	if r.siege.keys {
+		if r.keys, err = keys.Open(ctx, r.keysConfig(prefix)); err != nil {
+			return err
+		}
+	}
+	cfg, all := r.siege.cfg, r.siege.namespaces()
+	for i, namespace := range all {
+		l, err := workload.New(workload.Config{
+			Nodes: r.targets(namespace), Spare: r.siege.stand.Spare, Target: r.siege.receiver.URL, Recorder: r.rec,
+			Seed: r.seed + uint64(i), Namespace: namespace, Prefix: prefix, PerSecond: cfg.PerSecond / len(all),
+			BulkPerSecond: cfg.Bulk / len(all), MaxDelay: cfg.MaxDelay, Plain: cfg.Plain, Kept: cfg.Kept,
+			BulkKept: cfg.bulkKept(),
+		})
+		if err != nil {
+			return err
+		}
+		r.loads = append(r.loads, l)
+	}
+	return nil
+}
+
+func (r *Round) keysConfig(prefix string) keys.Config {
+	cfg := keys.Config{
+		Spare: r.siege.stand.Spare, AdminFile: r.siege.stand.Cluster.KeyFile(), Namespaces: r.siege.namespaces(),
+		Recorder: r.rec, Dir: r.dir, Prefix: prefix, Calm: r.siege.cfg.Limits.Detect,
+	}
+	for _, n := range r.targets("") {
+		cfg.Nodes = append(cfg.Nodes, keys.Node{Name: n.Name, URL: n.URL})
+	}
+	return cfg
+}
+
+// targets returns the nodes for the load of a namespace.
+func (r *Round) targets(namespace string) []workload.Node {
+	var nodes []workload.Node
+	for _, n := range r.siege.stand.Cluster.Nodes() {
+		file := n.KeyFile
+		if r.keys != nil {
+			file = r.keys.File(namespace)
+		}
+		nodes = append(nodes, workload.Node{Name: n.Name, URL: "http://" + n.HTTPAddr, KeyFile: file})
+	}
+	return nodes
+}
+
+// changeKeys changes and tries keys until the returned function is called. That function first tries them once more in
+// the whole cluster.
+func (r *Round) changeKeys(ctx context.Context) (end func()) {
+	if r.keys == nil {
+		return func() {}
+	}
+	changing, stop := context.WithCancel(ctx)
+	var loops sync.WaitGroup
+	loops.Go(func() { r.keys.Run(changing) })
+	return func() {
+		stop()
+		loops.Wait()
+		if r.hasFailed() {
+			return // the cluster is not back
+		}
+		if err := r.keys.Finish(ctx); err != nil {
+			r.fail("%v", err)
+		}
+	}
+}
+
+// removeKeys removes the round's keys, so that a long siege does not fill the cluster with them.
+func (r *Round) removeKeys(ctx context.Context) error {
+	if r.keys == nil || r.hasFailed() {
+		return nil
+	}
+	return r.keys.Close(ctx)
+}
