@@ -28,6 +28,7 @@ type seeded struct {
 	runs       int      // most rounds of the plan, one after the other on one cluster
 	blows      []blow
 	quiet      bool     // no load beside chases and races
+	keys       bool     // calls need keys, and the load is in two namespaces
 	stage      []string // groups of faults that the stage must support
 	env        []string
 }
@@ -58,6 +59,8 @@ func flaws() []seeded {
 			blows: again(2, blow{kind: faults.LeaderClockAhead, hold: time.Second})},
 		{flaw: "skipped-fsync", invariants: []string{"1", "13c"}, runs: 2, stage: []string{"disk"},
 			blows: []blow{{kind: faults.PowerLossAll, hold: time.Second}}},
+		{flaw: "kept-key", invariants: []string{"15"}, runs: 1, keys: true, quiet: true},
+		{flaw: "foreign-list", invariants: []string{"15"}, runs: 1, keys: true},
 	}
 }
 
@@ -114,6 +117,7 @@ func withoutFlaw(of []seeded) seeded {
 		all.blows = append(all.blows, s.blows...)
 		all.stage = append(all.stage, s.stage...)
 		all.env = append(all.env, s.env...)
+		all.keys = all.keys || s.keys
 	}
 	return all
 }
@@ -143,7 +147,8 @@ func (s seeded) play(t *testing.T, binary string, env ...string) *siege.Report {
 		stage = []string{"none"}
 	}
 	report, err := siege.Run(t.Context(), siege.Config{
-		Binary: binary, Dir: folder(t, s.flaw), Env: append(env, s.env...), Shards: 2, PerSecond: 120, Seed: seed(t), Keep: os.Getenv(keepVar) != "", Rounds: s.runs, Stop: s.found,
+		Binary: binary, Dir: folder(t, s.flaw), Env: append(env, s.env...), Shards: 2, PerSecond: 120,
+		Seed: seed(t), Keep: os.Getenv(keepVar) != "", Keys: s.keys, Rounds: s.runs, Stop: s.found,
 		Faults: stage, MaxDelay: 1500 * time.Millisecond, Drain: s.drain(), Sample: 300, Limits: flawLimits(),
 		Progress: t.Output(),
 		Plan:     &siege.Plan{Name: s.flaw, Quiet: s.quiet, Play: s.strike},

@@ -2,5 +2,10 @@
 
 package router
 
-// flawReadsStale is false in this build, which has no seeded flaws; see package flaw.
+import "github.com/belfryhq/belfry/fsm/fsmpb"
+
+// This build has no seeded flaws; see package flaw.
+
 func flawReadsStale() bool { return false }
+
+func flawListsDefault(*fsmpb.ListQuery) {}

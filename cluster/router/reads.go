@@ -91,6 +91,7 @@ func (r *Router) listShard(ctx context.Context, slots *clusterpb.SlotRange, q *f
 	ask := proto.CloneOf(q)
 	ask.Slot, ask.AfterId, ask.Limit = page.Slot, page.AfterId, uint32(limit-len(page.Tasks))
 	ask.End = slots.End
+	flawListsDefault(ask)
 	got, err := read(ctx, r, slots.Shard, stale, func(ctx context.Context, s calls.Shards) (*fsmpb.ListPage, error) {
 		return s.List(ctx, slots.Shard, ask, stale)
 	})

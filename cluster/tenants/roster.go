@@ -54,6 +54,7 @@ func newRoster(state *clusterpb.ControlState, before *roster) *roster {
 		}
 		r.keys[k.Id] = made
 	}
+	flawKeepsKeys(r, before)
 	for _, n := range tenancy.List(state) {
 		made := namespaceOf(n)
 		r.namespaces[n.Name] = &made

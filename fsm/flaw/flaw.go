@@ -23,6 +23,8 @@ const (
 	SealedLate       Flaw = "sealed-late"        // slots are sealed after their last changes were read
 	OpenBeforeSeal   Flaw = "open-before-seal"   // a target opens slots a second before the source is sealed
 	DropBeforeOpen   Flaw = "drop-before-open"   // a source drops tasks once it is sealed, before the target is open
+	KeptKey          Flaw = "kept-key"           // nodes that know an API key take it also after its revocation
+	ForeignList      Flaw = "foreign-list"       // lists of any namespace show the tasks of the default one
 )
 
 // All returns all flaws.
@@ -30,7 +32,7 @@ func All() []Flaw {
 	return []Flaw{
 		SkippedFsync, ForgottenCancel, DirtyRestore, FireBeforeCommit, DroppedSettle, StaleRead, TwoIDs, BlindClock,
 		UncheckedCopy, EarlyVote, EarlyRemoval, KeptFiles, UnboundChange,
-		SealedLate, OpenBeforeSeal, DropBeforeOpen,
+		SealedLate, OpenBeforeSeal, DropBeforeOpen, KeptKey, ForeignList,
 	}
 }
 
