@@ -85,8 +85,8 @@ chaos-root: ## the fault tests that need root: networks and disks that break
 	.ci/chaos-root
 
 .PHONY: upgrade
-upgrade: ## change the nodes between this build and the first one, for minutes, under load and faults
-	BELFRY_CHAOS=long BELFRY_UPGRADE=1 $(GO) test -count=1 -v -timeout 20m -run 'RollingUpgrade|NodesGoBack' ./chaos
+upgrade: ## change the nodes between this build and older ones, for minutes, under load and faults
+	BELFRY_CHAOS=long BELFRY_UPGRADE=1 $(GO) test -count=1 -v -timeout 20m -run 'RollingUpgrade|NodesGoBack|KeysWait' ./chaos
 
 .PHONY: fixture
 fixture: ## write node/testdata/first.tar.gz anew, with the first build: only if its format must grow

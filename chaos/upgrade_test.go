@@ -23,14 +23,20 @@ import (
 // upgradeVar plays the tests of a rolling upgrade, which build an older program out of git's history.
 const upgradeVar = "BELFRY_UPGRADE"
 
-// firstBuild returns the program of the first command version. It skips the test if git does not have it. Both builds
-// have the tag chaos, so that nodes take snapshots often, and install those of the other build.
+// firstBuild returns the program of the first command version.
 func firstBuild(t *testing.T) string {
+	t.Helper()
+	return olderBuild(t, build.FirstVersion)
+}
+
+// olderBuild returns the program of a commit. It skips the test if git does not have it. All builds have the tag chaos,
+// so that nodes take snapshots often, and install those of the other build.
+func olderBuild(t *testing.T, commit string) string {
 	t.Helper()
 	if os.Getenv(upgradeVar) == "" {
 		t.Skipf("make upgrade runs it (%s is not set)", upgradeVar)
 	}
-	binary, err := build.At(t.Context(), build.FirstVersion, t.TempDir(), "chaos")
+	binary, err := build.At(t.Context(), commit, t.TempDir(), "chaos")
 	if errors.Is(err, build.ErrNoHistory) {
 		t.Skipf("NOT TESTED: rolling upgrades: %v", err)
 	}
@@ -82,6 +88,7 @@ type upgraded struct {
 	cluster  *local.Cluster
 	old, now local.Build
 	tasks    int
+	key      client.Secret // of calls; empty: they need none
 }
 
 // TestNodesGoBackUntilTheVersionIsRaised forms a cluster with the first build. It upgrades two of the nodes, gives them
@@ -107,11 +114,108 @@ func TestNodesGoBackUntilTheVersionIsRaised(t *testing.T) {
 		}
 	}
 	u.change("node-3", u.now)
-	u.inForce(2)
-	u.refuses("node-2")
+	u.inForce(newest)
+	u.refuses("node-2", "that this build cannot read")
 	u.change("node-2", u.now)
 	u.write()
-	u.inForce(2)
+	u.inForce(newest)
+}
+
+// newest is the command version of the present build.
+const newest = 3
+
+// TestKeysWaitForTheLastUpgrade forms a cluster with the last build without keys. No key and no namespace can be made
+// while one of its nodes runs that build, also after a node went back to it, and the refusals name that node. After the
+// last upgrade the first key puts keys in force at all nodes, through kills, and the older build refuses the folder.
+func TestKeysWaitForTheLastUpgrade(t *testing.T) {
+	t.Parallel()
+	u := &upgraded{T: t, old: local.Build{Binary: olderBuild(t, build.OpenCalls)},
+		now: local.Build{Binary: localtest.Build(t, "chaos")}}
+	cluster, err := local.Start(t.Context(), local.Config{
+		DataDir: t.TempDir(), Binary: u.old.Binary, ExtraArgs: []string{"--shards", "3"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop()
+	u.cluster = cluster
+	u.write()
+	u.change("node-1", u.now)
+	u.change("node-2", u.now)
+	u.noKeyYet("node-3")
+	u.change("node-2", u.old)
+	u.write()
+	u.noKeyYet("node-2", "node-3")
+	u.change("node-2", u.now)
+	u.noKeyYet("node-3")
+	u.inForce(newest - 1)
+	u.change("node-3", u.now)
+	u.inForce(newest)
+	u.putKeysInForce()
+	u.write()
+	u.refuses("node-2", "that this build cannot read")
+	u.change("node-2", u.now)
+	for _, name := range []string{"node-1", "node-2", "node-3"} {
+		if err := errors.Join(cluster.Kill(name), cluster.StartNode(t.Context(), name)); err != nil {
+			t.Fatal(err)
+		}
+		u.mustAskForKeys(name)
+	}
+	u.write()
+}
+
+// noKeyYet checks that each node of the present build refuses to make a key or a namespace, and names the nodes with
+// the older one. Calls without a key go on meanwhile.
+func (u *upgraded) noKeyYet(behind ...string) {
+	u.Helper()
+	for _, name := range []string{"node-1", "node-2", "node-3"} {
+		if slices.Contains(behind, name) {
+			continue
+		}
+		_, keyErr := u.client(name).CreateKey(u.Context(), adminKey)
+		_, spaceErr := u.client(name).PutNamespace(u.Context(), "early", client.Quotas{})
+		for _, err := range []error{keyErr, spaceErr} {
+			var refusal *client.Error
+			if !errors.As(err, &refusal) || refusal.Status != 409 {
+				u.Errorf("%s, while %v run the older build: %v", name, behind, err)
+				continue
+			}
+			for _, other := range behind {
+				if !strings.Contains(err.Error(), other) {
+					u.Errorf("%s does not name %s: %v", name, other, err)
+				}
+			}
+		}
+	}
+}
+
+var adminKey = client.KeyRequest{
+	Name: "first", Grants: []client.Grant{{Role: client.RoleAdmin, Namespace: client.AllNamespaces}},
+}
+
+// putKeysInForce makes the first key, and checks that every node asks for keys from then on.
+func (u *upgraded) putKeysInForce() {
+	u.Helper()
+	made, err := u.client("node-1").CreateKey(u.Context(), adminKey)
+	if err != nil {
+		u.Fatal(err)
+	}
+	u.key = made.Key
+	for _, name := range []string{"node-1", "node-2", "node-3"} {
+		u.mustAskForKeys(name)
+	}
+}
+
+// mustAskForKeys checks that a node refuses a call without a key, and takes one with the key.
+func (u *upgraded) mustAskForKeys(name string) {
+	u.Helper()
+	without := &upgraded{T: u.T, cluster: u.cluster}
+	if _, err := without.client(name).Get(u.Context(), "task-0"); !errors.Is(err, client.ErrUnauthenticated) {
+		u.Errorf("%s answers a call without a key: %v", name, err)
+	}
+	if _, err := u.client(name).Get(u.Context(), "task-0"); err != nil {
+		u.Errorf("%s, with the key: %v", name, err)
+	}
 }
 
 // change restarts a node with a build, and reads all tasks through it.
@@ -146,7 +250,7 @@ func (u *upgraded) client(names ...string) *client.Client {
 	for _, name := range names {
 		addrs = append(addrs, "http://"+u.node(name).HTTPAddr)
 	}
-	c, err := client.New(client.Config{Addrs: addrs, FixedAddrs: true})
+	c, err := client.New(client.Config{Addrs: addrs, FixedAddrs: true, Key: u.key})
 	if err != nil {
 		u.Fatal(err)
 	}
@@ -191,8 +295,8 @@ func (u *upgraded) inForce(want uint32) {
 	}
 }
 
-// refuses starts a node with the first build, which must end by itself and say why.
-func (u *upgraded) refuses(name string) {
+// refuses starts a node with the older build, which must end by itself and say why.
+func (u *upgraded) refuses(name, reason string) {
 	u.Helper()
 	if err := errors.Join(u.cluster.Terminate(name), u.cluster.UseBuild(name, u.old)); err != nil {
 		u.Fatal(err)
@@ -204,8 +308,8 @@ func (u *upgraded) refuses(name string) {
 		continue // it may end later, and the cluster notices it later still
 	}
 	log, logErr := os.ReadFile(filepath.Join(u.node(name).Dir, "belfry.log"))
-	if u.running(name) || logErr != nil || !strings.Contains(string(log), "that this build cannot read") {
-		u.Errorf("the first build runs on with newer logs (%v, %v); its log ends with\n%s", err, logErr, log[max(0, len(log)-3000):])
+	if u.running(name) || logErr != nil || !strings.Contains(string(log), reason) {
+		u.Errorf("the older build runs on with newer logs (%v, %v); its log ends with\n%s", err, logErr, log[max(0, len(log)-3000):])
 	}
 }
 

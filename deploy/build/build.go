@@ -2,6 +2,7 @@
 // it beside the present build.
 //
 //	FirstVersion   the last build that reads command version 1 alone
+//	OpenCalls      the last build without API keys and namespaces, of command version 2
 //
 // A shallow clone or a source archive lacks the history: the error is then ErrNoHistory, and a test says what it did
 // not test.
@@ -24,6 +25,9 @@ const FirstVersion = "c003b21d8b80c6644122d366f18918a2b6884e30"
 
 // ErrNoHistory means that the commit is not in the repository, or that there is no repository.
 var ErrNoHistory = errors.New("git has no history of that build here")
+
+// OpenCalls is the commit of the last build without API keys and namespaces, of command version 2.
+const OpenCalls = "90ec059d2011f260945b96a6f5f24f8653501ee4"
 
 const module = "github.com/belfryhq/belfry"
 
