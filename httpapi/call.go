@@ -230,11 +230,7 @@ func (c *call) checkCommand(cmd *fsmpb.Command) error {
 	if !c.limited {
 		return nil
 	}
-	made := cmd.GetSchedule()
-	if made == nil {
-		made = cmd.GetTouch().GetOrSchedule()
-	}
-	if made != nil {
+	if made := scheduled(cmd); made != nil {
 		if !c.mayUse(made.Spec.Queue, cmd.Id) {
 			return outside("queue", "is not one that your grants reach for this id")
 		}
@@ -244,6 +240,14 @@ func (c *call) checkCommand(cmd *fsmpb.Command) error {
 		return notFound()
 	}
 	return nil
+}
+
+// scheduled returns the part of a command that makes a task, or nil if it has none.
+func scheduled(cmd *fsmpb.Command) *fsmpb.Schedule {
+	if made := cmd.GetSchedule(); made != nil {
+		return made
+	}
+	return cmd.GetTouch().GetOrSchedule()
 }
 
 // scopeOf returns a namespace as commands have it: empty for the default one.

@@ -93,9 +93,10 @@ func wait(ctx context.Context, d time.Duration) error {
 // doer is doOnce or doPatiently.
 type doer func(s *Server, ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error)
 
-// guard carries out commands of a caller whose grants reach only some queues. The queue of a task that exists is known
-// only to its shard. So the guard reads the task first, refuses a task of another queue, and then makes the revision
-// that it has read a condition of the command. A task that changes between the two is read again.
+// guard carries out commands that depend on the state of their tasks, which only the shards know: those of a caller
+// whose grants reach only some queues, and those that may lead kept credentials to another host. So the guard reads the
+// task first, refuses the command if it must, and then makes the revision that it has read a condition of the command.
+// A task that changes between the two is read again.
 type guard struct {
 	s    *Server
 	call *call
@@ -107,9 +108,9 @@ const (
 	guardReads = 16 // at the same time
 )
 
-// doFor carries out commands of a call, with a guard if the caller's grants are limited.
+// doFor carries out commands of a call, with a guard if one is needed.
 func (s *Server) doFor(ctx context.Context, c *call, cmds []*fsmpb.Command, do doer) ([]task.Reply, error) {
-	if !c.limited {
+	if !c.limited && !slices.ContainsFunc(cmds, mayMove) {
 		return do(s, ctx, cmds)
 	}
 	return (&guard{s, c, do}).run(ctx, cmds)
@@ -206,7 +207,7 @@ func (g *guard) readAll(ctx context.Context, now []*attempt) error {
 // read reads the task of a command, and refuses the command or makes the guard's condition a part of it.
 func (g *guard) read(ctx context.Context, a *attempt) error {
 	a.refused, a.sent, a.own = nil, proto.CloneOf(a.cmd), true
-	if g.everyQueue(a.cmd.Id) {
+	if g.everyQueue(a.cmd.Id) && !mayMove(a.cmd) {
 		a.own = false
 		return nil
 	}
@@ -216,8 +217,67 @@ func (g *guard) read(ctx context.Context, a *attempt) error {
 		return readProblem(err)
 	case present != nil && !g.call.reaches(present):
 		a.refused = g.refusal(a.cmd)
-	default:
-		a.sent.Condition, a.own = guarding(a.cmd.Condition, present)
+		return nil
+	}
+	if err := checkMovedTask(a.cmd, present.GetSpec().GetTarget()); err != nil {
+		a.refused = problemOf(err)
+		return nil
+	}
+	a.sent.Condition, a.own = guarding(a.cmd.Condition, present)
+	return nil
+}
+
+// mayMove reports whether a command could lead credentials that its task keeps to another host.
+func mayMove(cmd *fsmpb.Command) bool {
+	return cmd.GetPatch().GetTarget().GetUrl() != "" || task.HasMasked(scheduled(cmd).GetSpec().GetTarget())
+}
+
+// checkMovedTask refuses a command that leads credentials which its task keeps to another host.
+func checkMovedTask(cmd *fsmpb.Command, stored *fsmpb.Target) error {
+	if !mayMove(cmd) {
+		return nil
+	}
+	if made := scheduled(cmd); made != nil {
+		return checkMoved(made.GetSpec().GetTarget(), stored)
+	}
+	_, err := mergeTarget(stored, cmd.GetPatch())
+	return err
+}
+
+// mergeTarget merges a patch into a stored target. It refuses a patch that leads kept credentials to another host.
+func mergeTarget(stored *fsmpb.Target, patch *fsmpb.Patch) (*fsmpb.Target, error) {
+	merged := task.MergeTarget(stored, patch)
+	given := map[string]bool{}
+	for _, h := range patch.GetTarget().GetHeaders() {
+		given[h.Name] = h.GetValue() != task.Masked
+	}
+	masked := proto.CloneOf(merged)
+	for _, h := range masked.GetHeaders() {
+		if task.IsCredential(h.Name) && !given[h.Name] {
+			h.Value = task.Masked
+		}
+	}
+	return merged, checkMoved(masked, stored)
+}
+
+// checkMoved refuses a target with masked credentials that leads to another host than the stored one. Otherwise a
+// caller who may change the target could have the stored credentials sent to a host of its own, and read them there.
+func checkMoved(next, stored *fsmpb.Target) error {
+	if stored == nil || !task.HasMasked(next) {
+		return nil
+	}
+	to, err := task.Destination(next.Url)
+	if err != nil {
+		return nil // the check of the whole refuses it
+	}
+	if from, err := task.Destination(stored.Url); err == nil && from == to {
+		return nil
+	}
+	for _, h := range next.Headers {
+		if h.Value == task.Masked && task.IsCredential(h.Name) {
+			return &task.FieldError{Field: "target.headers." + h.Name, Detail: "is kept, and target.url leads to another " +
+				"host: give its value, or remove it"}
+		}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -156,6 +157,64 @@ func TestKeptCredentialsStayAtTheirHost(t *testing.T) {
 	h.call("PATCH", "/v1/queues/q", `{"target":{"url":"https://other.example/","headers":{"authorization":"new",
 		"cookie":null}}}`).mustStatus(t, 200)
 	mustEqual(t, h.fake.queues.policies["q"].Target.Headers[0].Value, "new")
+}
+
+// TestKeptCredentialsOfTasksStayAtTheirHost checks that no change of a task sends its stored credentials to another
+// host, also if the task changes between the node's look at it and the change.
+func TestKeptCredentialsOfTasksStayAtTheirHost(t *testing.T) {
+	const (
+		field = "target.headers.authorization"
+		evil  = `"target":{"url":"https://evil.example/"}`
+		given = `"target":{"url":"https://evil.example/","headers":{"authorization":"new","cookie":null}}`
+	)
+	moved := strings.ReplaceAll(maskedTarget, "shop.example", "evil.example")
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"PATCH", "", `{` + evil + `}`, 400},
+		{"PATCH", "", `{` + moved + `}`, 400},
+		{"PATCH", "", `{"target":{"url":"http://shop.example/"}}`, 400},
+		{"PATCH", "", `{"target":{"url":"https://shop.example:444/"}}`, 400},
+		{"PATCH", "", `{"target":{"url":"https://evil.example/","headers":{"cookie":"new"}}}`, 400},
+		{"PUT", "", `{"delay":"1h",` + moved + `}`, 400},
+		{"POST", "/touch", `{"or_schedule":{"delay":"1h",` + moved + `}}`, 400},
+		{"BATCH", "", `{"op":"patch","id":"a",` + evil + `}`, 400},
+		{"BATCH", "", `{"op":"schedule","id":"a","delay":"1h",` + moved + `}`, 400},
+		{"BATCH", "", `{"op":"touch","id":"a","or_schedule":{"delay":"1h",` + moved + `}}`, 400},
+		{"PATCH", "", `{"target":{"url":"https://SHOP.example:443/path"}}`, 200},
+		{"PATCH", "", `{` + given + `}`, 200},
+		{"PATCH", "", `{"target":{"url":"https://evil.example/","headers":null}}`, 200},
+		{"PATCH", "", `{"target":null}`, 200},
+		{"BATCH", "", `{"op":"patch","id":"a",` + given + `}`, 200},
+	} {
+		h := newHarness(t)
+		h.call("PUT", "/v1/tasks/a", `{"delay":"1h",`+credentialTarget+`}`).mustStatus(t, 201)
+		var a answer
+		if c.method == "BATCH" {
+			a = h.call("POST", "/v1/batch", c.body, "Content-Type", ndjsonType)
+			if !strings.Contains(a.text, `"status":`+fmt.Sprint(c.status)) {
+				t.Errorf("%s: %s", c.body, a.text)
+			}
+		} else if a = h.call(c.method, "/v1/tasks/a"+c.path, c.body); a.StatusCode != c.status {
+			t.Errorf("%s %s: %d %s", c.method, c.body, a.StatusCode, a.text)
+		}
+		if c.status == 400 && !strings.Contains(a.text, `"field":"`+field+`"`) {
+			t.Errorf("%s: %s", c.body, a.text)
+		}
+		target, kept := h.fake.tasks["a"].Spec.Target, h.headersOf("a")["authorization"] == credential
+		if kept != (strings.HasPrefix(strings.ToLower(target.GetUrl()), "https://shop.example")) {
+			t.Errorf("%s: %s gets %v", c.body, target.GetUrl(), h.headersOf("a"))
+		}
+	}
+	h := newHarness(t)
+	h.call("PUT", "/v1/tasks/a", `{"delay":"1h","target":{"url":"https://evil.example/1"}}`).mustStatus(t, 201)
+	race(h, 1, func() {
+		h.fake.tasks["a"].Spec.Target = &fsmpb.Target{
+			Url: "https://shop.example/", Headers: []*fsmpb.Header{{Name: "authorization", Value: credential}}}
+		h.fake.tasks["a"].Revision += 100
+	})
+	h.call("PATCH", "/v1/tasks/a", `{`+evil+`}`).mustProblem(t, 400, field)
 }
 
 // TestSealedPolicy checks the calls about a queue whose secrets this node cannot open: it is shown as ever, and changes

@@ -94,12 +94,7 @@ func (d *policyDraft) target(r *contract.Reader) (*fsmpb.Target, error) {
 	if err := patchTarget(r, &patch); err != nil {
 		return nil, err
 	}
-	given := map[string]bool{}
-	for _, h := range patch.Target.GetHeaders() {
-		given[h.Name] = h.GetValue() != task.Masked
-	}
-	merged := task.MergeTarget(d.policy.Target, &patch)
-	return merged, checkMoved(merged, d.policy.Target, func(header string) bool { return given[header] })
+	return mergeTarget(d.policy.Target, &patch)
 }
 
 func (d *policyDraft) retry(r *contract.Reader) (*fsmpb.Retry, error) {

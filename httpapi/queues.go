@@ -59,7 +59,7 @@ func (s *Server) fillKept(ctx context.Context, d *policyDraft) error {
 	if current.GetSealed() != nil {
 		return sealedProblem(current)
 	}
-	if err := checkMoved(d.policy.Target, current.GetTarget(), isGiven(d.policy.Target)); err != nil {
+	if err := checkMoved(d.policy.Target, current.GetTarget()); err != nil {
 		return err
 	}
 	d.policy.Target = task.KeepMasked(d.policy.Target, current.GetTarget())
@@ -76,37 +76,6 @@ func sealedProblem(p *fsmpb.QueuePolicy) error {
 	return &problem{kind: notCommitted, committed: "no", retryAfter: 1,
 		detail: "the queue's secrets are sealed under cluster key " + p.Sealed.Key + ", which this node does not have: " +
 			"give all of them anew, or call another node"}
-}
-
-// checkMoved refuses a target that would send kept credentials to another host than the stored one. Otherwise a caller
-// who may change the target could have them sent to a host of its own, and read them there.
-func checkMoved(next, stored *fsmpb.Target, given func(header string) bool) error {
-	if next == nil || stored == nil {
-		return nil
-	}
-	to, err := task.Destination(next.Url)
-	if err != nil {
-		return nil // CheckQueue refuses it
-	}
-	if from, err := task.Destination(stored.Url); err == nil && from == to {
-		return nil
-	}
-	for _, h := range next.Headers {
-		if task.IsCredential(h.Name) && !given(h.Name) {
-			return &task.FieldError{Field: "target.headers." + h.Name, Detail: "is kept, and target.url leads to another " +
-				"host: give its value, or null"}
-		}
-	}
-	return nil
-}
-
-// isGiven returns a function that reports whether a target gives the value of a header, and not its mask.
-func isGiven(t *fsmpb.Target) func(string) bool {
-	given := map[string]bool{}
-	for _, h := range t.GetHeaders() {
-		given[h.Name] = h.Value != task.Masked
-	}
-	return func(header string) bool { return given[header] }
 }
 
 func (s *Server) getQueue(c echo.Context) error {
