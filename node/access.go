@@ -18,13 +18,14 @@ type AccessConfig struct {
 	RootKeyFile string // file with one API key, whose caller is an admin of all namespaces; empty: none
 
 	OIDCIssuer   string // URL of the OpenID Connect issuer of tokens; empty: none
+	OIDCCA       string // PEM file with the authorities of the issuer's certificate; empty: those of the system
 	OIDCAudience string // claim aud that the tokens have
 	OIDCRoles    string // file with the grants of the tokens; see package oidc
 }
 
 // checkIssuer returns an error if some of the settings of the issuer are missing.
 func (c *AccessConfig) checkIssuer() error {
-	none := c.OIDCIssuer+c.OIDCAudience+c.OIDCRoles == ""
+	none := c.OIDCIssuer+c.OIDCAudience+c.OIDCRoles+c.OIDCCA == ""
 	if none || c.OIDCIssuer != "" && c.OIDCAudience != "" && c.OIDCRoles != "" {
 		return nil
 	}
@@ -98,7 +99,8 @@ func (n *Node) openCallers(context.Context) error {
 	var err error
 	n.callers, err = callers.Open(callers.Config{
 		RootKeyFile: n.cfg.Access.RootKeyFile, ClientRoles: n.cfg.TLS.ClientRoles,
-		Issuer: n.cfg.Access.OIDCIssuer, Audience: n.cfg.Access.OIDCAudience, TokenRoles: n.cfg.Access.OIDCRoles,
+		Issuer: n.cfg.Access.OIDCIssuer, IssuerCA: n.cfg.Access.OIDCCA,
+		Audience: n.cfg.Access.OIDCAudience, TokenRoles: n.cfg.Access.OIDCRoles,
 		Before: cluster.KeysOnDisk(n.cfg.DataDir, n.log),
 		Reload: n.again.Reader(), Logger: n.log, Registerer: n.registry,
 	})

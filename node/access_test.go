@@ -50,7 +50,8 @@ func TestOpenPortsAreRefused(t *testing.T) {
 			c.HTTPAddr, c.TLS, c.Access.RootKeyFile = ":8400", TLSConfig{Cert: "a", Key: "b"}, "root.key"
 		}, "", ""},
 		{"an issuer and TLS", func(c *Config) {
-			c.HTTPAddr, c.TLS, c.Access = ":8400", TLSConfig{Cert: "a", Key: "b"}, AccessConfig{"", "https://a", "b", "c"}
+			c.HTTPAddr, c.TLS = ":8400", TLSConfig{Cert: "a", Key: "b"}
+			c.Access = AccessConfig{OIDCIssuer: "https://a", OIDCAudience: "b", OIDCRoles: "c"}
 		}, "", ""},
 		{"client certificates", func(c *Config) {
 			c.HTTPAddr, c.TLS = ":8400", TLSConfig{Cert: "a", Key: "b", ClientCA: "c", ClientRoles: "d"}

@@ -20,6 +20,8 @@ func (f *serveFlags) addAccessFlags(flags *pflag.FlagSet) {
 		"call has the address that the proxy names in X-Forwarded-For or Forwarded")
 	flags.StringVar(&c.Access.OIDCIssuer, "oidc-issuer", "", "`URL` of the OpenID Connect issuer whose tokens callers "+
 		"may show. Calls then need credentials")
+	flags.StringVar(&c.Access.OIDCCA, "oidc-ca", "", "PEM `file` with the authorities of the issuer's certificate "+
+		"(default: those of the system)")
 	flags.StringVar(&c.Access.OIDCAudience, "oidc-audience", "", "`name` of this cluster in the claim aud of the tokens")
 	flags.StringVar(&c.Access.OIDCRoles, "oidc-roles", "", "YAML `file` with the grants of the tokens, by their claims")
 }

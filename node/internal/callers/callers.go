@@ -2,8 +2,12 @@ package callers
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"log/slog"
+	"net/http"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +31,7 @@ type Config struct {
 	RootKeyFile string // file with the root key; empty: none
 	ClientRoles string // file with the grants of client certificates; empty: they tell no caller
 	Issuer      string // URL of the issuer of tokens; empty: none
+	IssuerCA    string // file with the authorities of the issuer's certificate; empty: those of the system
 	Audience    string // of the tokens
 	TokenRoles  string // file with the grants of tokens
 
@@ -102,14 +107,34 @@ func (c *Callers) openIssuer() error {
 	if c.cfg.Issuer == "" {
 		return nil
 	}
-	var err error
+	client, err := issuerClient(c.cfg.IssuerCA)
+	if err != nil {
+		return &FileError{"oidc-ca", err}
+	}
 	c.issuer, err = oidc.New(oidc.Config{
-		Issuer: c.cfg.Issuer, Audience: c.cfg.Audience, Roles: c.tokens.Get(), Logger: c.cfg.Logger,
+		Issuer: c.cfg.Issuer, Audience: c.cfg.Audience, Roles: c.tokens.Get(), Client: client, Logger: c.cfg.Logger,
 	})
 	if err != nil {
 		return &FileError{"oidc-issuer", err}
 	}
 	return nil
+}
+
+// issuerClient returns a client that trusts only the authorities in a file, or those of the system without a file.
+func issuerClient(ca string) (*http.Client, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if ca != "" {
+		data, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, err
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(data) {
+			return nil, fmt.Errorf("%s has no certificate in PEM", ca)
+		}
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
+	}
+	return &http.Client{Transport: transport}, nil
 }
 
 // renew makes the authority anew, by the present contents of the files.

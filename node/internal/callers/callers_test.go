@@ -5,8 +5,11 @@ import (
 	"context"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -295,9 +298,12 @@ func TestOpenRefuses(t *testing.T) {
 		"root-key-file":     func(w *world) { w.cfg.RootKeyFile = w.write("root.key", "secret") },
 		"http-client-roles": func(w *world) { w.cfg.ClientRoles = w.write("roles.yaml", "[]") },
 		"oidc-roles":        func(w *world) { w.cfg.Issuer, w.cfg.TokenRoles = "https://issuer.example", w.path("absent") },
+		"oidc-ca": func(w *world) {
+			w.issuer("https://issuer.example")
+			w.cfg.IssuerCA = w.write("ca.pem", "secret")
+		},
 		"oidc-issuer": func(w *world) {
-			w.cfg.Issuer, w.cfg.Audience = "http://issuer.example", "belfry"
-			w.cfg.TokenRoles = w.write("claims.yaml", "rules: [{claim: a, values: [b], grants: [{role: read, namespace: '*'}]}]")
+			w.issuer("http://issuer.example")
 		},
 	} {
 		w := newWorld(t)
@@ -310,6 +316,41 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+// issuer makes tokens of an issuer count.
+func (w *world) issuer(url string) {
+	w.cfg.Issuer, w.cfg.Audience = url, "belfry"
+	w.cfg.TokenRoles = w.write("claims.yaml", "rules: [{claim: a, values: [b], grants: [{role: read, namespace: '*'}]}]")
+}
+
+// TestAuthorityOfIssuer checks that an issuer whose certificate is of a private authority is reached if the authority
+// is named.
+func TestAuthorityOfIssuer(t *testing.T) {
+	asked := make(chan string, 100)
+	server := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		asked <- r.URL.Path
+		http.NotFound(rw, r)
+	}))
+	t.Cleanup(server.Close)
+	w := newWorld(t)
+	w.issuer(server.URL)
+	block := pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
+	w.cfg.IssuerCA = w.write("ca.pem", string(pem.EncodeToMemory(&block)))
+	c := w.open()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { c.Run(ctx) })
+	t.Cleanup(func() { cancel(); running.Wait() })
+	c.Use(new(keys))
+	select {
+	case path := <-asked:
+		if path != "/.well-known/openid-configuration" {
+			t.Errorf("asked for %s", path)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the issuer was not asked")
+	}
+}
+
 // The metric of the issuer shows that it was not reached. A node without an issuer has none.
 func TestMetricOfIssuer(t *testing.T) {
 	const name = "belfry_oidc_last_answer_timestamp_seconds"
@@ -317,8 +358,7 @@ func TestMetricOfIssuer(t *testing.T) {
 		t.Errorf("without an issuer: %d, %v", n, err)
 	}
 	w := newWorld(t)
-	w.cfg.Issuer, w.cfg.Audience = "https://issuer.example", "belfry"
-	w.cfg.TokenRoles = w.write("claims.yaml", "rules: [{claim: a, values: [b], grants: [{role: read, namespace: '*'}]}]")
+	w.issuer("https://issuer.example")
 	families, err := w.open().registry.Gather()
 	if err != nil {
 		t.Fatal(err)
