@@ -21,7 +21,8 @@ func newKey() *cobra.Command {
 		Short: "Make, list, rotate and revoke API keys",
 		Example: `  belfry key create shop --role schedule --namespace orders > shop.key
   belfry key list`,
-	}, newKeyCreate(), newKeyList(), newKeyShow(), newKeyRotate(), newKeyRevoke(), newKeyNewRoot())
+	}, append([]*cobra.Command{newKeyCreate(), newKeyNewRoot()},
+		cli.WithoutNamespace(newKeyList(), newKeyShow(), newKeyRotate(), newKeyRevoke())...)...)
 }
 
 // grantFlags describe the grants of a new key.

@@ -157,8 +157,9 @@ func TestNewRootKey(t *testing.T) {
 	}
 }
 
-// Keys, namespaces and callers are shown, and calls go to their paths, whatever --namespace is.
+// Keys, namespaces and callers are shown, and calls go to their paths, whatever BELFRY_NAMESPACE is.
 func TestKeyAndNamespaceCommands(t *testing.T) {
+	t.Setenv("BELFRY_NAMESPACE", "elsewhere")
 	who := `{"kind":"key","id":"abcdefghij","name":"shop","namespace":"orders","grants":[{"role":"read","namespace":"orders"}]}`
 	for _, test := range []struct{ line, answer, uri, want string }{
 		{"key list", `{"keys":[{` + shopKey + `}]}`, "GET /v1/keys", "schedule in orders (queues mails*); read in all namespaces  never    never"},
@@ -177,7 +178,7 @@ func TestKeyAndNamespaceCommands(t *testing.T) {
 		{"whoami", who, "GET /v1/whoami", "may        read in orders"},
 	} {
 		a := serveKeys(t, 200, test.answer)
-		out, notes, err := ran(t, append(strings.Fields(test.line), "--addr", a.url, "--namespace", "elsewhere")...)
+		out, notes, err := ran(t, append(strings.Fields(test.line), "--addr", a.url)...)
 		if err != nil || a.uri != test.uri || !strings.Contains(out, test.want) || notes != "" {
 			t.Errorf("belfry %s: %v, asked %s, noted %q\n%s", test.line, err, a.uri, notes, out)
 		}

@@ -68,8 +68,11 @@ func newRoot() *cobra.Command {
 		}
 	}
 	add(cli.RunGroup, newServe(), newLocal(), newDemo(), newListen())
-	add(cli.CallGroup, newTask(), newQueue(), newLease(), newDead(), newCluster(), newNode(), newShards(), newOperation(),
-		newDoctor(), newAudit(), newBackup(), newKey(), newNamespace(), newWhoAmI())
+	add(cli.CallGroup, newTask(), newQueue(), newLease(), newDead())
+	add(cli.CallGroup, cli.WithoutNamespace(newCluster(), newNode(), newShards(), newOperation(), newDoctor(), newAudit(),
+		newBackup())...)
+	add(cli.CallGroup, newKey())
+	add(cli.CallGroup, cli.WithoutNamespace(newNamespace(), newWhoAmI())...)
 	add(cli.CheckGroup, newPlan(), newCerts(), newVerify(), newRestore(), newRecover())
 	root.AddCommand(newVersion())
 	return root

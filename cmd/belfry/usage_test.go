@@ -39,6 +39,10 @@ func TestMistakes(t *testing.T) {
 		"queue patch q":                             "give what to change",
 		"queue patch q --keep-done soon":            `--keep-done: "soon" must be a duration: numbers with units`,
 		"task batch /does/not/exist":                "/does/not/exist",
+		"node list -N orders":                       "--namespace has no effect on belfry node list, which is not about one namespace",
+		"backup --to - --namespace orders":          "--namespace has no effect on belfry backup",
+		"key rotate abcdefghij -N orders":           "--namespace has no effect on belfry key rotate",
+		"namespace delete orders -N orders":         "--namespace has no effect on belfry namespace delete",
 	} {
 		out, code := belfry(t, strings.Fields(args)...)
 		if code != exitUsage || !strings.Contains(out, want) {

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 	"os"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
@@ -51,6 +53,26 @@ func (c *Connection) AddFlags(flags *pflag.FlagSet) {
 	} {
 		flags.StringVarP(f.text, f.name, f.short, "", f.help+"; also set by "+connectionVariables[f.name])
 	}
+}
+
+// WithoutNamespace makes commands, and those below them, refuse --namespace: their calls are the same in every
+// namespace. They ignore its variable, which is for all commands.
+func WithoutNamespace(commands ...*cobra.Command) []*cobra.Command {
+	for _, cmd := range commands {
+		if f := cmd.Flags().Lookup("namespace"); f != nil {
+			f.Hidden = true
+		}
+		WithoutNamespace(cmd.Commands()...)
+	}
+	return commands
+}
+
+// checkNamespace returns an error if --namespace is given to a command without a use for it.
+func checkNamespace(cmd *cobra.Command) error {
+	if f := cmd.Flags().Lookup("namespace"); f == nil || !f.Hidden || !f.Changed {
+		return nil
+	}
+	return fmt.Errorf("--namespace has no effect on %s, which is not about one namespace: leave it out", cmd.CommandPath())
 }
 
 // Namespace returns the value of --namespace.

@@ -16,6 +16,9 @@ import (
 // Apply gives every flag that is not on the command line its value from the environment or from the file.
 func Apply(cmd *cobra.Command, lookupEnv func(string) (string, bool)) error {
 	flags := cmd.Flags()
+	if err := checkNamespace(cmd); err != nil {
+		return WrongUsage(err)
+	}
 	if err := applyEnv(cmd, lookupEnv); err != nil {
 		return WrongUsage(err)
 	}
