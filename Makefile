@@ -64,6 +64,10 @@ siege-shape: ## change the nodes and replicas of a cluster under load, for minut
 siege-pace: ## measure lateness and calls at a quarter of the capacity while nodes join and shards split, on an idle machine
 	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 40m -run TestPlannedChangesAreNotFelt ./chaos
 
+.PHONY: siege-neighbours
+siege-neighbours: ## measure a namespace while others storm and leaders are killed, for minutes, on an idle machine
+	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 20m -run TestNeighboursOfAStorm ./chaos
+
 .PHONY: siege-splits
 siege-splits: ## split three shards into twelve under load, for minutes, undisturbed and while nodes are killed
 	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 30m -run TestShardsSplitUnderLoad ./chaos

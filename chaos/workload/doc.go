@@ -9,6 +9,7 @@
 //	Probe            a write to each shard ten times a second, to see when the shard takes one
 //	Consume          consumers, good and bad, of pulled tasks; without it these tasks stay in their queues
 //	Listen           the receiver of pushed tasks
+//	Storm            another namespace that takes all it can get; neither recorded nor judged
 //	Drain, ReadAll   the end: wait until everything has come to rest, and read the tasks that are left
 //
 // The parts live and are recorded as follows:
