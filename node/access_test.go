@@ -191,7 +191,7 @@ func TestCallersOfANode(t *testing.T) {
 }
 
 // pair returns the node's certificate with its key: it is one of a client, too.
-func (k *keyring) pair(t *testing.T) tls.Certificate {
+func (k *keyring) pair(t testing.TB) tls.Certificate {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(k.path("node.pem"), k.path("node.key"))
 	if err != nil {
@@ -201,7 +201,7 @@ func (k *keyring) pair(t *testing.T) tls.Certificate {
 }
 
 // freeAddr returns an address on loopback that is free.
-func freeAddr(t *testing.T) string {
+func freeAddr(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -263,7 +263,7 @@ func TestCommittedKeysCount(t *testing.T) {
 }
 
 // awaitForce waits until the node itself has committed that calls need credentials.
-func awaitForce(t *testing.T, n *Node) {
+func awaitForce(t testing.TB, n *Node) {
 	t.Helper()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

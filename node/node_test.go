@@ -21,7 +21,7 @@ import (
 )
 
 // testConfig returns the settings of a node on free ports, with its data in a temporary folder.
-func testConfig(t *testing.T) Config {
+func testConfig(t testing.TB) Config {
 	t.Helper()
 	cfg := DefaultConfig()
 	cfg.DataDir, cfg.HTTPAddr, cfg.PeerAddr = filepath.Join(t.TempDir(), "data"), "127.0.0.1:0", "127.0.0.1:0"

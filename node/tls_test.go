@@ -24,15 +24,15 @@ import (
 
 // keyring is an operator's folder with a certificate of a node on this machine.
 type keyring struct {
-	t *testing.T
+	t testing.TB
 	*certs.Folder
 	dir string // of the node's copies
 }
 
-func newKeyring(t *testing.T) *keyring { return newKeyringFor(t, certs.DefaultNodeValidity) }
+func newKeyring(t testing.TB) *keyring { return newKeyringFor(t, certs.DefaultNodeValidity) }
 
 // newKeyringFor makes a certificate with a validity.
-func newKeyringFor(t *testing.T, validity time.Duration) *keyring {
+func newKeyringFor(t testing.TB, validity time.Duration) *keyring {
 	t.Helper()
 	folder, err := certs.Init(certs.Config{Dir: filepath.Join(t.TempDir(), "certs"), NodeValidity: validity},
 		[]certs.Node{{Name: "n1", Hosts: []string{"127.0.0.1"}}})
@@ -97,7 +97,7 @@ func call(ctx context.Context, c *http.Client, method, url, body string) (*http.
 }
 
 // awaitReady waits until a node is ready.
-func awaitReady(t *testing.T, c *http.Client, base string) {
+func awaitReady(t testing.TB, c *http.Client, base string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; {
 		resp, body, err := call(t.Context(), c, "GET", base+"/readyz", "")
