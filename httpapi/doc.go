@@ -12,7 +12,7 @@
 //	operations, keys, namespaces                      handlers of operators' calls
 //	batch, consume                                    handlers of lines
 //	parse*, order, key                                requests → commands
-//	answer, problem, refuse                           results → answers
+//	answer, problem                                   results → answers
 //	audit                                             records of changes and refusals, and their reading
 //
 // The package owns the public contract: routes, JSON in and out, limits, problem+json, conditions and idempotency keys,
