@@ -23,39 +23,44 @@ const firstVersion = fsm.FirstVersion
 // shapesSince is the command version that brought the entries by which the cluster takes its shape.
 const shapesSince = 2
 
-// versionOf returns the lowest command version at which an entry may be written. An operation without a case of its own
-// needs the newest.
+// versionOf returns the lowest command version at which an entry may be written.
 func versionOf(entry *clusterpb.ControlEntry) uint32 {
 	switch op := entry.Op.(type) {
+	case *clusterpb.ControlEntry_Raise:
+		return op.Raise.GetVersion()
 	case *clusterpb.ControlEntry_Register:
 		if op.Register.GetAdmission() != nil {
 			return admissionSince
 		}
-		return firstVersion
-	case *clusterpb.ControlEntry_UseClusterKey:
-		return sealedSince
 	case *clusterpb.ControlEntry_SetQueue:
 		if op.SetQueue.GetPolicy().GetSealed() != nil {
 			return sealedSince
 		}
+	}
+	return sinceOf(entry)
+}
+
+// sinceOf returns the command version that brought the operation of an entry. An operation without a case of its own
+// needs the newest.
+func sinceOf(entry *clusterpb.ControlEntry) uint32 {
+	switch entry.Op.(type) {
+	case *clusterpb.ControlEntry_Register, *clusterpb.ControlEntry_Init, *clusterpb.ControlEntry_Place,
+		*clusterpb.ControlEntry_SetQueue, *clusterpb.ControlEntry_DeleteQueue:
 		return firstVersion
-	case *clusterpb.ControlEntry_Init, *clusterpb.ControlEntry_Place, *clusterpb.ControlEntry_DeleteQueue:
-		return firstVersion
-	case *clusterpb.ControlEntry_Raise:
-		return op.Raise.GetVersion()
 	case *clusterpb.ControlEntry_Retarget, *clusterpb.ControlEntry_Assign, *clusterpb.ControlEntry_Mend,
 		*clusterpb.ControlEntry_Begin, *clusterpb.ControlEntry_End, *clusterpb.ControlEntry_SetReplication,
 		*clusterpb.ControlEntry_Split, *clusterpb.ControlEntry_MoveSlots, *clusterpb.ControlEntry_TurnMove,
 		*clusterpb.ControlEntry_EndMove, *clusterpb.ControlEntry_SetBackups,
 		*clusterpb.ControlEntry_AddJoinToken, *clusterpb.ControlEntry_RemoveJoinToken:
 		return shapesSince
+	case *clusterpb.ControlEntry_UseClusterKey:
+		return sealedSince
 	case *clusterpb.ControlEntry_AddKey, *clusterpb.ControlEntry_RemoveKey, *clusterpb.ControlEntry_RotateKey,
 		*clusterpb.ControlEntry_UseKeys, *clusterpb.ControlEntry_EnforceKeys, *clusterpb.ControlEntry_SetNamespace,
 		*clusterpb.ControlEntry_DeleteNamespace, *clusterpb.ControlEntry_EndNamespace:
 		return AccessSince
-	default:
-		return Version
 	}
+	return Version
 }
 
 // InForce returns the newest command version that the shards and the control group may write.
