@@ -50,6 +50,7 @@ type rateKey struct {
 type allocation struct {
 	bucket bucket
 	spent  float64              // tokens charged that nodes had used without the owner
+	given  demand               // tokens given, over the last second
 	short  map[string]time.Time // nodes whose last draw was not met in full, and its instant
 	last   time.Time
 }
@@ -70,11 +71,23 @@ func (a *Allocator) Draw(d Draw) Tokens {
 	delete(r.short, d.Node)
 	part := r.part(now)
 	n := r.bucket.take(min(d.Want, part))
+	r.given.add(now, n+max(d.Spent, 0))
 	if n >= d.Want {
 		return Tokens{N: n}
 	}
 	r.short[d.Node] = now
 	return Tokens{N: n, RetryAfter: max(r.bucket.untilNext(), pace)}
+}
+
+// Rate returns the tokens that were given a second of late.
+func (a *Allocator) Rate(s Subject, q Quota) float64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.rates[rateKey{s, q}]
+	if r == nil {
+		return 0
+	}
+	return r.given.perSecond(a.now())
 }
 
 // rate returns the record of a draw's rate.
@@ -83,7 +96,9 @@ func (a *Allocator) rate(now time.Time, d Draw) *allocation {
 	key := rateKey{d.Subject, d.Quota}
 	r, ok := a.rates[key]
 	if !ok {
-		r = &allocation{bucket: newBucket(now, a.since, d.PerSecond), short: map[string]time.Time{}}
+		r = &allocation{
+			bucket: newBucket(now, a.since, d.PerSecond), given: demand{window: time.Second}, short: map[string]time.Time{},
+		}
 		a.rates[key] = r
 	}
 	r.last = now

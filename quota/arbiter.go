@@ -36,7 +36,7 @@ type division struct {
 	turn    chan struct{}    // capacity 1: held during a round
 	begun   uint64           // number of rounds
 	wants   map[string]int64 // of the holders that have asked since the last round began
-	ceiling map[string]int64 // that each holder may believe in
+	ceiling map[string]int64 // that each holder may believe in, or its use if that is more
 	used    int64            // by the holders that answered in the last round
 	unsure  bool             // others may have used up the rest
 	last    time.Time        // the last Ask
@@ -136,7 +136,7 @@ func (a *Arbiter) run(ctx context.Context, d *division, ask Ask, wants map[strin
 	a.mu.Lock()
 	d.used, d.unsure = known, known < ask.Limit && used >= ask.Limit
 	for i, h := range holders {
-		d.ceiling[h.ID] = parts[i].ceiling
+		d.ceiling[h.ID] = max(parts[i].ceiling, parts[i].held)
 	}
 	a.mu.Unlock()
 	forEach(len(holders), func(i int) {
@@ -194,11 +194,11 @@ func forEach(n int, do func(i int)) {
 type part struct {
 	held, want, weight int64
 	lost               bool
-	ceiling            int64 // held <= ceiling
+	ceiling            int64 // held <= ceiling, unless the use of all is above the limit
 }
 
 // divide sets the ceilings of a round and returns the sum of the present use. The rest of the limit first meets the
-// wants, and is then divided by weight.
+// wants, and is then divided by weight. A use above the limit must shrink before any holder takes more.
 func divide(limit int64, parts []part) (used int64) {
 	weights := int64(0)
 	for i := range parts {
@@ -209,6 +209,9 @@ func divide(limit int64, parts []part) (used int64) {
 		}
 	}
 	rest := limit - used
+	if rest < 0 {
+		shrink(limit, parts)
+	}
 	for i := range parts {
 		n := max(min(parts[i].want, rest), 0)
 		parts[i].ceiling += n
@@ -222,6 +225,22 @@ func divide(limit int64, parts []part) (used int64) {
 		}
 	}
 	return used
+}
+
+// shrink sets ceilings below the use, which is above the limit. A holder that did not answer keeps its ceiling.
+func shrink(limit int64, parts []part) {
+	known := heldBy(parts)
+	rest := limit
+	for _, p := range parts {
+		if p.lost {
+			rest -= p.held
+		}
+	}
+	for i := range parts {
+		if !parts[i].lost {
+			parts[i].ceiling = partOf(max(rest, 0), parts[i].held, known)
+		}
+	}
 }
 
 // partOf returns n * weight / weights, rounded down.

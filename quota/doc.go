@@ -9,7 +9,7 @@
 //	max_consumers         the first node             Arbiter → Level, ceilings        the first node, 429
 //	max_pending           the shard's leader         Arbiter → Level, ceilings        the shard's leader, 429
 //	max_bytes             the shard's leader         Arbiter → Level, ceilings        the shard's leader, 429
-//	max_queues            all shards                 Registrar → Roster, names        the first node, 429
+//	max_queues            all shards                 Registrar → Roster, names        the first node, 403
 //
 // Limits holds the quotas of one Subject: a namespace or a key. A call must keep within those of both. Each Subject has
 // one owner in the cluster, the leader of a shard. An Allocator, an Arbiter and a Registrar are the owner's memory of
@@ -33,7 +33,8 @@
 //     nothing.
 //   - Nodes that all want more than there is get equal parts.
 //   - A node that does not reach the owner goes on at the rate that it had, or at an equal part of the limit if that is
-//     more. The owner charges these tokens later.
+//     more. The owner charges these tokens later. So a cut-off node costs the others up to its part of the rate, or
+//     exceeds the limit by it, until it is back.
 //   - The bucket of a new owner fills from the beginning of its term on, from a tenth of a second's tokens.
 //
 // # Levels
@@ -56,14 +57,18 @@
 //   - A new leader of a shard has a ceiling of 0, and asks at its first Claim. Its use counts at once.
 //   - A holder that does not answer counts with its last ceiling, or with its part of the limit if the owner is new. A
 //     call that finds no room for this reason alone is not told that a quota is exceeded: ErrUnsure.
-//   - A ceiling belongs to one value of the limit. A changed limit makes it void, so a lower one holds at once.
+//   - A ceiling belongs to one value of the limit. A changed limit makes it void, so a lower one holds at once. While the
+//     use is above it, the ceilings are below the use, and no holder takes more.
+//   - The holders of max_consumers are the nodes that answer. A node that dies gives its part back once it counts as
+//     gone; the consumers of one that is only cut off stay beyond the limit, without tasks.
 //   - Slots that move carry their tasks along. A shard may be above its ceiling afterwards, and then takes no more.
 //
 // # Queues
 //
 // A queue has no shard of its own, and one name counts once over all shards. So the owner keeps the names, as a list
-// that the shards give it, and new names that are admitted and not listed yet. Nodes remember names, so that only a new
-// queue costs a message.
+// that the shards give it, and new names that are admitted and not listed yet. Nodes remember names for 30 s, so that
+// only a new queue costs a message. A refusal has no time to try again: queues go by an operator's call, or with the
+// last of their tombstones. A name that was admitted goes on while the owner cannot be asked.
 //
 // # Why not otherwise
 //

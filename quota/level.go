@@ -84,7 +84,7 @@ func (l *Level) Claim(ctx context.Context, limit, n int64) error {
 			l.claimed += n
 			return nil
 		case now.Before(l.full) && l.fullOf == limit:
-			return l.exceeded(now)
+			return l.exceeded(now, n)
 		}
 		l.waiting += n
 		err := l.await(ctx, limit, n)
@@ -113,9 +113,13 @@ func (l *Level) inUse() int64 {
 	return l.cfg.Used()
 }
 
-func (l *Level) exceeded(now time.Time) *Exceeded {
-	return &Exceeded{Quota: l.cfg.Key.Quota, Subject: l.cfg.Key.Subject, Limit: float64(l.fullOf), Used: float64(l.used),
-		RetryAfter: max(l.full.Sub(now), time.Second)}
+// exceeded refuses a claim. A claim for more than the whole limit never succeeds.
+func (l *Level) exceeded(now time.Time, n int64) *Exceeded {
+	e := &Exceeded{Quota: l.cfg.Key.Quota, Subject: l.cfg.Key.Subject, Limit: float64(l.fullOf), Used: float64(l.used)}
+	if n <= l.fullOf {
+		e.RetryAfter = max(l.full.Sub(now), time.Second)
+	}
+	return e
 }
 
 // await waits until the ceiling may have changed. It asks the owner unless a round is under way.
@@ -178,6 +182,13 @@ func (l *Level) Release(n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.claimed -= n
+}
+
+// Held returns the units in use and claimed here.
+func (l *Level) Held() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held()
 }
 
 // IsIdle reports whether no claim and no request is under way, so that the level may be made anew.

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -270,15 +271,16 @@ func (m *meter) lose(now time.Time, perSecond float64) {
 	m.own = bucket{perSecond: min(max(m.granted.perSecond(now), share), perSecond), at: now, tokens: 1}
 }
 
-// demand measures a rate over the last tenths of a second.
+// demand measures a rate over the last tenths of a second, or over a longer window.
 type demand struct {
-	since time.Time
-	n     int     // since then
-	rate  float64 // before, a second
+	window time.Duration // 0: usualWindow
+	since  time.Time
+	n      int     // since then
+	rate   float64 // before, a second
 }
 
-// window is the length of one measurement.
-const window = 100 * time.Millisecond
+// usualWindow is the length of one measurement.
+const usualWindow = 100 * time.Millisecond
 
 func (d *demand) add(now time.Time, n int) {
 	d.turn(now)
@@ -287,6 +289,7 @@ func (d *demand) add(now time.Time, n int) {
 
 // turn ends the measurement that is over.
 func (d *demand) turn(now time.Time) {
+	window := cmp.Or(d.window, usualWindow)
 	switch past := now.Sub(d.since); {
 	case past >= 10*window:
 		d.rate, d.n, d.since = 0, 0, now
@@ -297,5 +300,5 @@ func (d *demand) turn(now time.Time) {
 
 func (d *demand) perSecond(now time.Time) float64 {
 	d.turn(now)
-	return max(d.rate, float64(d.n)/window.Seconds())
+	return max(d.rate, float64(d.n)/cmp.Or(d.window, usualWindow).Seconds())
 }

@@ -2,6 +2,7 @@ package quota
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -34,8 +35,9 @@ type register struct {
 const (
 	// listAgain is the age at which a list is too old to refuse a queue.
 	listAgain = time.Second
-	// appears is how long an admitted queue may take to appear in a list. It is longer than any call.
-	appears = time.Minute
+	// appears is how long an admitted queue may take to appear in a list. It is longer than any call but a batch that
+	// waits for its rate.
+	appears = 15 * time.Second
 )
 
 // NewRegistrar returns a Registrar that knows no queue.
@@ -119,7 +121,22 @@ type Roster struct {
 	admit func(ctx context.Context, namespace, queue string, limit uint64) error
 
 	mu    sync.RWMutex
-	known map[queueName]time.Time // instants of the last answers
+	known map[queueName]answer
+}
+
+// answer is the last answer about a queue.
+type answer struct {
+	at      time.Time
+	limit   uint64
+	refused error // *Exceeded, or nil
+}
+
+// holds reports whether the answer still counts. A refusal counts for a short time and under one limit.
+func (a answer) holds(now time.Time, limit uint64) bool {
+	if a.refused != nil {
+		return a.limit == limit && now.Sub(a.at) < listAgain
+	}
+	return !a.at.IsZero() && now.Sub(a.at) < remembered
 }
 
 type queueName struct{ namespace, queue string }
@@ -135,30 +152,46 @@ const (
 func NewRoster(
 	now func() time.Time, admit func(ctx context.Context, namespace, queue string, limit uint64) error,
 ) *Roster {
-	return &Roster{now: now, admit: admit, known: map[queueName]time.Time{}}
+	return &Roster{now: now, admit: admit, known: map[queueName]answer{}}
 }
 
 // Admit returns nil if a namespace has the queue or may have one more. Errors are those of Registrar.Admit. Only new
-// names cost a call.
+// names cost a call. A queue that was admitted once stays so while the Registrar cannot tell.
 func (r *Roster) Admit(ctx context.Context, namespace, queue string, limit uint64) error {
 	if limit == 0 {
 		return nil
 	}
 	name, now := queueName{namespace, queue}, r.now()
 	r.mu.RLock()
-	at, ok := r.known[name]
+	last := r.known[name]
 	r.mu.RUnlock()
-	if ok && now.Sub(at) < remembered {
-		return nil
+	if last.holds(now, limit) {
+		return last.refused
 	}
-	if err := r.admit(ctx, namespace, queue, limit); err != nil {
+	err := r.admit(ctx, namespace, queue, limit)
+	full := new(Exceeded)
+	if err != nil && !errors.As(err, &full) {
+		if !last.at.IsZero() && last.refused == nil {
+			return nil
+		}
 		return err
 	}
+	r.remember(name, answer{now, limit, err})
+	return err
+}
+
+func (r *Roster) remember(name queueName, a answer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.known) >= maxRoster {
 		clear(r.known)
 	}
-	r.known[name] = now
-	return nil
+	r.known[name] = a
+}
+
+// Forget drops what is known of a queue, before its policy is put: the queue may be gone since.
+func (r *Roster) Forget(namespace, queue string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, queueName{namespace, queue})
 }
