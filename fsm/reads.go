@@ -180,12 +180,16 @@ func (m *Machine) NamespaceUse(namespace string) task.NamespaceUse {
 	return m.store.NamespaceUse(namespace)
 }
 
-// IsPending reports whether there is a task with this id that is neither delivered, cancelled nor dead.
-func (m *Machine) IsPending(namespace, id string) bool {
+// TaskUse returns the bytes that the task with this id counts with in NamespaceUse, and reports whether it is neither
+// delivered, cancelled nor dead.
+func (m *Machine) TaskUse(namespace, id string) (bytes int, pending bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	t := m.store.FindOwn(namespace, id)
-	return t.Exists() && !store.IsTombstone(t.State())
+	if !t.Exists() {
+		return 0, false
+	}
+	return t.Counted(), !store.IsTombstone(t.State())
 }
 
 // queuesAtOnce is the largest number of queues that are read under one hold of the machine's lock.

@@ -60,8 +60,11 @@ func (s *Shard) Lead(ctx context.Context) (term uint64, err error) {
 // Use returns the use of a namespace in this replica's applied state.
 func (s *Shard) Use(namespace string) task.NamespaceUse { return s.machine.NamespaceUse(namespace) }
 
-// IsPending reports whether this replica's applied state has a task that is not done.
-func (s *Shard) IsPending(namespace, id string) bool { return s.machine.IsPending(namespace, id) }
+// TaskUse returns the bytes that a task counts with in this replica's applied state, and reports whether the task is not
+// done.
+func (s *Shard) TaskUse(namespace, id string) (bytes int, pending bool) {
+	return s.machine.TaskUse(namespace, id)
+}
 
 // ID returns the shard's id.
 func (s *Shard) ID() uint32 { return s.cfg.ID }

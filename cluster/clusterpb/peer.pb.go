@@ -3713,6 +3713,8 @@ type QuotaCall struct {
 	//	*QuotaCall_Admit
 	//	*QuotaCall_Trim
 	//	*QuotaCall_Raise
+	//	*QuotaCall_Names
+	//	*QuotaCall_Use
 	Op            isQuotaCall_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3814,6 +3816,24 @@ func (x *QuotaCall) GetRaise() *RaiseCall {
 	return nil
 }
 
+func (x *QuotaCall) GetNames() *NamesCall {
+	if x != nil {
+		if x, ok := x.Op.(*QuotaCall_Names); ok {
+			return x.Names
+		}
+	}
+	return nil
+}
+
+func (x *QuotaCall) GetUse() *UseCall {
+	if x != nil {
+		if x, ok := x.Op.(*QuotaCall_Use); ok {
+			return x.Use
+		}
+	}
+	return nil
+}
+
 type isQuotaCall_Op interface {
 	isQuotaCall_Op()
 }
@@ -3838,6 +3858,14 @@ type QuotaCall_Raise struct {
 	Raise *RaiseCall `protobuf:"bytes,7,opt,name=raise,proto3,oneof"` // likewise
 }
 
+type QuotaCall_Names struct {
+	Names *NamesCall `protobuf:"bytes,8,opt,name=names,proto3,oneof"` // for each shard
+}
+
+type QuotaCall_Use struct {
+	Use *UseCall `protobuf:"bytes,9,opt,name=use,proto3,oneof"` // for the subject's owner, and for each node: shard 0
+}
+
 func (*QuotaCall_Draw) isQuotaCall_Op() {}
 
 func (*QuotaCall_Divide) isQuotaCall_Op() {}
@@ -3847,6 +3875,84 @@ func (*QuotaCall_Admit) isQuotaCall_Op() {}
 func (*QuotaCall_Trim) isQuotaCall_Op() {}
 
 func (*QuotaCall_Raise) isQuotaCall_Op() {}
+
+func (*QuotaCall_Names) isQuotaCall_Op() {}
+
+func (*QuotaCall_Use) isQuotaCall_Op() {}
+
+// NamesCall asks for the names of a namespace's queues.
+type NamesCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NamesCall) Reset() {
+	*x = NamesCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NamesCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NamesCall) ProtoMessage() {}
+
+func (x *NamesCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NamesCall.ProtoReflect.Descriptor instead.
+func (*NamesCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+}
+
+// UseCall asks the owner for the present rates, and a node for its consumers.
+type UseCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UseCall) Reset() {
+	*x = UseCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UseCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UseCall) ProtoMessage() {}
+
+func (x *UseCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UseCall.ProtoReflect.Descriptor instead.
+func (*UseCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+}
 
 // DrawCall asks for tokens of a rate.
 type DrawCall struct {
@@ -3861,7 +3967,7 @@ type DrawCall struct {
 
 func (x *DrawCall) Reset() {
 	*x = DrawCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3873,7 +3979,7 @@ func (x *DrawCall) String() string {
 func (*DrawCall) ProtoMessage() {}
 
 func (x *DrawCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3886,7 +3992,7 @@ func (x *DrawCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrawCall.ProtoReflect.Descriptor instead.
 func (*DrawCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *DrawCall) GetNode() string {
@@ -3929,7 +4035,7 @@ type DivideCall struct {
 
 func (x *DivideCall) Reset() {
 	*x = DivideCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3941,7 +4047,7 @@ func (x *DivideCall) String() string {
 func (*DivideCall) ProtoMessage() {}
 
 func (x *DivideCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3954,7 +4060,7 @@ func (x *DivideCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DivideCall.ProtoReflect.Descriptor instead.
 func (*DivideCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *DivideCall) GetHolder() string {
@@ -3989,7 +4095,7 @@ type AdmitCall struct {
 
 func (x *AdmitCall) Reset() {
 	*x = AdmitCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4001,7 +4107,7 @@ func (x *AdmitCall) String() string {
 func (*AdmitCall) ProtoMessage() {}
 
 func (x *AdmitCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4014,7 +4120,7 @@ func (x *AdmitCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitCall.ProtoReflect.Descriptor instead.
 func (*AdmitCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *AdmitCall) GetQueue() string {
@@ -4042,7 +4148,7 @@ type TrimCall struct {
 
 func (x *TrimCall) Reset() {
 	*x = TrimCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4054,7 +4160,7 @@ func (x *TrimCall) String() string {
 func (*TrimCall) ProtoMessage() {}
 
 func (x *TrimCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4067,7 +4173,7 @@ func (x *TrimCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrimCall.ProtoReflect.Descriptor instead.
 func (*TrimCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *TrimCall) GetTerm() uint64 {
@@ -4097,7 +4203,7 @@ type RaiseCall struct {
 
 func (x *RaiseCall) Reset() {
 	*x = RaiseCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4109,7 +4215,7 @@ func (x *RaiseCall) String() string {
 func (*RaiseCall) ProtoMessage() {}
 
 func (x *RaiseCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4122,7 +4228,7 @@ func (x *RaiseCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseCall.ProtoReflect.Descriptor instead.
 func (*RaiseCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RaiseCall) GetTerm() uint64 {
@@ -4155,19 +4261,22 @@ func (x *RaiseCall) GetCeiling() int64 {
 
 // QuotaReply answers a QuotaCall.
 type QuotaReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tokens        uint32                 `protobuf:"varint,1,opt,name=tokens,proto3" json:"tokens,omitempty"`                                   // of a draw
-	RetryAfterUs  int64                  `protobuf:"varint,2,opt,name=retry_after_us,json=retryAfterUs,proto3" json:"retry_after_us,omitempty"` // of a draw: the rate is used up for so long; 0: it is not
-	Used          int64                  `protobuf:"varint,3,opt,name=used,proto3" json:"used,omitempty"`                                       // of a division: by all holders; of a trim: by this one
-	Refused       bool                   `protobuf:"varint,4,opt,name=refused,proto3" json:"refused,omitempty"`                                 // the queue would be one too many, or the trim is of an old round
-	Unsure        bool                   `protobuf:"varint,5,opt,name=unsure,proto3" json:"unsure,omitempty"`                                   // holders that do not answer may use the room
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Tokens             uint32                 `protobuf:"varint,1,opt,name=tokens,proto3" json:"tokens,omitempty"`                                                      // of a draw
+	RetryAfterUs       int64                  `protobuf:"varint,2,opt,name=retry_after_us,json=retryAfterUs,proto3" json:"retry_after_us,omitempty"`                    // of a draw: the rate is used up for so long; 0: it is not
+	Used               int64                  `protobuf:"varint,3,opt,name=used,proto3" json:"used,omitempty"`                                                          // of a division: by all holders; of a trim, or a node's use: by this one
+	Refused            bool                   `protobuf:"varint,4,opt,name=refused,proto3" json:"refused,omitempty"`                                                    // the trim is of an old round
+	Unsure             bool                   `protobuf:"varint,5,opt,name=unsure,proto3" json:"unsure,omitempty"`                                                      // holders that do not answer may use the room
+	Names              []string               `protobuf:"bytes,6,rep,name=names,proto3" json:"names,omitempty"`                                                         // of the shard's queues
+	SchedulesPerSecond float64                `protobuf:"fixed64,7,opt,name=schedules_per_second,json=schedulesPerSecond,proto3" json:"schedules_per_second,omitempty"` // that the owner has admitted of late
+	CallsPerSecond     float64                `protobuf:"fixed64,8,opt,name=calls_per_second,json=callsPerSecond,proto3" json:"calls_per_second,omitempty"`             // likewise
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *QuotaReply) Reset() {
 	*x = QuotaReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4179,7 +4288,7 @@ func (x *QuotaReply) String() string {
 func (*QuotaReply) ProtoMessage() {}
 
 func (x *QuotaReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4192,7 +4301,7 @@ func (x *QuotaReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReply.ProtoReflect.Descriptor instead.
 func (*QuotaReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *QuotaReply) GetTokens() uint32 {
@@ -4230,6 +4339,27 @@ func (x *QuotaReply) GetUnsure() bool {
 	return false
 }
 
+func (x *QuotaReply) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+func (x *QuotaReply) GetSchedulesPerSecond() float64 {
+	if x != nil {
+		return x.SchedulesPerSecond
+	}
+	return 0
+}
+
+func (x *QuotaReply) GetCallsPerSecond() float64 {
+	if x != nil {
+		return x.CallsPerSecond
+	}
+	return 0
+}
+
 type Commands struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Commands      []*fsmpb.Command       `protobuf:"bytes,1,rep,name=commands,proto3" json:"commands,omitempty"`
@@ -4239,7 +4369,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4251,7 +4381,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4264,7 +4394,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -4285,7 +4415,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4297,7 +4427,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4310,7 +4440,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -4344,7 +4474,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4356,7 +4486,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4369,7 +4499,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -4400,7 +4530,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4412,7 +4542,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4425,7 +4555,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -4488,7 +4618,7 @@ type AccessChange struct {
 
 func (x *AccessChange) Reset() {
 	*x = AccessChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4500,7 +4630,7 @@ func (x *AccessChange) String() string {
 func (*AccessChange) ProtoMessage() {}
 
 func (x *AccessChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4513,7 +4643,7 @@ func (x *AccessChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessChange.ProtoReflect.Descriptor instead.
 func (*AccessChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *AccessChange) GetOp() isAccessChange_Op {
@@ -4647,7 +4777,7 @@ type AccessChanged struct {
 
 func (x *AccessChanged) Reset() {
 	*x = AccessChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4659,7 +4789,7 @@ func (x *AccessChanged) String() string {
 func (*AccessChanged) ProtoMessage() {}
 
 func (x *AccessChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4672,7 +4802,7 @@ func (x *AccessChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessChanged.ProtoReflect.Descriptor instead.
 func (*AccessChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *AccessChanged) GetImpossible() string {
@@ -4729,7 +4859,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4741,7 +4871,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4754,7 +4884,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -4796,7 +4926,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4808,7 +4938,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4821,7 +4951,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -4898,7 +5028,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4910,7 +5040,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4923,7 +5053,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -5015,7 +5145,7 @@ type BeginCall struct {
 
 func (x *BeginCall) Reset() {
 	*x = BeginCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5027,7 +5157,7 @@ func (x *BeginCall) String() string {
 func (*BeginCall) ProtoMessage() {}
 
 func (x *BeginCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5040,7 +5170,7 @@ func (x *BeginCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
 func (*BeginCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *BeginCall) GetOperation() *Operation {
@@ -5069,7 +5199,7 @@ type Began struct {
 
 func (x *Began) Reset() {
 	*x = Began{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5081,7 +5211,7 @@ func (x *Began) String() string {
 func (*Began) ProtoMessage() {}
 
 func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5094,7 +5224,7 @@ func (x *Began) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Began.ProtoReflect.Descriptor instead.
 func (*Began) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Began) GetImpossible() string {
@@ -5132,7 +5262,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5144,7 +5274,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5157,7 +5287,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *PlannedMove) GetShard() uint32 {
@@ -5209,7 +5339,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5221,7 +5351,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5234,7 +5364,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -5284,7 +5414,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5296,7 +5426,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5309,7 +5439,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{74}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Member) GetNode() string {
@@ -5349,7 +5479,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5361,7 +5491,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5374,7 +5504,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{75}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -5408,7 +5538,7 @@ type CallReply struct {
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5420,7 +5550,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5433,7 +5563,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{76}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -5552,7 +5682,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5564,7 +5694,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5577,7 +5707,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{77}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -5612,7 +5742,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5624,7 +5754,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5637,7 +5767,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{78}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -5671,7 +5801,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5683,7 +5813,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5696,7 +5826,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{79}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -5731,7 +5861,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5743,7 +5873,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5756,7 +5886,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{80}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -5843,7 +5973,7 @@ type QuotaExceeded struct {
 
 func (x *QuotaExceeded) Reset() {
 	*x = QuotaExceeded{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5855,7 +5985,7 @@ func (x *QuotaExceeded) String() string {
 func (*QuotaExceeded) ProtoMessage() {}
 
 func (x *QuotaExceeded) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5868,7 +5998,7 @@ func (x *QuotaExceeded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaExceeded.ProtoReflect.Descriptor instead.
 func (*QuotaExceeded) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{81}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *QuotaExceeded) GetSubject() *QuotaSubject {
@@ -5919,7 +6049,7 @@ type ReadSlotsCall struct {
 
 func (x *ReadSlotsCall) Reset() {
 	*x = ReadSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5931,7 +6061,7 @@ func (x *ReadSlotsCall) String() string {
 func (*ReadSlotsCall) ProtoMessage() {}
 
 func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5944,7 +6074,7 @@ func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSlotsCall.ProtoReflect.Descriptor instead.
 func (*ReadSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{82}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *ReadSlotsCall) GetMove() uint64 {
@@ -5990,7 +6120,7 @@ type SlotsBatch struct {
 
 func (x *SlotsBatch) Reset() {
 	*x = SlotsBatch{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6002,7 +6132,7 @@ func (x *SlotsBatch) String() string {
 func (*SlotsBatch) ProtoMessage() {}
 
 func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6015,7 +6145,7 @@ func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsBatch.ProtoReflect.Descriptor instead.
 func (*SlotsBatch) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{83}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *SlotsBatch) GetSession() uint64 {
@@ -6074,7 +6204,7 @@ type PullSlotsCall struct {
 
 func (x *PullSlotsCall) Reset() {
 	*x = PullSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6086,7 +6216,7 @@ func (x *PullSlotsCall) String() string {
 func (*PullSlotsCall) ProtoMessage() {}
 
 func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6099,7 +6229,7 @@ func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullSlotsCall.ProtoReflect.Descriptor instead.
 func (*PullSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{84}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *PullSlotsCall) GetMove() uint64 {
@@ -6153,7 +6283,7 @@ type SlotsProgress struct {
 
 func (x *SlotsProgress) Reset() {
 	*x = SlotsProgress{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6165,7 +6295,7 @@ func (x *SlotsProgress) String() string {
 func (*SlotsProgress) ProtoMessage() {}
 
 func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6178,7 +6308,7 @@ func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsProgress.ProtoReflect.Descriptor instead.
 func (*SlotsProgress) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{85}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *SlotsProgress) GetTasks() uint64 {
@@ -6239,7 +6369,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6251,7 +6381,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6264,7 +6394,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{86}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -6285,7 +6415,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6297,7 +6427,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6310,7 +6440,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{87}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -6343,7 +6473,7 @@ type SetBackupsRequest struct {
 
 func (x *SetBackupsRequest) Reset() {
 	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6355,7 +6485,7 @@ func (x *SetBackupsRequest) String() string {
 func (*SetBackupsRequest) ProtoMessage() {}
 
 func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6368,7 +6498,7 @@ func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
 func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{88}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *SetBackupsRequest) GetBackups() *Backups {
@@ -6388,7 +6518,7 @@ type SetBackupsReply struct {
 
 func (x *SetBackupsReply) Reset() {
 	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6400,7 +6530,7 @@ func (x *SetBackupsReply) String() string {
 func (*SetBackupsReply) ProtoMessage() {}
 
 func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6413,7 +6543,7 @@ func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
 func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{89}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *SetBackupsReply) GetError() *CallError {
@@ -6717,7 +6847,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06queues\x18\x04 \x01(\x04R\x06queues\">\n" +
 	"\fQuotaSubject\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\tR\x03key\"\xed\x02\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\"\xd3\x03\n" +
 	"\tQuotaCall\x129\n" +
 	"\asubject\x18\x01 \x01(\v2\x1f.belfry.cluster.v1.QuotaSubjectR\asubject\x12\x14\n" +
 	"\x05quota\x18\x02 \x01(\rR\x05quota\x121\n" +
@@ -6725,8 +6855,12 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06divide\x18\x04 \x01(\v2\x1d.belfry.cluster.v1.DivideCallH\x00R\x06divide\x124\n" +
 	"\x05admit\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.AdmitCallH\x00R\x05admit\x121\n" +
 	"\x04trim\x18\x06 \x01(\v2\x1b.belfry.cluster.v1.TrimCallH\x00R\x04trim\x124\n" +
-	"\x05raise\x18\a \x01(\v2\x1c.belfry.cluster.v1.RaiseCallH\x00R\x05raiseB\x04\n" +
-	"\x02op\"g\n" +
+	"\x05raise\x18\a \x01(\v2\x1c.belfry.cluster.v1.RaiseCallH\x00R\x05raise\x124\n" +
+	"\x05names\x18\b \x01(\v2\x1c.belfry.cluster.v1.NamesCallH\x00R\x05names\x12.\n" +
+	"\x03use\x18\t \x01(\v2\x1a.belfry.cluster.v1.UseCallH\x00R\x03useB\x04\n" +
+	"\x02op\"\v\n" +
+	"\tNamesCall\"\t\n" +
+	"\aUseCall\"g\n" +
 	"\bDrawCall\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1d\n" +
 	"\n" +
@@ -6748,14 +6882,17 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\x03R\x05limit\x12\x18\n" +
-	"\aceiling\x18\x04 \x01(\x03R\aceiling\"\x90\x01\n" +
+	"\aceiling\x18\x04 \x01(\x03R\aceiling\"\x82\x02\n" +
 	"\n" +
 	"QuotaReply\x12\x16\n" +
 	"\x06tokens\x18\x01 \x01(\rR\x06tokens\x12$\n" +
 	"\x0eretry_after_us\x18\x02 \x01(\x03R\fretryAfterUs\x12\x12\n" +
 	"\x04used\x18\x03 \x01(\x03R\x04used\x12\x18\n" +
 	"\arefused\x18\x04 \x01(\bR\arefused\x12\x16\n" +
-	"\x06unsure\x18\x05 \x01(\bR\x06unsure\">\n" +
+	"\x06unsure\x18\x05 \x01(\bR\x06unsure\x12\x14\n" +
+	"\x05names\x18\x06 \x03(\tR\x05names\x120\n" +
+	"\x14schedules_per_second\x18\a \x01(\x01R\x12schedulesPerSecond\x12(\n" +
+	"\x10calls_per_second\x18\b \x01(\x01R\x0ecallsPerSecond\">\n" +
 	"\bCommands\x122\n" +
 	"\bcommands\x18\x01 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"M\n" +
 	"\aGetCall\x12\x1c\n" +
@@ -6983,7 +7120,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 98)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 100)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(MoveWait)(0),              // 0: belfry.cluster.v1.MoveWait
 	(ErrorKind)(0),             // 1: belfry.cluster.v1.ErrorKind
@@ -7042,75 +7179,77 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*NamespaceUse)(nil),       // 54: belfry.cluster.v1.NamespaceUse
 	(*QuotaSubject)(nil),       // 55: belfry.cluster.v1.QuotaSubject
 	(*QuotaCall)(nil),          // 56: belfry.cluster.v1.QuotaCall
-	(*DrawCall)(nil),           // 57: belfry.cluster.v1.DrawCall
-	(*DivideCall)(nil),         // 58: belfry.cluster.v1.DivideCall
-	(*AdmitCall)(nil),          // 59: belfry.cluster.v1.AdmitCall
-	(*TrimCall)(nil),           // 60: belfry.cluster.v1.TrimCall
-	(*RaiseCall)(nil),          // 61: belfry.cluster.v1.RaiseCall
-	(*QuotaReply)(nil),         // 62: belfry.cluster.v1.QuotaReply
-	(*Commands)(nil),           // 63: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 64: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 65: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 66: belfry.cluster.v1.QueueChange
-	(*AccessChange)(nil),       // 67: belfry.cluster.v1.AccessChange
-	(*AccessChanged)(nil),      // 68: belfry.cluster.v1.AccessChanged
-	(*QueuesCall)(nil),         // 69: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 70: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 71: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),          // 72: belfry.cluster.v1.BeginCall
-	(*Began)(nil),              // 73: belfry.cluster.v1.Began
-	(*PlannedMove)(nil),        // 74: belfry.cluster.v1.PlannedMove
-	(*Membership)(nil),         // 75: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 76: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 77: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 78: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 79: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 80: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 81: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 82: belfry.cluster.v1.CallError
-	(*QuotaExceeded)(nil),      // 83: belfry.cluster.v1.QuotaExceeded
-	(*ReadSlotsCall)(nil),      // 84: belfry.cluster.v1.ReadSlotsCall
-	(*SlotsBatch)(nil),         // 85: belfry.cluster.v1.SlotsBatch
-	(*PullSlotsCall)(nil),      // 86: belfry.cluster.v1.PullSlotsCall
-	(*SlotsProgress)(nil),      // 87: belfry.cluster.v1.SlotsProgress
-	(*BackupRequest)(nil),      // 88: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 89: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 90: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 91: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 92: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 93: belfry.cluster.v1.Shape.AwayMsEntry
-	nil,                        // 94: belfry.cluster.v1.Shape.StuckMsEntry
-	nil,                        // 95: belfry.cluster.v1.Shape.SlotsEntry
-	nil,                        // 96: belfry.cluster.v1.Shape.StepsEntry
-	nil,                        // 97: belfry.cluster.v1.Shape.WaitsForEntry
-	nil,                        // 98: belfry.cluster.v1.Shape.SlotsWaitEntry
-	nil,                        // 99: belfry.cluster.v1.Shape.DeletionsEntry
-	(*Shard)(nil),              // 100: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 101: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 102: belfry.cluster.v1.JoinToken
-	(*fsmpb.Task)(nil),         // 103: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 104: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 105: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 106: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 107: belfry.cluster.v1.DeleteQueue
-	(*AddKey)(nil),             // 108: belfry.cluster.v1.AddKey
-	(*RemoveKey)(nil),          // 109: belfry.cluster.v1.RemoveKey
-	(*RotateKey)(nil),          // 110: belfry.cluster.v1.RotateKey
-	(*UseKeys)(nil),            // 111: belfry.cluster.v1.UseKeys
-	(*EnforceKeys)(nil),        // 112: belfry.cluster.v1.EnforceKeys
-	(*SetNamespace)(nil),       // 113: belfry.cluster.v1.SetNamespace
-	(*DeleteNamespace)(nil),    // 114: belfry.cluster.v1.DeleteNamespace
-	(*ApiKey)(nil),             // 115: belfry.cluster.v1.ApiKey
-	(*Namespace)(nil),          // 116: belfry.cluster.v1.Namespace
-	(*Operation)(nil),          // 117: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 118: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 119: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 120: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 121: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 122: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 123: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 124: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 125: belfry.cluster.v1.Backups
+	(*NamesCall)(nil),          // 57: belfry.cluster.v1.NamesCall
+	(*UseCall)(nil),            // 58: belfry.cluster.v1.UseCall
+	(*DrawCall)(nil),           // 59: belfry.cluster.v1.DrawCall
+	(*DivideCall)(nil),         // 60: belfry.cluster.v1.DivideCall
+	(*AdmitCall)(nil),          // 61: belfry.cluster.v1.AdmitCall
+	(*TrimCall)(nil),           // 62: belfry.cluster.v1.TrimCall
+	(*RaiseCall)(nil),          // 63: belfry.cluster.v1.RaiseCall
+	(*QuotaReply)(nil),         // 64: belfry.cluster.v1.QuotaReply
+	(*Commands)(nil),           // 65: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 66: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 67: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 68: belfry.cluster.v1.QueueChange
+	(*AccessChange)(nil),       // 69: belfry.cluster.v1.AccessChange
+	(*AccessChanged)(nil),      // 70: belfry.cluster.v1.AccessChanged
+	(*QueuesCall)(nil),         // 71: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 72: belfry.cluster.v1.LendCall
+	(*MembersCall)(nil),        // 73: belfry.cluster.v1.MembersCall
+	(*BeginCall)(nil),          // 74: belfry.cluster.v1.BeginCall
+	(*Began)(nil),              // 75: belfry.cluster.v1.Began
+	(*PlannedMove)(nil),        // 76: belfry.cluster.v1.PlannedMove
+	(*Membership)(nil),         // 77: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 78: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 79: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 80: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 81: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 82: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 83: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 84: belfry.cluster.v1.CallError
+	(*QuotaExceeded)(nil),      // 85: belfry.cluster.v1.QuotaExceeded
+	(*ReadSlotsCall)(nil),      // 86: belfry.cluster.v1.ReadSlotsCall
+	(*SlotsBatch)(nil),         // 87: belfry.cluster.v1.SlotsBatch
+	(*PullSlotsCall)(nil),      // 88: belfry.cluster.v1.PullSlotsCall
+	(*SlotsProgress)(nil),      // 89: belfry.cluster.v1.SlotsProgress
+	(*BackupRequest)(nil),      // 90: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 91: belfry.cluster.v1.BackupReply
+	(*SetBackupsRequest)(nil),  // 92: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 93: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 94: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 95: belfry.cluster.v1.Shape.AwayMsEntry
+	nil,                        // 96: belfry.cluster.v1.Shape.StuckMsEntry
+	nil,                        // 97: belfry.cluster.v1.Shape.SlotsEntry
+	nil,                        // 98: belfry.cluster.v1.Shape.StepsEntry
+	nil,                        // 99: belfry.cluster.v1.Shape.WaitsForEntry
+	nil,                        // 100: belfry.cluster.v1.Shape.SlotsWaitEntry
+	nil,                        // 101: belfry.cluster.v1.Shape.DeletionsEntry
+	(*Shard)(nil),              // 102: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 103: belfry.cluster.v1.Node
+	(*JoinToken)(nil),          // 104: belfry.cluster.v1.JoinToken
+	(*fsmpb.Task)(nil),         // 105: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 106: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 107: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 108: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 109: belfry.cluster.v1.DeleteQueue
+	(*AddKey)(nil),             // 110: belfry.cluster.v1.AddKey
+	(*RemoveKey)(nil),          // 111: belfry.cluster.v1.RemoveKey
+	(*RotateKey)(nil),          // 112: belfry.cluster.v1.RotateKey
+	(*UseKeys)(nil),            // 113: belfry.cluster.v1.UseKeys
+	(*EnforceKeys)(nil),        // 114: belfry.cluster.v1.EnforceKeys
+	(*SetNamespace)(nil),       // 115: belfry.cluster.v1.SetNamespace
+	(*DeleteNamespace)(nil),    // 116: belfry.cluster.v1.DeleteNamespace
+	(*ApiKey)(nil),             // 117: belfry.cluster.v1.ApiKey
+	(*Namespace)(nil),          // 118: belfry.cluster.v1.Namespace
+	(*Operation)(nil),          // 119: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 120: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 121: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 122: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 123: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 124: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 125: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 126: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 127: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -7120,14 +7259,14 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	4,   // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	8,   // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	100, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	101, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	102, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	103, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	14,  // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	102, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	104, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
 	23,  // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	25,  // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	103, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	82,  // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	105, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	84,  // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	45,  // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	44,  // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	36,  // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
@@ -7135,129 +7274,131 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	32,  // 19: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
 	35,  // 20: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
 	39,  // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	92,  // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	93,  // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	94,  // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	95,  // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
-	96,  // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
-	97,  // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
-	98,  // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
+	94,  // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	95,  // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	96,  // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	97,  // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
+	98,  // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
+	99,  // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
+	100, // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
 	42,  // 29: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
-	99,  // 30: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
+	101, // 30: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
 	48,  // 31: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
 	50,  // 32: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
 	44,  // 33: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	46,  // 34: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
 	52,  // 35: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	63,  // 36: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	64,  // 37: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	65,  // 38: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	66,  // 39: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	69,  // 40: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	70,  // 41: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	71,  // 42: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	72,  // 43: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	67,  // 44: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
-	84,  // 45: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	86,  // 46: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	65,  // 36: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	66,  // 37: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	67,  // 38: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	68,  // 39: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	71,  // 40: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	72,  // 41: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	73,  // 42: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	74,  // 43: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	69,  // 44: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
+	86,  // 45: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	88,  // 46: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
 	53,  // 47: belfry.cluster.v1.Call.namespace_use:type_name -> belfry.cluster.v1.NamespaceCall
 	56,  // 48: belfry.cluster.v1.Call.quota:type_name -> belfry.cluster.v1.QuotaCall
 	55,  // 49: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	57,  // 50: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
-	58,  // 51: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
-	59,  // 52: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
-	60,  // 53: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
-	61,  // 54: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
-	104, // 55: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	105, // 56: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	106, // 57: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	107, // 58: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	108, // 59: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
-	109, // 60: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
-	110, // 61: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
-	111, // 62: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
-	112, // 63: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
-	113, // 64: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
-	114, // 65: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
-	115, // 66: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
-	116, // 67: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
-	117, // 68: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
-	75,  // 69: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	117, // 70: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	117, // 71: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	74,  // 72: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	76,  // 73: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	78,  // 74: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	82,  // 75: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	81,  // 76: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	103, // 77: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	118, // 78: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	79,  // 79: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	119, // 80: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	80,  // 81: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	75,  // 82: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	73,  // 83: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	68,  // 84: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
-	85,  // 85: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	87,  // 86: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	54,  // 87: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
-	62,  // 88: belfry.cluster.v1.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
-	120, // 89: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	82,  // 90: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	1,   // 91: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	83,  // 92: belfry.cluster.v1.CallError.quota:type_name -> belfry.cluster.v1.QuotaExceeded
-	55,  // 93: belfry.cluster.v1.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	121, // 94: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	122, // 95: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	123, // 96: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	121, // 97: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	124, // 98: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	82,  // 99: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	125, // 100: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	82,  // 101: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	87,  // 102: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
-	0,   // 103: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
-	43,  // 104: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
-	41,  // 105: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
-	9,   // 106: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	11,  // 107: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	51,  // 108: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	16,  // 109: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	28,  // 110: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	30,  // 111: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
-	33,  // 112: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	47,  // 113: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	18,  // 114: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	20,  // 115: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
-	22,  // 116: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	26,  // 117: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	6,   // 118: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	13,  // 119: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	88,  // 120: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	90,  // 121: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	37,  // 122: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
-	10,  // 123: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	12,  // 124: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	77,  // 125: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	17,  // 126: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	29,  // 127: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	31,  // 128: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	34,  // 129: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	49,  // 130: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	19,  // 131: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	21,  // 132: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
-	24,  // 133: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	27,  // 134: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	7,   // 135: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	15,  // 136: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	89,  // 137: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	91,  // 138: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	38,  // 139: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
-	123, // [123:140] is the sub-list for method output_type
-	106, // [106:123] is the sub-list for method input_type
-	106, // [106:106] is the sub-list for extension type_name
-	106, // [106:106] is the sub-list for extension extendee
-	0,   // [0:106] is the sub-list for field type_name
+	59,  // 50: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
+	60,  // 51: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
+	61,  // 52: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
+	62,  // 53: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
+	63,  // 54: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
+	57,  // 55: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
+	58,  // 56: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
+	106, // 57: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	107, // 58: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	108, // 59: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	109, // 60: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	110, // 61: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
+	111, // 62: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
+	112, // 63: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
+	113, // 64: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
+	114, // 65: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
+	115, // 66: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
+	116, // 67: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
+	117, // 68: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
+	118, // 69: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
+	119, // 70: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
+	77,  // 71: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	119, // 72: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	119, // 73: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	76,  // 74: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	78,  // 75: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	80,  // 76: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	84,  // 77: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	83,  // 78: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	105, // 79: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	120, // 80: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	81,  // 81: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	121, // 82: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	82,  // 83: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	77,  // 84: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	75,  // 85: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	70,  // 86: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
+	87,  // 87: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	89,  // 88: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	54,  // 89: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
+	64,  // 90: belfry.cluster.v1.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
+	122, // 91: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	84,  // 92: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	1,   // 93: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	85,  // 94: belfry.cluster.v1.CallError.quota:type_name -> belfry.cluster.v1.QuotaExceeded
+	55,  // 95: belfry.cluster.v1.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	123, // 96: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	124, // 97: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	125, // 98: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	123, // 99: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	126, // 100: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	84,  // 101: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	127, // 102: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	84,  // 103: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	89,  // 104: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	0,   // 105: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
+	43,  // 106: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
+	41,  // 107: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
+	9,   // 108: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	11,  // 109: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	51,  // 110: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	16,  // 111: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	28,  // 112: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	30,  // 113: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
+	33,  // 114: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
+	47,  // 115: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	18,  // 116: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	20,  // 117: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
+	22,  // 118: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	26,  // 119: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	6,   // 120: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	13,  // 121: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
+	90,  // 122: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	92,  // 123: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	37,  // 124: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
+	10,  // 125: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	12,  // 126: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	79,  // 127: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	17,  // 128: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	29,  // 129: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	31,  // 130: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	34,  // 131: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	49,  // 132: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	19,  // 133: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	21,  // 134: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
+	24,  // 135: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	27,  // 136: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	7,   // 137: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	15,  // 138: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	91,  // 139: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	93,  // 140: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	38,  // 141: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
+	125, // [125:142] is the sub-list for method output_type
+	108, // [108:125] is the sub-list for method input_type
+	108, // [108:108] is the sub-list for extension type_name
+	108, // [108:108] is the sub-list for extension extendee
+	0,   // [0:108] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -7292,12 +7433,14 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*QuotaCall_Admit)(nil),
 		(*QuotaCall_Trim)(nil),
 		(*QuotaCall_Raise)(nil),
+		(*QuotaCall_Names)(nil),
+		(*QuotaCall_Use)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[64].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[66].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[65].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[67].OneofWrappers = []any{
 		(*AccessChange_AddKey)(nil),
 		(*AccessChange_RemoveKey)(nil),
 		(*AccessChange_RotateKey)(nil),
@@ -7306,7 +7449,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*AccessChange_SetNamespace)(nil),
 		(*AccessChange_DeleteNamespace)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[69].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[71].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -7318,7 +7461,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   98,
+			NumMessages:   100,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

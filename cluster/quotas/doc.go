@@ -2,16 +2,20 @@
 // parts on the nodes and shards, and carries their messages.
 //
 //	part of package quota   lives at
-//	--------------------    -------------------------------------------------------------------
+//	---------------------   -------------------------------------------------------------------
 //	Limiter                 every node: Call, Schedule
-//	Allocator, Arbiter      the leader of the shard that owns the subject, for one leadership
-//	Level                   the leader of every shard, for one leadership and namespace: Claim
+//	Roster                  every node: Queue, Policy
+//	Level of consumers      every node: Consumer
+//	Level of tasks, bytes   the leader of every shard, for one leadership and namespace: Claim
+//	Allocator, Arbiter,     the leader of the shard that owns the subject, for one leadership
+//	Registrar
 //
 // Rules:
 //
 //   - A namespace is owned by the shard of a slot that its name gives, as a limited queue is. A key likewise.
-//   - Claim comes before a command is proposed. Only commands that make a task, or make one larger, need a claim.
+//   - Claim comes before a command is proposed. Only commands that make a task, bring back a dead letter or give a task
+//     new content need a claim, so a namespace at its limits may still read, cancel, settle and delete.
 //   - A new leadership begins without ceilings, and a new owner without rounds. Neither is in the log.
-//
-// max_consumers and max_queues are not kept yet.
+//   - The rounds of an owner come after those of the owner before it, also if the slot has moved to another shard: their
+//     number begins with the epoch of the slot.
 package quotas

@@ -11,7 +11,7 @@ import (
 // refusal returns the error of a command without a claim. Nothing was proposed.
 func refusal(err error) error {
 	var full *quota.Exceeded
-	if errors.As(err, &full) || errors.Is(err, task.ErrNotProposed) {
+	if err == nil || errors.As(err, &full) || errors.Is(err, task.ErrNotProposed) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", task.ErrNotProposed, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/quota"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -47,7 +48,17 @@ func (r *Router) AskOwner(ctx context.Context, call *clusterpb.QuotaCall) (*clus
 	if l == nil {
 		return nil, errNoMap
 	}
-	return r.AskShard(ctx, l.slots[quotaSlot(call.GetSubject())].Shard, call)
+	s := quota.Subject{Namespace: call.GetSubject().GetNamespace(), Key: call.GetSubject().GetKey()}
+	return r.AskShard(ctx, l.slots[quotaSlot(s)].Shard, call)
+}
+
+// QuotaEpoch returns the number of the move that brought the slot of a subject's quotas to its shard.
+func (r *Router) QuotaEpoch(s quota.Subject) uint64 {
+	l := r.layout()
+	if l == nil {
+		return 0
+	}
+	return l.slots[quotaSlot(s)].Epoch
 }
 
 // AskShard asks a shard's leader about a quota.
@@ -62,11 +73,11 @@ func (r *Router) AskShard(
 }
 
 // quotaSlot spreads the namespaces and keys over the shards, as ownerSlot does the queues.
-func quotaSlot(s *clusterpb.QuotaSubject) uint32 {
-	if s.GetKey() != "" {
-		return task.Slot("", "quota/key/"+s.GetKey())
+func quotaSlot(s quota.Subject) uint32 {
+	if s.Key != "" {
+		return task.Slot("", "quota/key/"+s.Key)
 	}
-	return task.Slot(s.GetNamespace(), "quota/namespace")
+	return task.Slot(s.Namespace, "quota/namespace")
 }
 
 // SlotCounts returns the number of slots of each shard.

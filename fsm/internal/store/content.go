@@ -51,6 +51,13 @@ func (t Task) ExpiresAfterMs() int64 {
 	return t.s.extraOf(&c).ExpiresAfterMs
 }
 
+// Counted returns the bytes that the task counts with in NamespaceUse.
+func (t Task) Counted() int {
+	var c spaceCounts
+	c.add(t.record().state, len(t.s.blobs.Get(t.record().cold)), 1)
+	return int(c.bytes)
+}
+
 func (t Task) cold() cold { return readCold(t.s.blobs.Get(t.record().cold)) }
 
 // Rewrite replaces the content of the task.
