@@ -166,6 +166,13 @@ type Usage struct {
 	Pending int64 `json:"pending"` // tasks that are not finished
 	Dead    int64 `json:"dead"`    // dead letters
 	Bytes   int64 `json:"bytes"`   // of both
+
+	Queues    int64 `json:"queues"`    // queues with a policy or a task, finished ones included
+	Consumers int64 `json:"consumers"` // streams and waiting lease calls
+
+	// Calls admitted over the last second; 0 without a quota of them.
+	SchedulesPerSecond float64 `json:"schedules_per_second"`
+	CallsPerSecond     float64 `json:"calls_per_second"`
 }
 
 func namespacePath(name string) string { return "/v1/namespaces/" + url.PathEscape(name) }

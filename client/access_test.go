@@ -357,7 +357,8 @@ func TestRevocationIsRepeated(t *testing.T) {
 
 // TestNamespaceCalls checks the requests and the answers of the calls about namespaces.
 func TestNamespaceCalls(t *testing.T) {
-	const orders = `{"name":"orders","max_pending":1000,"weight":2,"used":{"pending":7,"dead":2,"bytes":9}}`
+	const orders = `{"name":"orders","max_pending":1000,"weight":2,"used":{"pending":7,"dead":2,"bytes":9,"queues":3,"consumers":4,` +
+		`"schedules_per_second":1.5,"calls_per_second":6}}`
 	c, s := start(t, Config{Namespace: "elsewhere"}, answer(201, orders), answer(200, orders),
 		answer(200, `{"namespaces":[`+orders+`]}`), answer(202, `{"id":"op-1","state":"running"}`))
 	ctx := t.Context()
@@ -366,7 +367,7 @@ func TestNamespaceCalls(t *testing.T) {
 		t.Errorf("%+v %v", made, err)
 	}
 	read, err := c.Namespace(ctx, "orders")
-	if err != nil || read.Used == nil || *read.Used != (Usage{7, 2, 9}) {
+	if err != nil || read.Used == nil || *read.Used != (Usage{7, 2, 9, 3, 4, 1.5, 6}) {
 		t.Errorf("%+v %v", read, err)
 	}
 	if list, err := c.Namespaces(ctx); err != nil || len(list) != 1 || list[0].Weight != 2 {

@@ -96,7 +96,7 @@ func (t *batch) parseLine(data []byte) bool {
 	if l.cmd != nil {
 		err := t.call.checkCommand(l.cmd)
 		if err == nil {
-			err = t.s.checkPayload(t.call, l.cmd)
+			err = t.s.admitCommand(t.call.life, t.call, l.cmd)
 		}
 		if err != nil {
 			l = line{id: l.id, refused: problemOf(err)}
@@ -210,7 +210,9 @@ func (t *batch) note(err error) {
 	if err == nil {
 		return
 	}
-	if problemOf(err).kind == internalError {
+	p := problemOf(err)
+	t.s.metrics.refused(p)
+	if p.kind == internalError {
 		t.s.cfg.Logger.Error("batch line failed", "err", err)
 	}
 	_ = t.s.noteRefusal(t.call, t.call.caller, err) // returns err

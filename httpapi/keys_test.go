@@ -177,13 +177,14 @@ func TestNamespaceLife(t *testing.T) {
 	h.as("admin@*", "PUT", "/v1/namespaces/new", quotas).mustStatus(t, 201)
 	h.as("admin@*", "PUT", "/v1/namespaces/new", quotas).mustStatus(t, 200)
 	want := `{"name":"new",` + quotas[1:len(quotas)-1] + `,"state":"active","created_at":"2026-11-21T10:00:00.000Z",` +
-		`"used":{"pending":0,"dead":0,"bytes":0}}` + "\n"
+		`"used":{"pending":0,"dead":0,"bytes":0,"queues":0,"consumers":0,"schedules_per_second":0,"calls_per_second":0}}` +
+		"\n"
 	if got := h.as("read@new", "GET", "/v1/namespaces/new", ""); got.text != want {
 		t.Errorf("%swant %s", got.text, want)
 	}
 	h.as("schedule@new", "PUT", "/v1/tasks/x", `{"delay":"1h","payload":"1234"}`).mustStatus(t, 201)
 	used := h.as("read@new", "GET", "/v1/namespaces/new", "").mustStatus(t, 200)["used"]
-	if got := fmt.Sprint(used); got != "map[bytes:6 dead:0 pending:1]" {
+	if got := fmt.Sprint(used); got != "map[bytes:6 calls_per_second:0 consumers:0 dead:0 pending:1 queues:0 schedules_per_second:0]" {
 		t.Errorf("used %s", got)
 	}
 	h.as("admin@*", "PUT", "/v1/namespaces/new", "").mustStatus(t, 200)

@@ -8,10 +8,13 @@ import (
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/quota"
 )
 
 // Limits keeps the calls of namespaces and keys within their quotas. key is the id of the caller's key, or empty. A
-// refusal is a *quota.Exceeded. It may be called concurrently.
+// refusal is a *quota.Exceeded, or wraps task.ErrNotProposed if the part of the cluster that knows does not answer. It
+// may be called concurrently.
 type Limits interface {
 	// Call admits a request, before it is read.
 	Call(ctx context.Context, namespace, key string) error
@@ -21,6 +24,14 @@ type Limits interface {
 	ScheduleLines(ctx context.Context, namespace, key string, n int) error
 	// Payload refuses a payload over the limit.
 	Payload(namespace, key string, bytes int64) error
+	// Queue refuses a task in a queue that would be one too many.
+	Queue(ctx context.Context, namespace, queue string) error
+	// Policy refuses a policy of a queue that would be one too many.
+	Policy(ctx context.Context, namespace, queue string) error
+	// Consumer admits a stream, or a lease that waits, until leave is called.
+	Consumer(ctx context.Context, namespace, key string) (leave func(), err error)
+	// Use returns the use of a namespace that no shard counts.
+	Use(ctx context.Context, namespace string) (quota.Use, error)
 }
 
 // key returns the id of the caller's key, or "" for callers of other kinds.
@@ -64,19 +75,54 @@ func (s *Server) scheduling(next echo.HandlerFunc) echo.HandlerFunc {
 // payload longer by a third.
 func leastPayload(r *http.Request) int64 { return max(r.ContentLength-bodyBeside, 0) / 4 * 3 }
 
-// checkPayload refuses a command with a payload over the limit.
-func (s *Server) checkPayload(c *call, cmd *fsmpb.Command) error {
+// admitCommand refuses a command with a payload over the limit, or in a queue that would be one too many.
+func (s *Server) admitCommand(ctx context.Context, c *call, cmd *fsmpb.Command) error {
 	if s.cfg.Limits == nil {
 		return nil
 	}
-	payload := cmd.GetSchedule().GetSpec().GetPayload()
-	if payload == nil {
-		payload = cmd.GetTouch().GetOrSchedule().GetSpec().GetPayload()
-	}
+	made := scheduled(cmd)
+	payload := made.GetSpec().GetPayload()
 	if payload == nil {
 		payload = cmd.GetPatch().GetPayload().GetData()
 	}
-	return s.cfg.Limits.Payload(c.namespace, c.key(), int64(len(payload)))
+	if err := s.cfg.Limits.Payload(c.namespace, c.key(), int64(len(payload))); err != nil || made == nil {
+		return err
+	}
+	return s.cfg.Limits.Queue(ctx, c.namespace, orElse(made.Spec.GetQueue(), task.DefaultQueue))
+}
+
+// admitTouch is scheduling for a touch, which may make a task only if its body says so.
+func (s *Server) admitTouch(ctx context.Context, c *call, cmd *fsmpb.Command) error {
+	if s.cfg.Limits == nil || cmd.GetTouch().GetOrSchedule() == nil {
+		return nil
+	}
+	return s.cfg.Limits.Schedule(ctx, c.namespace, c.key())
+}
+
+// admitPolicy refuses a policy of a queue that would be one too many.
+func (s *Server) admitPolicy(ctx context.Context, c *call, queue string) error {
+	if s.cfg.Limits == nil {
+		return nil
+	}
+	return s.cfg.Limits.Policy(ctx, c.namespace, queue)
+}
+
+// consuming admits a consumer for as long as its call lasts.
+func (s *Server) consuming(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if s.cfg.Limits == nil {
+			return next(c)
+		}
+		cl := callOf(c)
+		ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+		defer cancel()
+		leave, err := s.cfg.Limits.Consumer(ctx, cl.namespace, cl.key())
+		if err != nil {
+			return err
+		}
+		defer leave()
+		return next(c)
+	}
 }
 
 // awaitSchedules waits until the lines of a batch that may make tasks are within the rates. The stream slows down,
@@ -87,7 +133,7 @@ func (s *Server) awaitSchedules(ctx context.Context, c *call, cmds []*fsmpb.Comm
 	}
 	n := 0
 	for _, cmd := range cmds {
-		if cmd.GetSchedule() != nil || cmd.GetTouch().GetOrSchedule() != nil {
+		if scheduled(cmd) != nil {
 			n++
 		}
 	}

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/quota"
 )
 
@@ -15,6 +18,7 @@ type testLimits struct {
 	asked  []string
 	lines  int
 	most   int64 // bytes of a payload
+	inside int   // consumers
 }
 
 func (l *testLimits) note(what, namespace, key string) error {
@@ -37,6 +41,23 @@ func (l *testLimits) ScheduleLines(_ context.Context, _, _ string, n int) error 
 
 func (l *testLimits) Payload(_, _ string, bytes int64) error {
 	return quota.Limits{MaxPayload: uint64(l.most)}.CheckPayload(quota.Subject{Namespace: "n"}, bytes)
+}
+
+func (l *testLimits) Queue(_ context.Context, namespace, queue string) error {
+	return l.note("queue", namespace, queue)
+}
+
+func (l *testLimits) Policy(_ context.Context, namespace, queue string) error {
+	return l.note("policy", namespace, queue)
+}
+
+func (l *testLimits) Consumer(_ context.Context, namespace, key string) (func(), error) {
+	l.inside++
+	return func() { l.inside-- }, l.note("consumer", namespace, key)
+}
+
+func (l *testLimits) Use(context.Context, string) (quota.Use, error) {
+	return quota.Use{Consumers: 3, SchedulesPerSecond: 4.5, CallsPerSecond: 6}, l.refuse["use"]
 }
 
 func limited(t *testing.T) (*harness, *testLimits) {
@@ -72,7 +93,7 @@ func TestRatesRefuse(t *testing.T) {
 func TestLimitsKnowTheCaller(t *testing.T) {
 	h, l := limited(t)
 	h.call("PUT", "/v1/tasks/a", smallTask).mustStatus(t, 201)
-	if got := strings.Join(l.asked, ", "); got != "call default , schedule default " {
+	if got := strings.Join(l.asked, ", "); got != "call default , schedule default , queue default default" {
 		t.Errorf("asked for %q", got)
 	}
 }
@@ -98,5 +119,87 @@ func TestPayloadsAreLimited(t *testing.T) {
 	a := h.call("POST", "/v1/batch", lines, "Content-Type", "application/x-ndjson")
 	if got := strings.Split(a.text, "\n"); len(got) != 4 || !strings.Contains(got[1], "quota-exceeded") || l.lines != 1 {
 		t.Errorf("%s, %d lines counted", a.text, l.lines)
+	}
+}
+
+// TestQueuesAreLimited checks that a queue is admitted before a task or a policy makes it, and that no call but these
+// asks for it.
+func TestQueuesAreLimited(t *testing.T) {
+	h, l := limited(t)
+	h.call("PUT", "/v1/tasks/old", `{"delay":"1h"}`).mustStatus(t, 201)
+	full := &quota.Exceeded{Quota: quota.MaxQueues, Limit: 2, Used: 2}
+	l.refuse["queue"], l.refuse["policy"] = full, full
+	for _, call := range [][3]string{
+		{"PUT", "/v1/tasks/a", `{"delay":"1h","queue":"q"}`}, {"POST", "/v1/tasks", `{"delay":"1h","queue":"q"}`},
+		{"POST", "/v1/tasks/a/touch", `{"or_schedule":{"delay":"1h","queue":"q"}}`},
+		{"PUT", "/v1/queues/q", `{}`}, {"PATCH", "/v1/queues/q", `{"max_in_flight":3}`}, {"POST", "/v1/queues/q/pause", ``},
+	} {
+		p := h.call(call[0], call[1], call[2]).mustProblem(t, 403, "")
+		if p["quota"] != "max_queues" || p["retry_after"] != nil {
+			t.Errorf("%v: %v", call, p)
+		}
+		if last := l.asked[len(l.asked)-1]; !strings.HasSuffix(last, " default q") {
+			t.Errorf("%v asked for %q", call, last)
+		}
+	}
+	for _, call := range [][3]string{
+		{"GET", "/v1/tasks/old", ""}, {"PATCH", "/v1/tasks/old", `{"delay":"2h"}`}, {"POST", "/v1/tasks/old/fire", ""},
+		{"DELETE", "/v1/tasks/old", ""},
+	} {
+		h.call(call[0], call[1], call[2]).mustStatus(t, 200)
+	}
+}
+
+// TestTouchesCountAsSchedules checks that only a touch that may make a task counts in the rate of schedules.
+func TestTouchesCountAsSchedules(t *testing.T) {
+	h, l := limited(t)
+	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`).mustStatus(t, 201)
+	l.refuse["schedule"] = &quota.Exceeded{Quota: quota.SchedulesPerSecond, Limit: 1, Used: 1, RetryAfter: time.Second}
+	h.call("POST", "/v1/tasks/a/touch", `{"delay":"1h"}`).mustStatus(t, 200)
+	h.call("POST", "/v1/tasks/b/touch", `{"or_schedule":{"delay":"1h"}}`).mustProblem(t, 429, "")
+}
+
+// TestConsumersAreLimited checks that a lease and a stream are admitted as consumers, and leave when they end.
+func TestConsumersAreLimited(t *testing.T) {
+	h, l := limited(t)
+	h.call("POST", "/v1/queues/q/lease", `{}`).mustStatus(t, 200)
+	if l.inside != 0 || l.asked[len(l.asked)-1] != "consumer default " {
+		t.Errorf("%d consumers after the lease, asked %q", l.inside, l.asked)
+	}
+	l.refuse["consumer"] = &quota.Exceeded{Quota: quota.MaxConsumers, Limit: 1, Used: 1, RetryAfter: time.Second}
+	for _, path := range []string{"/v1/queues/q/lease", "/v1/queues/q/stream"} {
+		p := h.call("POST", path, "").mustProblem(t, 429, "")
+		if p["quota"] != "max_consumers" || p["retry_after"] != 1.0 {
+			t.Errorf("%s: %v", path, p)
+		}
+	}
+}
+
+// TestUseIsShown checks that the use of a namespace has the parts that no shard counts.
+func TestUseIsShown(t *testing.T) {
+	h, l := limited(t)
+	used := h.call("GET", "/v1/namespaces/default", "").mustStatus(t, 200)["used"].(map[string]any)
+	if used["consumers"] != 3.0 || used["schedules_per_second"] != 4.5 || used["calls_per_second"] != 6.0 {
+		t.Errorf("%v", used)
+	}
+	l.refuse["use"] = task.ErrNotProposed
+	h.call("GET", "/v1/namespaces/default", "").mustProblem(t, 503, "")
+}
+
+// TestRefusalsAreCounted checks the metric of refusals, by quota, for calls and for lines of a batch.
+func TestRefusalsAreCounted(t *testing.T) {
+	h, l := limited(t)
+	l.refuse["queue"] = &quota.Exceeded{Quota: quota.MaxQueues, Limit: 2, Used: 2}
+	h.call("PUT", "/v1/tasks/a", smallTask).mustProblem(t, 403, "")
+	lines := strings.Repeat(`{"op":"schedule","id":"a","delay":"1h"}`+"\n", 2)
+	h.call("POST", "/v1/batch", lines, "Content-Type", "application/x-ndjson")
+	for q := quota.MaxPending; q <= quota.MaxQueues; q++ {
+		want := 0.0
+		if q == quota.MaxQueues {
+			want = 3
+		}
+		if got := testutil.ToFloat64(h.server.metrics.overQuota.WithLabelValues(q.String())); got != want {
+			t.Errorf("%v: %v refusals, not %v", q, got, want)
+		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/quota"
 )
 
 // metrics holds the metrics of one server. They also work unregistered.
@@ -16,6 +18,8 @@ type metrics struct {
 	lines    *prometheus.CounterVec // by status
 	chunks   prometheus.Histogram
 	retries  prometheus.Counter
+
+	overQuota *prometheus.CounterVec // by quota
 
 	waiting   prometheus.Gauge
 	leased    prometheus.Counter
@@ -43,6 +47,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		retries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "belfry_http_batch_retries_total", Help: "Batch commits tried again because shards were overloaded.",
 		}),
+		overQuota: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "belfry_quota_refusals_total", Help: "Calls and batch lines refused at this node, by quota.",
+		}, []string{"quota"}),
 
 		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "belfry_http_consumers_waiting", Help: "Consumers at this node that wait for a task, or have a stream.",
@@ -57,6 +64,9 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 			Name: "belfry_http_settled_receipts_total", Help: "Receipts settled or extended, by status.",
 		}, []string{"status"}),
 	}
+	for q := quota.MaxPending; q <= quota.MaxQueues; q++ {
+		m.overQuota.WithLabelValues(q.String())
+	}
 	return m, m.register(r)
 }
 
@@ -65,7 +75,7 @@ func (m *metrics) register(r prometheus.Registerer) error {
 		return nil
 	}
 	for _, c := range []prometheus.Collector{m.seconds, m.inFlight, m.lines, m.chunks, m.retries,
-		m.waiting, m.leased, m.givenBack, m.settles} {
+		m.overQuota, m.waiting, m.leased, m.givenBack, m.settles} {
 		if err := r.Register(c); err != nil {
 			return err
 		}
@@ -90,6 +100,13 @@ func methodLabel(method string) string {
 func (m *metrics) committed(lines int) {
 	if lines > 0 {
 		m.chunks.Observe(float64(lines))
+	}
+}
+
+// refused counts a refusal by a quota, and no other problem.
+func (m *metrics) refused(p *problem) {
+	if p.quota != "" {
+		m.overQuota.WithLabelValues(p.quota).Inc()
 	}
 }
 

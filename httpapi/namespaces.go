@@ -46,6 +46,13 @@ type Usage struct {
 	Pending uint64 `json:"pending"` // tasks that are not done
 	Dead    uint64 `json:"dead"`    // dead letters
 	Bytes   uint64 `json:"bytes"`   // of these, as kept in memory
+
+	Queues    uint64 `json:"queues"`    // with a policy or a task, tombstones included
+	Consumers uint64 `json:"consumers"` // leases that wait, and streams
+
+	// Calls admitted over the last second; 0: none, or there is no quota of them.
+	SchedulesPerSecond float64 `json:"schedules_per_second"`
+	CallsPerSecond     float64 `json:"calls_per_second"`
 }
 
 // Quotas are the limits of a namespace. A zero stands for no limit, and for the usual weight of 1.
@@ -85,8 +92,22 @@ func (s *Server) getNamespace(c echo.Context) error {
 	if err != nil {
 		return s.readFailed(err)
 	}
-	all[at].Used = &Usage{Pending: use.Pending, Dead: use.Dead, Bytes: use.Bytes}
+	all[at].Used = &Usage{Pending: use.Pending, Dead: use.Dead, Bytes: use.Bytes, Queues: use.Queues}
+	if err := s.addUse(ctx, all[at].Name, all[at].Used); err != nil {
+		return s.readFailed(err)
+	}
 	return writeValue(c, http.StatusOK, all[at])
+}
+
+// addUse adds the use that no shard counts.
+func (s *Server) addUse(ctx context.Context, namespace string, to *Usage) error {
+	if s.cfg.Limits == nil {
+		return nil
+	}
+	use, err := s.cfg.Limits.Use(ctx, namespace)
+	to.Consumers = use.Consumers
+	to.SchedulesPerSecond, to.CallsPerSecond = use.SchedulesPerSecond, use.CallsPerSecond
+	return err
 }
 
 func noSuchNamespace() *problem {

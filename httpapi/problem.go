@@ -58,7 +58,7 @@ var (
 	overloaded        = kind{contract.Overloaded, "Too many calls are waiting.", 429}
 	memoryFull        = kind{contract.MemoryFull, "The memory for tasks is used up.", 429}
 	quotaExceeded     = kind{contract.QuotaExceeded, "A quota of the namespace or the key is used up.", 429}
-	quotaTooSmall     = kind{contract.QuotaExceeded, "The call is larger than a quota of the namespace or the key.", 403}
+	quotaTooSmall     = kind{contract.QuotaExceeded, "A quota of the namespace or the key does not allow the call.", 403}
 	internalError     = kind{"internal", "Something went wrong inside.", 500}
 	notCommitted      = kind{"not-committed", "The call was not carried out and will not be.", 503}
 	notReady          = kind{"not-ready", "The node is not ready.", 503}
@@ -290,6 +290,7 @@ func (s *Server) fail(err error, c echo.Context) {
 		return
 	}
 	p := problemOf(err)
+	s.metrics.refused(p)
 	if p.kind == internalError {
 		s.cfg.Logger.Error("call failed", "method", c.Request().Method, "path", c.Path(),
 			"id", requestID(c.Request()), "err", err)

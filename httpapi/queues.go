@@ -34,6 +34,9 @@ func (s *Server) putQueue(c echo.Context) error {
 	if err := s.fillKept(ctx, d); err != nil {
 		return err
 	}
+	if err := s.admitPolicy(ctx, callOf(c), queue); err != nil {
+		return err
+	}
 	created, err := s.cfg.Backend.PutQueue(ctx, d.policy)
 	if err != nil {
 		return err
@@ -302,6 +305,9 @@ func (s *Server) updateQueue(c echo.Context, queue string, change func(*fsmpb.Qu
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
 	namespace := callOf(c).namespace
+	if err := s.admitPolicy(ctx, callOf(c), queue); err != nil {
+		return err
+	}
 	policy, err := s.cfg.Backend.UpdateQueue(ctx, namespace, queue,
 		func(current *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
 			next := &fsmpb.QueuePolicy{Namespace: namespace, Queue: queue}

@@ -129,9 +129,10 @@ func (s *Server) queueEndpoints() []endpoint {
 		{"POST", "/v1/queues/:queue/dead/replay", operate, with(s.replayDead, s.single, dead, soundKey, queue)},
 		{"DELETE", "/v1/queues/:queue/dead", operate, with(s.dropDead, s.single, dead, soundKey, queue)},
 		{"POST", "/v1/queues/:queue/settle", consume, with(s.settle, s.single, params(), soundKey, queue)},
-		{"POST", "/v1/queues/:queue/lease", consume, with(s.lease, s.lasting(s.polls), params(), soundKey, queue)},
+		{"POST", "/v1/queues/:queue/lease", consume,
+			with(s.lease, s.lasting(s.polls), params(), soundKey, queue, s.consuming)},
 		{"POST", "/v1/queues/:queue/stream", consume,
-			with(s.stream, s.lasting(s.streams), params("credit", "lease"), soundKey, queue)},
+			with(s.stream, s.lasting(s.streams), params("credit", "lease"), soundKey, queue, s.consuming)},
 	}
 }
 

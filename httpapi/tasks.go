@@ -111,7 +111,10 @@ func (s *Server) change(c echo.Context, answer fsmpb.Answer, types []string,
 	if err := cl.checkCommand(&o.cmd); err != nil {
 		return err
 	}
-	if err := s.checkPayload(cl, &o.cmd); err != nil {
+	if err := s.admitTouch(r.Context(), cl, &o.cmd); err != nil {
+		return err
+	}
+	if err := s.admitCommand(r.Context(), cl, &o.cmd); err != nil {
 		return err
 	}
 	result, err := s.commit(cl, o.finish())

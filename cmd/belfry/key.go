@@ -270,7 +270,7 @@ func fillKey(t *cli.Table, k *client.APIKey) {
 	t.Field("expires", cmp.Or(hour(k.ExpiresAt), "never"))
 	t.Field("last used", cmp.Or(hour(k.LastUsedAt), "never"))
 	if k.Quotas != nil {
-		fillCallQuotas(t, k.Quotas)
+		fillCallQuotas(t, k.Quotas, nil)
 	}
 }
 

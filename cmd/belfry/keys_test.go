@@ -23,7 +23,8 @@ const (
 		{"role":"read","namespace":"*"}],"created_at":"2026-11-21T10:00:00Z","expires_at":null,"last_used_at":null`
 	newShopKey = `{` + shopKey + `,"key":"bfy_abcdefghij_secret_check"}`
 	ordersJSON = `{"name":"orders","state":"active","max_pending":1000,"max_bytes":1048576,"weight":2,
-		"used":{"pending":12,"dead":3,"bytes":2048}}`
+		"max_queues":9,"calls_per_second":100,
+		"used":{"pending":12,"dead":3,"bytes":2048,"queues":4,"consumers":5,"schedules_per_second":0,"calls_per_second":12.5}}`
 )
 
 // asked holds the parts of a request that a connection decides.
@@ -170,6 +171,8 @@ func TestKeyAndNamespaceCommands(t *testing.T) {
 		{"namespace put orders --max-pending 1000 --max-bytes 1MiB --weight 2", ordersJSON, "PUT /v1/namespaces/orders",
 			"pending tasks  12 of 1000"},
 		{"namespace show orders", ordersJSON, "GET /v1/namespaces/orders", "bytes          2 KiB of 1 MiB"},
+		{"namespace show orders", ordersJSON, "GET /v1/namespaces/orders", "queues         4 of 9"},
+		{"namespace show orders", ordersJSON, "GET /v1/namespaces/orders", "calls          12.5 of 100 a second"},
 		{"key show abcdefghij", `{` + shopKey + `,"quotas":{"calls_per_second":5}}`, "GET /v1/keys/abcdefghij",
 			"calls      at most 5 a second"},
 		{"namespace list", `{"namespaces":[` + ordersJSON + `]}`, "GET /v1/namespaces", "orders     active  1000"},

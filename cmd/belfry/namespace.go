@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -99,35 +100,47 @@ func (f *quotaFlags) read() (client.Quotas, error) {
 func fillNamespace(t *cli.Table, n *client.Namespace) {
 	t.Field("namespace", n.Name)
 	t.Field("state", n.State)
-	pending, bytes := "", ""
+	pending, bytes, queues := "", "", ""
 	if n.Used != nil {
 		pending, bytes = strconv.FormatInt(n.Used.Pending, 10), size(float64(n.Used.Bytes))
+		queues = strconv.FormatInt(n.Used.Queues, 10)
 		t.Field("dead letters", strconv.FormatInt(n.Used.Dead, 10))
 	}
 	t.Field("pending tasks", limited(pending, strconv.FormatInt(n.MaxPending, 10), n.MaxPending > 0))
 	t.Field("bytes", limited(bytes, size(float64(n.MaxBytes)), n.MaxBytes > 0))
-	if n.MaxQueues > 0 {
-		t.Field("queues", fmt.Sprintf("at most %d", n.MaxQueues))
-	}
-	fillCallQuotas(t, &n.Quotas)
+	fillIfAny(t, "queues", limited(queues, strconv.FormatInt(n.MaxQueues, 10), n.MaxQueues > 0))
+	fillCallQuotas(t, &n.Quotas, n.Used)
 	if n.Weight > 0 {
 		t.Field("weight", strconv.FormatInt(n.Weight, 10))
 	}
 }
 
-// fillCallQuotas adds the quotas of calls.
-func fillCallQuotas(t *cli.Table, q *client.Quotas) {
+// fillCallQuotas adds the quotas of calls, with their use unless it is nil. Rates are counted only under a quota.
+func fillCallQuotas(t *cli.Table, q *client.Quotas, use *client.Usage) {
 	if q.MaxPayload > 0 {
 		t.Field("payload", "at most "+size(float64(q.MaxPayload)))
 	}
+	consumers, schedules, calls := "", "", ""
+	if use != nil {
+		consumers = strconv.FormatInt(use.Consumers, 10)
+		schedules, calls = rate(use.SchedulesPerSecond), rate(use.CallsPerSecond)
+	}
 	if q.SchedulesPerSecond > 0 {
-		t.Field("schedules", fmt.Sprintf("at most %g a second", q.SchedulesPerSecond))
+		t.Field("schedules", limited(schedules, rate(q.SchedulesPerSecond), true)+" a second")
 	}
 	if q.CallsPerSecond > 0 {
-		t.Field("calls", fmt.Sprintf("at most %g a second", q.CallsPerSecond))
+		t.Field("calls", limited(calls, rate(q.CallsPerSecond), true)+" a second")
 	}
-	if q.MaxConsumers > 0 {
-		t.Field("consumers", fmt.Sprintf("at most %d", q.MaxConsumers))
+	fillIfAny(t, "consumers", limited(consumers, strconv.FormatInt(q.MaxConsumers, 10), q.MaxConsumers > 0))
+}
+
+// rate formats a rate with three digits at most behind the point.
+func rate(v float64) string { return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64) }
+
+// fillIfAny adds a line unless its text is empty.
+func fillIfAny(t *cli.Table, name, text string) {
+	if text != "" {
+		t.Field(name, text)
 	}
 }
 
