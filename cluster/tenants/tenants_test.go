@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -235,14 +236,14 @@ func TestOlderLeadersAreNamed(t *testing.T) {
 type ledger struct {
 	calls.Node
 	reports []*clusterpb.UseKeys
-	fails   bool
+	fails   atomic.Bool
 	version uint64 // of its answers
 }
 
 func (l *ledger) ChangeAccess(
 	_ context.Context, change *clusterpb.AccessChange,
 ) (*clusterpb.AccessChanged, error) {
-	if l.fails {
+	if l.fails.Load() {
 		return nil, errors.New("broken")
 	}
 	l.reports = append(l.reports, change.GetUseKeys())
@@ -286,7 +287,8 @@ func TestChangesAreKnownHere(t *testing.T) {
 // TestUsesAreReportedOnceAnHour uses a key without a pause, and counts the reports.
 func TestUsesAreReportedOnceAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		leader := &ledger{fails: true}
+		leader := new(ledger)
+		leader.fails.Store(true)
 		cfg := alone(Config{Dir: t.TempDir(), Control: control.NewReplica("a", boot)})
 		cfg.Self, cfg.Node = "b", func(string) calls.Node { return leader }
 		n := New(cfg)
@@ -303,8 +305,8 @@ func TestUsesAreReportedOnceAnHour(t *testing.T) {
 			n.KeyUsed("none")
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if leader.fails { // the first report
-				leader.fails = false
+			if leader.fails.Load() { // the first report
+				leader.fails.Store(false)
 				continue
 			}
 			if last := len(leader.reports) - 1; last >= 0 { // what the leader knows comes back
