@@ -57,8 +57,8 @@
 //   - A new leader of a shard has a ceiling of 0, and asks at its first Claim. Its use counts at once.
 //   - A holder that does not answer counts with its last ceiling, or with its part of the limit if the owner is new. A
 //     call that finds no room for this reason alone is not told that a quota is exceeded: ErrUnsure.
-//   - A ceiling belongs to one value of the limit. A changed limit makes it void, so a lower one holds at once. While the
-//     use is above it, the ceilings are below the use, and no holder takes more.
+//   - A ceiling belongs to one value of the limit. A changed limit makes it void, so a lower one holds at once. While
+//     the use is above it, the ceilings are below the use, and no holder takes more.
 //   - The holders of max_consumers are the nodes that answer. A node that dies gives its part back once it counts as
 //     gone; the consumers of one that is only cut off stay beyond the limit, without tasks.
 //   - Slots that move carry their tasks along. A shard may be above its ceiling afterwards, and then takes no more.

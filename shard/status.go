@@ -60,8 +60,8 @@ func (s *Shard) Lead(ctx context.Context) (term uint64, err error) {
 // Use returns the use of a namespace in this replica's applied state.
 func (s *Shard) Use(namespace string) task.NamespaceUse { return s.machine.NamespaceUse(namespace) }
 
-// TaskUse returns the bytes that a task counts with in this replica's applied state, and reports whether the task is not
-// done.
+// TaskUse returns the bytes that a task counts with in this replica's applied state, and reports whether the task is
+// not done.
 func (s *Shard) TaskUse(namespace, id string) (bytes int, pending bool) {
 	return s.machine.TaskUse(namespace, id)
 }

@@ -16,6 +16,6 @@
 //   - Claim comes before a command is proposed. Only commands that make a task, bring back a dead letter or give a task
 //     new content need a claim, so a namespace at its limits may still read, cancel, settle and delete.
 //   - A new leadership begins without ceilings, and a new owner without rounds. Neither is in the log.
-//   - The rounds of an owner come after those of the owner before it, also if the slot has moved to another shard: their
-//     number begins with the epoch of the slot.
+//   - The rounds of an owner come after those of the owner before it, also if the slot has moved to another shard.
+//     Their numbers begin with the epoch of the slot.
 package quotas
