@@ -24,7 +24,7 @@ type ClientConfig struct {
 	Open func(ctx context.Context) (Stream, error)
 	// Refused reports whether a stream's error means that the other node has read nothing of it.
 	Refused func(error) bool
-	// MaxOutstanding bounds the bytes of calls without an answer; 0: 32 MiB.
+	// MaxOutstanding bounds the bytes of calls without an answer; 0: 64 MiB. A namespace leaves as much free as it holds.
 	MaxOutstanding int
 	Metrics        *Metrics // nil: no metrics
 }
@@ -45,13 +45,15 @@ type Client struct {
 	closed      bool
 	number      uint64
 	outstanding int                 // bytes of every call in waiting and sent
-	waiting     []*pending          // in order of arrival
+	held        map[string]int      // outstanding, by namespace; without zeros
+	waiting     lines               // calls that are in no message yet
 	sent        map[uint64]*pending // on the current stream
 }
 
 // pending is one call in progress. It belongs to the Client until done is closed.
 type pending struct {
 	msg        *clusterpb.Call
+	namespace  string // empty: the call is not about one
 	size       int
 	until      time.Time // zero: no deadline
 	repeatable bool
@@ -63,7 +65,7 @@ type pending struct {
 // NewClient returns a Client without a stream; the first call opens one.
 func NewClient(cfg ClientConfig) *Client {
 	if cfg.MaxOutstanding == 0 {
-		cfg.MaxOutstanding = 32 << 20
+		cfg.MaxOutstanding = 64 << 20
 	}
 	if cfg.Refused == nil {
 		cfg.Refused = func(error) bool { return false }
@@ -73,6 +75,7 @@ func NewClient(cfg ClientConfig) *Client {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Client{cfg: cfg, wake: make(chan struct{}, 1), cancel: cancel, sent: make(map[uint64]*pending)}
+	c.held, c.waiting = map[string]int{}, newLines()
 	c.Node = calls.Remote{Node: cfg.Node, Ask: c.ask}
 	c.wg.Go(func() { c.run(ctx) })
 	return c
@@ -89,7 +92,9 @@ func (c *Client) Close() {
 
 // ask sends a call and waits for its reply.
 func (c *Client) ask(ctx context.Context, msg *clusterpb.Call, repeatable bool) (*clusterpb.CallReply, error) {
-	k := &pending{msg: msg, size: msg.SizeVT(), repeatable: repeatable, done: make(chan struct{})}
+	k := &pending{
+		msg: msg, namespace: namespaceOf(msg), size: msg.SizeVT(), repeatable: repeatable, done: make(chan struct{}),
+	}
 	k.until, _ = ctx.Deadline()
 	if err := c.enqueue(k); err != nil {
 		return nil, err
@@ -109,18 +114,29 @@ func (c *Client) enqueue(k *pending) error {
 	switch {
 	case c.closed:
 		return notSent(c.cfg.Node, context.Canceled)
-	case c.outstanding > 0 && c.outstanding+k.size > c.cfg.MaxOutstanding:
+	case c.outstanding > 0 && !c.fits(k):
 		return fmt.Errorf("%w for node %s: %d bytes", task.ErrOverloaded, c.cfg.Node, c.outstanding)
 	}
 	c.number++
 	k.msg.Number = c.number
 	c.outstanding += k.size
-	c.waiting = append(c.waiting, k)
+	c.held[k.namespace] += k.size
+	c.waiting.add(k)
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
 	return nil
+}
+
+// fits reports whether a call may be outstanding beside the others. A namespace leaves at least as much free as it
+// holds, so that the calls of one lock no other out. The caller holds the lock.
+func (c *Client) fits(k *pending) bool {
+	free := c.cfg.MaxOutstanding - c.outstanding - k.size
+	if k.namespace == "" {
+		return free >= 0
+	}
+	return c.held[k.namespace]+k.size <= free
 }
 
 // abandon ends a call whose caller no longer waits. A later answer is dropped.
@@ -132,12 +148,8 @@ func (c *Client) abandon(k *pending, cause error) {
 		c.finish(k, nil, unanswered(c.cfg.Node, k.repeatable, cause))
 		return
 	}
-	for i, w := range c.waiting {
-		if w == k {
-			c.waiting = append(c.waiting[:i:i], c.waiting[i+1:]...)
-			c.finish(k, nil, notSent(c.cfg.Node, cause))
-			return
-		}
+	if c.waiting.remove(k) {
+		c.finish(k, nil, notSent(c.cfg.Node, cause))
 	}
 }
 
@@ -145,6 +157,9 @@ func (c *Client) abandon(k *pending, cause error) {
 // holds the lock.
 func (c *Client) finish(k *pending, reply *clusterpb.CallReply, err error) {
 	c.outstanding -= k.size
+	if c.held[k.namespace] -= k.size; c.held[k.namespace] == 0 {
+		delete(c.held, k.namespace)
+	}
 	k.reply, k.err = reply, err
 	close(k.done)
 }

@@ -18,7 +18,8 @@
 //	the stream broke after the call was handed to it                  unknown; a call that changes nothing counts as not
 //	                                                                  proposed, and may be repeated
 //
-// The bytes outstanding towards one node are bounded, so a node that hangs costs its callers no more than that.
+// The bytes outstanding towards one node are bounded, so a node that hangs costs its callers no more than that. Each
+// namespace leaves as much of the bound free as it holds, and the namespaces with waiting calls take turns (lines).
 //
 // # Why not otherwise
 //

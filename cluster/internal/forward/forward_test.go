@@ -349,7 +349,7 @@ func TestCallerGivesUp(t *testing.T) {
 	if err := never.Do(ctx, 1, command("x"))[0].Err; !errors.Is(err, task.ErrNotProposed) {
 		t.Errorf("not sent: %v", err)
 	}
-	if never.outstanding != 0 || len(never.waiting) != 0 {
+	if never.outstanding != 0 || !never.waiting.empty() {
 		t.Errorf("%d bytes outstanding", never.outstanding)
 	}
 }

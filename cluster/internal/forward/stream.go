@@ -63,13 +63,12 @@ func (c *Client) stream(ctx context.Context) error {
 func (c *Client) take() *clusterpb.ForwardRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.waiting) == 0 {
+	if c.waiting.empty() {
 		return nil
 	}
 	msg := &clusterpb.ForwardRequest{}
-	n, bytes := 0, 0
-	for ; n < len(c.waiting) && bytes < messageBytes; n++ {
-		k := c.waiting[n]
+	for bytes := 0; !c.waiting.empty() && bytes < messageBytes; {
+		k := c.waiting.take()
 		if !k.until.IsZero() {
 			k.msg.TimeoutMs = max(time.Until(k.until).Milliseconds(), 1)
 		}
@@ -77,7 +76,6 @@ func (c *Client) take() *clusterpb.ForwardRequest {
 		msg.Calls = append(msg.Calls, k.msg)
 		c.sent[k.msg.Number] = k
 	}
-	c.waiting = append(c.waiting[:0:0], c.waiting[n:]...)
 	return msg
 }
 
@@ -116,8 +114,7 @@ func (c *Client) failAll(cause error) {
 			c.finish(k, nil, unanswered(c.cfg.Node, k.repeatable, cause))
 		}
 	}
-	for _, k := range c.waiting {
-		c.finish(k, nil, notSent(c.cfg.Node, cause))
+	for !c.waiting.empty() {
+		c.finish(c.waiting.take(), nil, notSent(c.cfg.Node, cause))
 	}
-	c.waiting = nil
 }
