@@ -223,7 +223,7 @@ func TestMemoryOfAllBodiesIsBounded(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.MemoryBytes = 100 << 10 })
 	body := `{"delay":"1s","payload":"` + strings.Repeat("x", 150<<10) + `"}`
 	h.call("PUT", "/v1/tasks/a", body).mustProblem(t, 429, "")
-	if taken := h.server.memory.taken.Load(); taken != 0 {
+	if taken := h.server.memory.Taken(); taken != 0 {
 		t.Errorf("%d bytes are never given back", taken)
 	}
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1s"}`).mustStatus(t, 201)

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/stream"
+	"github.com/belfryhq/belfry/httpapi/internal/turns"
 )
 
 // batch is one batch in progress.
@@ -24,17 +25,19 @@ type batch struct {
 	parser parser
 	intake *stream.Intake[line]
 	outbox *stream.Outbox
+	turn   *turns.Turn // of the parsing
 }
 
 func (s *Server) batch(c echo.Context) error {
 	cl := callOf(c)
 	t := &batch{
-		s: s, call: cl, parser: *s.parser(cl),
+		s: s, call: cl, parser: *s.parser(cl), turn: s.work.Turn(cl.namespace),
 		intake: stream.NewIntake[line](s.cfg.BatchChunkLines, s.cfg.BatchChunkBytes),
-		outbox: stream.NewOutbox(s.cfg.BatchAnswerBytes, 4*s.cfg.BatchChunkBytes, &s.memory),
+		outbox: stream.NewOutbox(s.cfg.BatchAnswerBytes, 4*s.cfg.BatchChunkBytes, s.memoryOf(c)),
 	}
 	defer t.outbox.Release()
-	t.Conn = s.openLines(c, func() { t.parser.now = s.arrived() })
+	t.Conn = s.openLines(c, t.turn.Pause, func() { t.parser.now = s.arrived() })
+	t.intake.OnWait(t.turn.Pause)
 	abandon := func() { t.intake.Abandon(); t.outbox.Abandon() }
 	if err := t.Perform(cl.life, abandon, t.work); err != nil {
 		s.logCut(err)
@@ -73,6 +76,7 @@ func (t *batch) work(do func(stream.Step)) {
 // readLines parses lines until the client ends the body, falls silent or sends a line over the limit. In the last two
 // cases the lines so far are answered, and one more line of the answer gives the reason for the end.
 func (t *batch) readLines(context.Context) error {
+	defer t.turn.Pause()
 	err := t.Lines(t.s.cfg.BatchIdle, t.parseLine)
 	var refused *problem
 	switch {
@@ -92,6 +96,7 @@ func (t *batch) readLines(context.Context) error {
 }
 
 func (t *batch) parseLine(data []byte) bool {
+	t.turn.Work(len(data))
 	l := t.parser.batchLine(data)
 	if l.cmd != nil {
 		err := t.call.checkCommand(l.cmd)
@@ -116,9 +121,9 @@ func (t *batch) answerAll(context.Context) error { return t.Answer(t.outbox) }
 const mapHeader = "Belfry-Map"
 
 // openLines opens the connection of a call whose lines go both ways, and prepares the header of its answer.
-func (s *Server) openLines(c echo.Context, arrived func()) *stream.Conn {
+func (s *Server) openLines(c echo.Context, reading, arrived func()) *stream.Conn {
 	conn := stream.New(c, stream.Config{
-		LineBytes: s.cfg.BodyBytes, Stall: s.cfg.BatchStall, Arrived: arrived, Recycle: s.buffers.put,
+		LineBytes: s.cfg.BodyBytes, Stall: s.cfg.BatchStall, Reading: reading, Arrived: arrived, Recycle: s.buffers.put,
 		Control: s.ignoreUnsupported,
 	})
 	h := c.Response().Header()
@@ -184,8 +189,13 @@ func commandsOf(lines []line) []*fsmpb.Command {
 	return cmds
 }
 
+// answerBytes is the price of an answer's line at the gate: it costs about a fifth of the parsing of a line.
+const answerBytes = 50
+
 // answersTo returns a line of the answer for each line, in order.
 func (t *batch) answersTo(lines []line, replies []task.Reply) *[]byte {
+	t.s.work.Enter(t.call.namespace, len(lines)*answerBytes)
+	defer t.s.work.Leave()
 	buffer := t.s.buffers.get()
 	b, tally := *buffer, statusTally{}
 	for _, l := range lines {

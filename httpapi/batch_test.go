@@ -333,7 +333,7 @@ func TestBatchMemoryIsBoundedWithASlowReader(t *testing.T) {
 		if want := int(lines.taken.Load()) / len(lines.line); answered != want {
 			t.Errorf("%d answers to %d lines", answered, want)
 		}
-		if taken := h.server.memory.taken.Load(); taken != 0 {
+		if taken := h.server.memory.Taken(); taken != 0 {
 			t.Errorf("%d bytes are never given back", taken)
 		}
 	})

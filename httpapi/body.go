@@ -14,6 +14,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/belfryhq/belfry/httpapi/internal/shares"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -60,9 +61,10 @@ func (b binder) Bind(i any, c echo.Context) error {
 
 // bind reads the body of a single call. The caller must release the body, even after an error.
 func bind(c echo.Context, limit int, types ...string) (*body, error) {
-	b := &body{limit: limit, types: types}
+	b, cl := &body{limit: limit, types: types}, callOf(c)
+	b.memory.Namespace = cl.sharer() // echo's Bind passes on its own context, without the caller
 	err := c.Bind(b)
-	if cl, ok := c.(*call); ok && cl.audited != nil {
+	if cl.audited != nil {
 		cl.audited.noteFields(b.data)
 	}
 	return b, err
@@ -73,7 +75,7 @@ type body struct {
 	data   []byte
 	limit  int
 	types  []string // accepted
-	memory *budget
+	memory shares.Part
 	held   int
 }
 
@@ -90,7 +92,7 @@ func (b *body) release() {
 // echo's BodyLimit is not used: its refusal names no limit, and does not reach a client that is still sending.
 func (s *Server) readBody(c echo.Context, b *body) error {
 	r := c.Request()
-	b.memory = &s.memory
+	b.memory.Pool = s.memory
 	if r.ContentLength == 0 || r.Body == nil {
 		return nil
 	}
@@ -101,6 +103,11 @@ func (s *Server) readBody(c echo.Context, b *body) error {
 		return s.unlessEmpty(c, err)
 	}
 	return s.fill(c, b)
+}
+
+// memoryOf returns the part of the memory that the namespace of a call may take.
+func (s *Server) memoryOf(c echo.Context) shares.Part {
+	return shares.Part{Pool: s.memory, Namespace: callOf(c).sharer()}
 }
 
 // unlessEmpty accepts a chunked body of the wrong type if it turns out to be empty.

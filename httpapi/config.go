@@ -19,6 +19,9 @@ type Config struct {
 	Access Access
 	// Limits keeps calls within the quotas of their namespaces and keys. Nil: there are none.
 	Limits Limits
+	// Weight returns the weight of a namespace: its part of the node's processors beside the work of others. Nil: all
+	// have the same.
+	Weight func(namespace string) int
 	// Audit records the calls of operators, and the calls that were refused because of their callers. Nil: none are.
 	Audit Audit
 	// CheckURL refuses receivers that deliveries must not reach. Nil: none.
@@ -39,8 +42,8 @@ type Config struct {
 	BodyTimeout    time.Duration // 10s: for a single call's body to arrive
 	IdleTimeout    time.Duration // 3m: for an idle connection between calls
 	BodyBytes      int           // 512 KiB: the body of a single call, or a batch line
-	MemoryBytes    int           // 256 MiB: bodies, leased payloads and batch answers of all calls together
-	MaxInFlight    int           // 4096: single calls in progress
+	MemoryBytes    int           // 256 MiB: bodies, leased payloads and batch answers of all calls; see package shares
+	MaxInFlight    int           // 4096: single calls in progress; see package shares
 	MaxBatches     int           // 256: open batch streams; see package places
 	SettleBytes    int           // 2 MiB: the body of a settle
 	MaxPolls       int           // 16384: consumers waiting for a lease; see package places

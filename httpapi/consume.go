@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/shares"
 	"github.com/belfryhq/belfry/httpapi/internal/stream"
 	"github.com/belfryhq/belfry/internal/contract"
 )
@@ -27,6 +28,7 @@ type consumer struct {
 	s         *Server
 	from      lane
 	lease     time.Duration
+	memory    shares.Part
 	credit    *credit
 	intake    *stream.Intake[consumerLine]
 	outbox    *stream.Outbox
@@ -57,16 +59,16 @@ func (s *Server) stream(c echo.Context) error {
 }
 
 func (s *Server) newConsumer(c echo.Context) (*consumer, error) {
-	t := &consumer{s: s, from: laneOf(c), lease: task.DefaultLease}
+	t := &consumer{s: s, from: laneOf(c), memory: s.memoryOf(c), lease: task.DefaultLease}
 	if err := t.takeQuery(c.QueryParams()); err != nil {
 		return nil, err
 	}
 	if err := checkLines(c.Request()); err != nil {
 		return nil, err
 	}
-	t.Conn = s.openLines(c, nil)
+	t.Conn = s.openLines(c, nil, nil)
 	t.intake = stream.NewIntake[consumerLine](s.cfg.BatchChunkLines, s.cfg.BatchChunkBytes)
-	t.outbox = stream.NewOutbox(s.cfg.StreamBytes, s.cfg.StreamBytes, &s.memory)
+	t.outbox = stream.NewOutbox(s.cfg.StreamBytes, s.cfg.StreamBytes, s.memoryOf(c))
 	t.leasing, t.stop = context.WithCancel(context.Background())
 	return t, nil
 }
@@ -154,11 +156,11 @@ func (t *consumer) leaseSome(n int) (some bool, err error) {
 	if err != nil {
 		t.s.cfg.Logger.Debug("stream's lease failed", "namespace", t.from.namespace, "queue", t.from.queue, "err", err)
 	}
-	held, ok := t.s.hold(tasks)
+	held, ok := t.s.hold(t.memory, tasks)
 	if !ok || len(tasks) == 0 {
 		return false, nil
 	}
-	defer t.s.memory.Give(held)
+	defer t.memory.Give(held)
 	t.credit.spend(len(tasks))
 	if !t.deliver(tasks) {
 		return false, stream.ErrCut

@@ -3,6 +3,8 @@
 //	internal/contract                                 the JSON of requests and answers
 //	httpapi/internal/stream                           lines both ways on one connection
 //	httpapi/internal/places                           bounds of calls that last
+//	httpapi/internal/shares                           parts of namespaces in memory and in single calls
+//	httpapi/internal/turns                            turns of namespaces at the processors
 //	httpapi/origin                                    the web pages and hosts that may call
 //
 //	server.go, routes.go                              the HTTP server, and the table of calls
@@ -82,6 +84,8 @@
 //     GET has an effect.
 //   - Answers show the credentials of targets masked (shownValue). A mask that the client sends back keeps the stored
 //     value.
+//   - Parsing, listing and the answers to a batch are pieces of work for which namespaces take turns: see package
+//     turns. A body is read, and a commit awaited, outside of a piece.
 //   - Long calls hold places; see package places. Their callers are checked again each second (watch), so that a
 //     revoked key ends them.
 //

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/shares"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -47,11 +48,12 @@ func (s *Server) lease(c echo.Context) error {
 		s.giveBack(tasks)
 		return refusalIn(life)
 	}
-	held, ok := s.hold(tasks)
+	memory := s.memoryOf(c)
+	held, ok := s.hold(memory, tasks)
 	if !ok {
 		return &problem{kind: overloaded, detail: "other answers take all the memory for them", retryAfter: 1}
 	}
-	defer s.memory.Give(held)
+	defer memory.Give(held)
 	s.metrics.leased.Add(float64(len(tasks)))
 	s.writeLeased(c.Response(), tasks)
 	return nil
@@ -59,14 +61,14 @@ func (s *Server) lease(c echo.Context) error {
 
 // hold takes memory for tasks that wait to be written, or gives the tasks back if there is no memory. A few small tasks
 // are not counted.
-func (s *Server) hold(tasks []*fsmpb.Task) (held int, ok bool) {
+func (s *Server) hold(memory shares.Part, tasks []*fsmpb.Task) (held int, ok bool) {
 	for _, t := range tasks {
 		held += len(t.Spec.GetPayload())
 	}
 	if held <= freeBody {
 		return 0, true
 	}
-	if !s.memory.Take(held) {
+	if !memory.Take(held) {
 		s.giveBack(tasks)
 		return 0, false
 	}

@@ -292,10 +292,10 @@ func TestMemoryOfLeasedTasksIsBounded(t *testing.T) {
 		task.Spec.Payload = []byte(`"` + strings.Repeat("x", 40<<10) + `"`)
 	}
 	h.call("POST", "/v1/queues/q/lease", `{"max":3}`).mustProblem(t, 429, "")
-	if h.state("a") != fsmpb.State_STATE_READY || h.server.memory.taken.Load() != 0 {
-		t.Errorf("a is %v, %d bytes are held", h.state("a"), h.server.memory.taken.Load())
+	if h.state("a") != fsmpb.State_STATE_READY || h.server.memory.Taken() != 0 {
+		t.Errorf("a is %v, %d bytes are held", h.state("a"), h.server.memory.Taken())
 	}
-	if tasks := h.lease(`{"max":2}`); len(tasks) != 2 || h.server.memory.taken.Load() != 0 {
-		t.Errorf("%d tasks, %d bytes are held", len(tasks), h.server.memory.taken.Load())
+	if tasks := h.lease(`{"max":2}`); len(tasks) != 2 || h.server.memory.Taken() != 0 {
+		t.Errorf("%d tasks, %d bytes are held", len(tasks), h.server.memory.Taken())
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/turns"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -35,12 +36,13 @@ func (s *Server) list(c echo.Context) error {
 	if err != nil {
 		return s.readFailed(err)
 	}
-	s.writePage(c.Response(), page, q)
+	s.writePage(c.Response(), page, q, s.work.Turn(cl.namespace))
 	return nil
 }
 
 // writePage answers task by task, so that a page of large payloads is not in memory twice.
-func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb.ListQuery) {
+func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb.ListQuery, turn *turns.Turn) {
+	defer turn.Pause()
 	h := w.Header()
 	h["Content-Type"] = []string{jsonType}
 	h["Cache-Control"] = []string{"no-store"}
@@ -56,8 +58,10 @@ func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb
 		if !q.IncludePayload {
 			v.payload, v.payloadIsBytes = nil, false
 		}
+		turn.Work(viewBytes + len(v.payload))
 		b = v.append(b)
 		if len(b) > 32<<10 {
+			turn.Pause()
 			if _, err := w.Write(b); err != nil {
 				return // the client is gone
 			}
@@ -71,9 +75,13 @@ func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb
 		b = append(b, "null"...)
 	}
 	b = append(b, "}\n"...)
+	turn.Pause()
 	_, _ = w.Write(b) // the last write: an error has no reader
 	*buffer = b
 }
+
+// viewBytes is about the length of a task in an answer, without its payload.
+const viewBytes = 256
 
 // parseList reads the parameters of a listing of the given kind in a namespace. The middleware params has refused
 // repeated parameters.

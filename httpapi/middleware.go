@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"runtime/debug"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -191,16 +190,25 @@ func checkLines(r *http.Request) error {
 	return checkType(r.Header, ndjsonType)
 }
 
-// single admits a short call. It bounds the number of such calls in progress.
+// single admits a short call. It bounds the number of such calls in progress, and the part of each namespace.
 func (s *Server) single(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		defer s.inFlight.Add(-1)
-		if s.inFlight.Add(1) > int64(s.cfg.MaxInFlight) {
-			return &problem{kind: overloaded, detail: "too many calls are under way on this node",
-				limit: fmt.Sprint(s.cfg.MaxInFlight), retryAfter: 1}
+		namespace := callOf(c).sharer()
+		if most, ok := s.inFlight.Take(namespace, 1); !ok {
+			return &problem{kind: overloaded, detail: "too many calls are under way on this node", limit: fmt.Sprint(most),
+				retryAfter: 1}
 		}
+		defer s.inFlight.Give(namespace, 1)
 		return next(c)
 	}
+}
+
+// sharer returns the namespace for which a call takes parts of what the node has. See package shares.
+func (c *call) sharer() string {
+	if c.caller.Kind == access.KindLocal {
+		return ""
+	}
+	return c.namespace
 }
 
 // lasting admits long calls to places, and ends them when their caller may not make them any more.
@@ -234,19 +242,3 @@ func fullProblem(err error) error {
 	}
 	return &problem{kind: overloaded, detail: full.Detail, limit: fmt.Sprint(full.Limit), retryAfter: 1}
 }
-
-// budget is an amount that many calls share. A call that takes a part gives it back later.
-type budget struct {
-	limit int64
-	taken atomic.Int64 // 0 <= taken <= limit, except during a refused take
-}
-
-func (b *budget) Take(n int) bool {
-	if b.taken.Add(int64(n)) > b.limit {
-		b.taken.Add(-int64(n))
-		return false
-	}
-	return true
-}
-
-func (b *budget) Give(n int) { b.taken.Add(-int64(n)) }

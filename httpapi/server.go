@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
+	"runtime"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/belfryhq/belfry/httpapi/internal/places"
+	"github.com/belfryhq/belfry/httpapi/internal/shares"
+	"github.com/belfryhq/belfry/httpapi/internal/turns"
 )
 
 // Server answers the HTTP API of one node. It is an http.Handler; HTTPServer wraps it with timeouts.
@@ -19,8 +21,9 @@ type Server struct {
 	echo     *echo.Echo
 	metrics  *metrics
 	buffers  buffers
-	memory   budget
-	inFlight atomic.Int64
+	work     *turns.Gate
+	memory   *shares.Pool
+	inFlight *shares.Pool
 	batches  *places.Places
 	polls    *places.Places
 	streams  *places.Places
@@ -38,7 +41,8 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg.setDefaults()
 	s := &Server{
-		cfg: cfg, memory: budget{limit: int64(cfg.MemoryBytes)},
+		cfg: cfg, work: turns.New(runtime.GOMAXPROCS(0), cfg.Weight),
+		memory: shares.New(cfg.MemoryBytes), inFlight: shares.New(cfg.MaxInFlight),
 		batches: places.New("batches", cfg.MaxBatches), polls: places.New("consumers", cfg.MaxPolls),
 		streams: places.New("streams", cfg.MaxStreams), backups: places.New("backups", cfg.MaxBackups),
 		doctors: places.New("calls of /v1/doctor", maxDoctors),

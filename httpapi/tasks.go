@@ -97,7 +97,7 @@ func (s *Server) change(c echo.Context, answer fsmpb.Answer, types []string,
 	if err != nil {
 		return err
 	}
-	o, err := build(s.parser(cl), body.data)
+	o, err := s.buildInTurn(cl, build, body.data)
 	if err != nil {
 		return err
 	}
@@ -122,6 +122,13 @@ func (s *Server) change(c echo.Context, answer fsmpb.Answer, types []string,
 		return err
 	}
 	return s.answer(cl, &o.cmd, result)
+}
+
+// buildInTurn parses a body as a piece of work of the call's namespace.
+func (s *Server) buildInTurn(c *call, build func(*parser, []byte) (*order, error), data []byte) (*order, error) {
+	s.work.Enter(c.namespace, len(data))
+	defer s.work.Leave()
+	return build(s.parser(c), data)
 }
 
 func (s *Server) parser(c *call) *parser {

@@ -130,7 +130,7 @@ func (n *Node) newGate() *room.Gate {
 
 func (n *Node) startHTTP(context.Context) error {
 	api, err := httpapi.New(httpapi.Config{
-		Backend: backend{n.cluster}, Access: n.callers, Limits: n.cluster.Quotas(),
+		Backend: backend{n.cluster}, Access: n.callers, Limits: n.cluster.Quotas(), Weight: n.cluster.Tenants().Weight,
 		Audit:    auditor{n.audit.Load(), n.cluster},
 		CheckURL: n.receivers.CheckURL, Origins: n.origins, Now: n.cluster.Now,
 		Gatherer: prometheus.Gatherers{n.registry, n.clusterRegistry}, Registerer: n.registry, Logger: logs.Limited(n.log),

@@ -23,6 +23,7 @@ import (
 type Config struct {
 	LineBytes int           // the longest allowed line, without its end
 	Stall     time.Duration // how long the client may take no answer
+	Reading   func()        // called before each read, which may wait for the client; nil: never
 	Arrived   func()        // called when bytes have come, before their lines; nil: never
 	Recycle   func(*[]byte) // takes back the data of a written piece
 	Control   func(error)   // takes the errors of deadline, flush and similar calls
@@ -164,6 +165,9 @@ func (d *Conn) Lines(idle time.Duration, line func(data []byte) bool) error {
 	f := newFramer(d.cfg.LineBytes, d.length)
 	d.awaitLine(idle)
 	for {
+		if d.cfg.Reading != nil {
+			d.cfg.Reading()
+		}
 		n, err := d.body.Read(f.room())
 		f.filled(n)
 		if d.cfg.Arrived != nil {

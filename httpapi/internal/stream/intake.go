@@ -12,6 +12,7 @@ type Intake[T any] struct {
 	lines []T
 	bytes int    // of lines; Put waits while it or len(lines) has reached its maximum
 	full  func() // called once, when Put would wait for room; nil: never
+	await func() // called each time before Put waits; nil: never
 	ended bool   // no more lines come
 	cut   bool   // Put and Take wait no more
 }
@@ -26,6 +27,9 @@ func NewIntake[T any](maxLines, maxBytes int) *Intake[T] {
 // OnFull sets a function that is called once, when Put would wait for room.
 func (in *Intake[T]) OnFull(full func()) { in.full = full }
 
+// OnWait sets a function that is called each time before Put waits for room. It must not use the intake.
+func (in *Intake[T]) OnWait(await func()) { in.await = await }
+
 // Put adds a line of size bytes, once there is room. It returns false if the stream was cut.
 func (in *Intake[T]) Put(l T, size int) bool {
 	in.mu.Lock()
@@ -37,6 +41,9 @@ func (in *Intake[T]) Put(l T, size int) bool {
 			full()
 			in.mu.Lock()
 			continue
+		}
+		if in.await != nil {
+			in.await()
 		}
 		in.moved.Wait()
 	}
