@@ -100,7 +100,11 @@ const concurrency = 1000
 
 // Consume runs a handler for each task, as a program does.
 func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
-	return c.client.Consume(ctx, c.queue, client.ConsumeOptions{Concurrency: concurrency},
+	return consume(ctx, c.client, c.queue, got)
+}
+
+func consume(ctx context.Context, by *client.Client, queue string, got func(id string, at time.Time)) error {
+	return by.Consume(ctx, queue, client.ConsumeOptions{Concurrency: concurrency},
 		func(_ context.Context, task *client.Leased) error {
 			got(task.ID, time.Now())
 			return nil

@@ -9,19 +9,21 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/client"
 )
 
 // single calls one node over one connection, with one task a call.
 type single struct {
-	service *service
-	base    string // URL prefix of the node's tasks
-	http    *http.Client
+	base   string                // URL prefix of the node's tasks
+	target func() *client.Target // of the tasks; nil: consumers take them
+	key    string                // empty: calls need none
+	http   *http.Client
 }
 
 // newSingle makes a caller, and spreads the callers over the nodes.
 func newSingle(s *service) *single {
 	node := int(s.made.Add(1)) % len(s.urls)
-	return &single{service: s, base: s.urls[node] + "/v1/tasks/", http: &http.Client{
+	return &single{base: s.urls[node] + "/v1/tasks/", target: s.target.Load, http: &http.Client{
 		Transport: &http.Transport{MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, DisableCompression: true},
 	}}
 }
@@ -38,7 +40,7 @@ func (c *single) Schedule(ctx context.Context, task subject.Task) error {
 	body = append(body, `{"fire_at":"`...)
 	body = task.Due.UTC().AppendFormat(body, time.RFC3339Nano)
 	body = append(body, '"')
-	if target := c.service.target.Load(); target != nil {
+	if target := c.target(); target != nil {
 		body = fmt.Appendf(body, `,"target":{"url":%q}`, target.URL)
 	}
 	body = append(append(append(body, `,"payload":`...), task.Payload...), '}')
@@ -75,6 +77,9 @@ func (c *single) once(ctx context.Context, method, id string, body []byte) (agai
 		return false, err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return false, err

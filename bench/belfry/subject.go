@@ -24,6 +24,7 @@ type Config struct {
 	Binary string // path of the belfry program
 	Single bool   // call by single HTTP calls, else through the Go client
 	Flight bool   // the nodes record their last moments: see subject.Recorder
+	Keys   bool   // calls need keys, and tenants have namespaces: see subject.Tenants
 
 	Args []string // extra arguments of each node's `belfry serve`; nil: the defaults
 }
@@ -52,13 +53,13 @@ func (b *Belfry) Start(ctx context.Context, dir string) (subject.Service, error)
 		return nil, err
 	}
 	cluster, err := local.Start(ctx, local.Config{
-		Nodes: nodes, DataDir: dir, Binary: b.cfg.Binary, Places: flight.places(), ExtraArgs: b.cfg.Args,
+		Nodes: nodes, DataDir: dir, Binary: b.cfg.Binary, Places: flight.places(), ExtraArgs: b.cfg.Args, Auth: b.cfg.Keys,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s := &service{cfg: b.cfg, cluster: cluster, urls: cluster.URLs(), flight: flight}
-	s.client, err = client.New(client.Config{Addrs: s.urls})
+	s.client, err = client.New(client.Config{Addrs: s.urls, KeyFile: cluster.KeyFile()})
 	if err == nil {
 		err = s.awaitLeaders(ctx)
 	}
@@ -68,6 +69,9 @@ func (b *Belfry) Start(ctx context.Context, dir string) (subject.Service, error)
 	if err != nil {
 		cluster.Stop()
 		return nil, err
+	}
+	if b.cfg.Keys {
+		return &keyed{service: s, keys: map[string]string{}}, nil
 	}
 	return s, nil
 }

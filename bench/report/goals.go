@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// Names of Belfry's subjects in goals and tables: the two ways to call it, and the number of shards that larger
-// machines get by default.
+// Names of Belfry's subjects in goals and tables: the two ways to call it, the number of shards that larger machines
+// get by default, and with keys in force.
 const (
 	Client = "Belfry, Go client"
 	Single = "Belfry, one PUT a task"
 	Twelve = "Belfry, Go client, 12 shards"
+	Keyed  = "Belfry, keys and namespaces"
 )
 
 // goal is a limit for one figure of Belfry. The median over the rounds must keep it.
@@ -58,6 +59,18 @@ var goals = []goal{
 	{column{"handover", "late"}, Client, false, 50},
 	{column{"idle", "cpu"}, Twelve, false, 2},
 	{column{"idle", "rss"}, Twelve, false, 60},
+	{column{"neighbours", "batches_call_ratio"}, Keyed, false, double},
+	{column{"neighbours", "batches_late_ratio"}, Keyed, false, double},
+	{column{"neighbours", "batches_kept"}, Keyed, true, mostKept},
+	{column{"neighbours", "calls_call_ratio"}, Keyed, false, double},
+	{column{"neighbours", "calls_late_ratio"}, Keyed, false, double},
+	{column{"neighbours", "calls_kept"}, Keyed, true, mostKept},
+	{column{"neighbours", "due_call_ratio"}, Keyed, false, double},
+	{column{"neighbours", "due_late_ratio"}, Keyed, false, double},
+	{column{"neighbours", "due_kept"}, Keyed, true, mostKept},
+	{column{"neighbours", "silent_call_ratio"}, Keyed, false, double},
+	{column{"neighbours", "silent_late_ratio"}, Keyed, false, double},
+	{column{"neighbours", "silent_kept"}, Keyed, true, mostKept},
 	{column{"growth", "schedule_growth"}, Client, false, flat},
 	{column{"growth", "fire_growth"}, Client, false, flat},
 	{column{"growth-queues", "schedule_growth"}, Client, false, flat},
@@ -67,6 +80,12 @@ var goals = []goal{
 // flat is the largest accepted ratio between the cost of a task at the largest size and at the smallest. Repeated runs
 // of one size differ as much.
 const flat = 1.3
+
+// The goals of a namespace beside a storm of another one.
+const (
+	double   = 2.0  // p99 by the p99 alone
+	mostKept = 90.0 // percent of the tasks
+)
 
 // verdict says whether the measured figure meets the goal.
 func (g goal) verdict(c cell) string {

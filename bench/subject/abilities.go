@@ -90,6 +90,42 @@ type (
 	Queuer interface {
 		QueueCaller(ctx context.Context, queue string) (Caller, error)
 	}
+
+	// Tenants gives each tenant a namespace of its own. All of them share the service's capacity.
+	Tenants interface {
+		// TenantCaller makes a caller of a tenant, with a connection of its own. Its tasks are sent to the URL, or wait
+		// for consumers if there is none. The caller is a Consumer.
+		TenantCaller(ctx context.Context, tenant, url string) (Caller, error)
+		// Storm begins to put a load on the service for a tenant, from a process of the lowest priority. It returns
+		// once the load has begun, or once it is ready for the storm's instant.
+		Storm(ctx context.Context, tenant string, s Storm) (Storming, error)
+	}
+
+	// Storming is a storm under way. End ends it, and returns the number of tasks that were acknowledged.
+	Storming interface {
+		End() (tasks int, err error)
+	}
+)
+
+// Storm is a load without a pause.
+type Storm struct {
+	Kind        StormKind
+	Connections int       // that call at the same time
+	Batch       int       // tasks in a call of StormBatches
+	Tasks       int       // of StormDue and StormSilent
+	Payload     int       // bytes
+	At          time.Time // when the tasks of StormDue are due
+}
+
+// StormKind is a kind of load.
+type StormKind string
+
+// The kinds of storms.
+const (
+	StormBatches StormKind = "batches" // batches of far-off tasks, which are replaced again and again
+	StormCalls   StormKind = "calls"   // one far-off task a call, likewise
+	StormDue     StormKind = "due"     // tasks that are due at one instant, for a receiver that answers at once
+	StormSilent  StormKind = "silent"  // tasks that are due at once, for a receiver that never answers
 )
 
 // Ended returns the error of a failed [Consumer]: nil if the consumer failed because its context has ended, else err.

@@ -18,10 +18,22 @@ func (r *run) receive(ctx context.Context, got got) (stop func() error, err erro
 	if err != nil {
 		return nil, err
 	}
+	url, stop, err := listen(ctx, got)
+	if err != nil {
+		return nil, err
+	}
+	if err := pusher.PushTo(url); err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return stop, nil
+}
+
+// listen starts a receiver on loopback. stop closes it.
+func listen(ctx context.Context, got got) (url string, stop func() error, err error) {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		return "", nil, err
 	}
 	server := &http.Server{Handler: receiver(got), ReadHeaderTimeout: time.Minute}
 	ended := make(chan error, 1)
@@ -33,10 +45,7 @@ func (r *run) receive(ctx context.Context, got got) (stop func() error, err erro
 		}
 		return err
 	}
-	if err := pusher.PushTo("http://" + listener.Addr().String() + "/"); err != nil {
-		return nil, errors.Join(err, stop())
-	}
-	return stop, nil
+	return "http://" + listener.Addr().String() + "/", stop, nil
 }
 
 func receiver(got got) http.Handler {

@@ -52,6 +52,16 @@ type Sizes struct {
 	TailsConsumers int           `json:"tails_consumers"`
 	TailsParts     []string      `json:"tails_parts"` // parts to run; none: all
 
+	// Sizes of the workload neighbours.
+	NeighbourRate    int           `json:"neighbour_rate"`   // tasks a second
+	NeighbourFor     time.Duration `json:"neighbour_for_ns"` // of each measurement
+	NeighbourTurns   int           `json:"neighbour_turns"`  // of each storm
+	NeighbourStorms  []string      `json:"neighbour_storms"` // to run; none: all
+	StormConnections int           `json:"storm_connections"`
+	StormBatch       int           `json:"storm_batch"`  // tasks a call
+	StormDue         int           `json:"storm_due"`    // tasks due at one instant
+	StormSilent      int           `json:"storm_silent"` // tasks for a receiver that never answers
+
 	Pending []int `json:"pending"` // numbers of pending tasks at which growth measures, in order
 	Probe   int   `json:"probe"`   // tasks scheduled and fired at each size
 	Queues  []int `json:"queues"`  // numbers of queues at which growth-queues measures
@@ -74,6 +84,8 @@ func Full() Sizes {
 		IdleFor:      30 * time.Second,
 		TailsPending: 1_000_000, TailsFor: 20 * time.Second, TailsRewrite: 24 << 20,
 		TailsCascade: 200_000, TailsSpan: 1 << 18 * time.Millisecond, TailsConsumers: 100,
+		NeighbourRate: 200, NeighbourFor: 8 * time.Second, NeighbourTurns: 3,
+		StormConnections: 64, StormBatch: 1000, StormDue: 200_000, StormSilent: 20_000,
 		Pending: []int{10_000, 100_000, 1_000_000}, Probe: 20_000, Queues: []int{1, 10, 100},
 	}
 }
@@ -94,6 +106,8 @@ func Quick() Sizes {
 	s.IdleFor = 2 * time.Second
 	s.TailsRate, s.TailsPending, s.TailsFor = 500, 5000, 3*time.Second
 	s.TailsRewrite, s.TailsCascade, s.TailsSpan, s.TailsConsumers = 1<<20, 2000, 1<<12*time.Millisecond, 10
+	s.NeighbourRate, s.NeighbourFor, s.NeighbourTurns = 50, time.Second, 1
+	s.StormConnections, s.StormBatch, s.StormDue, s.StormSilent = 8, 100, 2000, 200
 	s.Pending, s.Probe, s.Queues = []int{1000, 5000}, 1000, []int{1, 10}
 	return s
 }

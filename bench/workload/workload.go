@@ -23,7 +23,7 @@ type Workload struct {
 // All returns the workloads with these sizes, in the order of the report.
 func All(s Sizes) []Workload {
 	return []Workload{
-		schedule(s), scheduleMany(s), scheduleBatch(s), steady(s), tails(s),
+		schedule(s), scheduleMany(s), scheduleBatch(s), steady(s), tails(s), neighbours(s),
 		lateness(s), latenessWebhook(s), burst(s), burstWebhook(s),
 		cancel(s), cancelBatch(s), touch(s),
 		memory(s), memorySmall(s), memoryMany(s), idle(s),

@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/belfryhq/belfry/bench/belfry"
+	"github.com/belfryhq/belfry/bench/belfry/storm"
 	"github.com/belfryhq/belfry/bench/report"
 	"github.com/belfryhq/belfry/bench/workload"
 )
@@ -82,7 +84,18 @@ Peers that this machine does not have are named and left out: make bench-peers i
 		"(with --keep) if a schedule of the workload of tails took long. The traces cost processor time")
 	f.BoolVar(&o.list, "list", false, "only list workloads and services")
 	sizeFlags(f, &o.sizes)
+	cmd.AddCommand(stormCommand())
 	return cmd
+}
+
+// stormCommand is the process of a storm in the workload of neighbours.
+func stormCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: belfry.StormCommand, Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return storm.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+		},
+	}
 }
 
 // sizeFlags defines a flag for each size.
@@ -123,6 +136,15 @@ func sizeFlags(f *pflag.FlagSet, s *workload.Sizes) {
 	f.DurationVar(&s.TailsSpan, "tails-span", s.TailsSpan, "that the slot spans; it begins at a multiple of that")
 	f.IntVar(&s.TailsConsumers, "tails-consumers", s.TailsConsumers, "consumers that come and go")
 	f.StringSliceVar(&s.TailsParts, "tails-parts", s.TailsParts, "only these: quiet, snapshots, cascade, storm, moves")
+	f.IntVar(&s.NeighbourRate, "neighbour-rate", s.NeighbourRate, "tasks that the neighbour of a storm schedules a second")
+	f.DurationVar(&s.NeighbourFor, "neighbour-for", s.NeighbourFor, "how long, alone and beside a storm")
+	f.IntVar(&s.NeighbourTurns, "neighbour-turns", s.NeighbourTurns, "how often each storm comes")
+	f.StringSliceVar(&s.NeighbourStorms, "neighbour-storms", s.NeighbourStorms,
+		"only these: batches, calls, due, silent")
+	f.IntVar(&s.StormConnections, "storm-connections", s.StormConnections, "connections of a storm")
+	f.IntVar(&s.StormBatch, "storm-batch", s.StormBatch, "tasks in a batch of a storm")
+	f.IntVar(&s.StormDue, "storm-due", s.StormDue, "tasks of a storm that are due at one instant")
+	f.IntVar(&s.StormSilent, "storm-silent", s.StormSilent, "tasks of a storm for a receiver that never answers")
 	f.DurationVar(&s.IdleFor, "idle-for", s.IdleFor, "how long to measure a service that has nothing to do")
 	f.IntSliceVar(&s.Pending, "pending", s.Pending, "numbers of pending tasks of the growth workload, rising")
 	f.IntVar(&s.Probe, "probe", s.Probe, "tasks by which it measures at each of them")

@@ -36,6 +36,10 @@ func entries(binary string, flight bool) []entry {
 			subject:   belfry.New(belfry.Config{Name: report.Twelve, Binary: binary, Args: []string{"--shards", "12"}}),
 			workloads: []string{"schedule", "schedule-many", "schedule-batch", "lateness", "burst", "idle"},
 		},
+		{
+			subject:   belfry.New(belfry.Config{Name: report.Keyed, Binary: binary, Flight: flight, Keys: true}),
+			workloads: []string{"neighbours"},
+		},
 	}
 	for _, peer := range peers.All() {
 		all = append(all, entry{subject: peer})
