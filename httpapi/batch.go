@@ -161,7 +161,7 @@ func (t *batch) commit(ctx context.Context) error {
 			return err
 		}
 		t.s.metrics.committed(len(cmds))
-		replies, err := t.s.doFor(ctx, t.call, cmds, (*Server).doPatiently)
+		replies, err := t.commitByParts(ctx, cmds)
 		if err != nil {
 			return err
 		}
@@ -176,6 +176,26 @@ func (t *batch) commit(ctx context.Context) error {
 	}
 	t.outbox.End()
 	return nil
+}
+
+// commitByParts commits commands, in parts while other namespaces call too.
+func (t *batch) commitByParts(ctx context.Context, cmds []*fsmpb.Command) (replies []task.Reply, err error) {
+	for len(cmds) > 0 {
+		n, done, err := t.s.crowd.Commit(ctx, t.call.namespace, len(cmds))
+		if err != nil {
+			return nil, stream.ErrCut
+		}
+		part, err := t.s.doFor(ctx, t.call, cmds[:n:n], (*Server).doPatiently)
+		done()
+		if err != nil {
+			return nil, err
+		}
+		if replies = append(replies, part...); n == len(cmds) {
+			break
+		}
+		cmds = cmds[n:]
+	}
+	return replies, nil
 }
 
 // commandsOf returns the commands of the lines that have one. The backend keeps the list.

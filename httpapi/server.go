@@ -22,6 +22,7 @@ type Server struct {
 	metrics  *metrics
 	buffers  buffers
 	work     *turns.Gate
+	crowd    *turns.Crowd
 	memory   *shares.Pool
 	inFlight *shares.Pool
 	batches  *places.Places
@@ -41,7 +42,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg.setDefaults()
 	s := &Server{
-		cfg: cfg, work: turns.New(runtime.GOMAXPROCS(0), cfg.Weight),
+		cfg: cfg, work: turns.New(runtime.GOMAXPROCS(0), cfg.Weight), crowd: turns.NewCrowd(cfg.Weight),
 		memory: shares.New(cfg.MemoryBytes), inFlight: shares.New(cfg.MaxInFlight),
 		batches: places.New("batches", cfg.MaxBatches), polls: places.New("consumers", cfg.MaxPolls),
 		streams: places.New("streams", cfg.MaxStreams), backups: places.New("backups", cfg.MaxBackups),

@@ -50,7 +50,7 @@ func (g *Gate) await(namespace string, bytes int) (admitted chan struct{}) {
 		l.next = max(l.next, g.clock)
 		g.full = append(g.full, l)
 	}
-	w := &waiter{float64(max(bytes, leastBytes)) / float64(g.weightOf(namespace)), make(chan struct{})}
+	w := &waiter{float64(max(bytes, leastBytes)) / float64(weightOf(g.weight, namespace)), make(chan struct{})}
 	l.waiting = append(l.waiting, w)
 	return w.admitted
 }
@@ -105,9 +105,9 @@ func (g *Gate) lineOf(namespace string) *line {
 	return l
 }
 
-func (g *Gate) weightOf(namespace string) int {
-	if g.weight == nil {
+func weightOf(weight func(namespace string) int, namespace string) int {
+	if weight == nil {
 		return 1
 	}
-	return max(g.weight(namespace), 1)
+	return max(weight(namespace), 1)
 }
