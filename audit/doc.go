@@ -29,6 +29,8 @@
 //   - A write that fails loses its record, not the node: the rest of the line is cut off, and the loss is counted and
 //     logged once. Failing returns the error for the doctor, until a write succeeds again.
 //   - A line that a loss of power has torn is cut off when the log is opened.
+//   - Another program may move, remove or empty the newest file. The log notices it within a second and begins a new
+//     file. Read no longer finds the records in a moved file.
 //
 // # Why not otherwise
 //

@@ -27,6 +27,7 @@ type files struct {
 	first   uint64   // number of the first record in the newest; 0: it is empty
 	last    position // of the newest record of the log
 	unclean bool     // the newest may have a part of a line behind size
+	moved   bool     // another program has moved, removed or emptied the newest
 }
 
 // openFiles opens the files for writing, and cuts a torn line off.
@@ -150,6 +151,11 @@ func firstRecord(f io.ReaderAt) (position, time.Time, error) {
 
 // append writes the line of a record. After an error the line is not in the file.
 func (f *files) append(line []byte, at position) error {
+	if f.moved {
+		if err := f.reopen(); err != nil {
+			return err
+		}
+	}
 	if f.unclean {
 		if err := f.newest.Truncate(f.size); err != nil {
 			return err
@@ -192,6 +198,28 @@ func (f *files) rotate() error {
 	}
 	f.first = 0
 	return full.Close()
+}
+
+// look finds out whether the newest file is still the one at path, with all of its lines.
+func (f *files) look() {
+	named, err := os.Stat(f.path)
+	if err != nil {
+		f.moved = errors.Is(err, fs.ErrNotExist)
+		return
+	}
+	own, err := f.newest.Stat()
+	f.moved = err == nil && (!os.SameFile(named, own) || own.Size() < f.size)
+}
+
+// reopen opens the file that is now at path, or makes one there. The records go on with their numbers.
+func (f *files) reopen() error {
+	before := f.newest
+	if err := f.open(); err != nil {
+		return err
+	}
+	begin, _, err := firstRecord(f.newest)
+	f.first, f.unclean, f.moved = begin.number, false, false
+	return errors.Join(err, before.Close())
 }
 
 func (f *files) nameOf(first uint64) string { return fmt.Sprintf("%s.%016d", f.path, first) }

@@ -269,6 +269,37 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
+// TestMovedFile checks that the log begins a new file within a second after another program has moved, removed or
+// emptied the newest one, and that no record gets lost in the moved one.
+func TestMovedFile(t *testing.T) {
+	for name, change := range map[string]func(path string) error{
+		"moved":   func(path string) error { return os.Rename(path, path+".old") },
+		"removed": os.Remove,
+		"emptied": func(path string) error { return os.Truncate(path, 0) },
+		"replaced": func(path string) error {
+			return errors.Join(os.Rename(path, path+".old"), os.WriteFile(path, nil, 0o600))
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			l := open(t, t.TempDir(), nil)
+			l.Change(Record{Route: "a"})
+			if err := change(l.cfg.Path); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Second) // of the bubble's clock
+			l.Change(Record{Route: "b"})
+			if _, records := page(t, l, Query{}); routes(records) != "b" || !strings.HasSuffix(records[0].ID, "-2") {
+				t.Errorf("%s: %s %v", name, routes(records), records)
+			}
+			old, err := os.ReadFile(l.cfg.Path + ".old")
+			if err == nil && !strings.Contains(string(old), `"route":"a"`) {
+				t.Errorf("%s: the moved file: %s", name, old)
+			}
+			mustClose(t, l)
+		})
+	}
+}
+
 // brokenWriter refuses every line.
 type brokenWriter struct{}
 

@@ -1,8 +1,6 @@
 package audit
 
-import (
-	"time"
-)
+import "time"
 
 // run writes records until the log is closed.
 func (l *Log) run() {
@@ -20,6 +18,7 @@ func (l *Log) run() {
 				l.sync()
 			}
 			dirty = false
+			l.look()
 		case <-l.closing:
 			l.drain()
 			return
@@ -70,6 +69,13 @@ func (l *Log) write(e entry) {
 	}
 	l.judge(err)
 	l.metrics.records.WithLabelValues(r.Kind).Inc()
+}
+
+// look notices that another program has moved the newest file away.
+func (l *Log) look() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.files.look()
 }
 
 func (l *Log) sync() {
