@@ -153,19 +153,25 @@ func (c *call) checkCluster() error {
 	return nil
 }
 
-// enter sets the call's namespace: that of its path, or the caller's own.
+// enter sets the call's namespace: that of its path, or the caller's own. The path of /v1/namespaces//tasks names the
+// empty namespace, which does not exist.
 func (s *Server) enter(c *call) error {
-	c.namespace = c.Param("ns")
-	if c.namespace == "" {
+	switch {
+	case !c.hasLongPath():
 		c.namespace = c.caller.Namespace()
-	} else if c.Request().URL.RawPath != "" {
-		c.namespace, _ = url.PathUnescape(c.namespace) // faulty: no namespace has this name
+	case c.Request().URL.RawPath == "":
+		c.namespace = c.Param("ns")
+	default:
+		c.namespace, _ = url.PathUnescape(c.Param("ns")) // faulty: no namespace has this name
 	}
 	return s.checkVisible(c)
 }
 
+// hasLongPath reports whether the path of the call names the namespace.
+func (c *call) hasLongPath() bool { return strings.HasPrefix(c.Path(), namespacePath) }
+
 func (s *Server) checkVisible(c *call) error {
-	if c.caller.Sees(c.namespace) && s.isActive(c.namespace) {
+	if c.namespace != "" && c.caller.Sees(c.namespace) && s.isActive(c.namespace) {
 		return nil
 	}
 	hidden := notFound()
@@ -263,14 +269,15 @@ func scopeOf(namespace string) string {
 
 // locate returns the path of something in the call's namespace, in the form that the call has used.
 func (c *call) locate(rest string) string {
-	if c.Param("ns") == "" {
+	if !c.hasLongPath() {
 		return "/v1" + rest
 	}
 	return "/v1/namespaces/" + c.namespace + rest
 }
 
-// recheckEvery is the time after which the caller of a call that lasts is checked again.
-const recheckEvery = time.Second
+// recheckEvery is the time after which the caller of a call that lasts is checked again: half of the second within
+// which a revocation holds, since the news takes time to come from another node.
+const recheckEvery = time.Second / 2
 
 // watch checks again and again whether the caller may still make a call that lasts: its key may be revoked meanwhile,
 // or its namespace deleted. Then watch ends the life of the call, with the refusal as the cause.

@@ -104,7 +104,7 @@ func (f *fakeBackend) RemoveKey(_ context.Context, id string) (bool, error) {
 func (f *fakeBackend) NamespaceActive(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.access.namespaces[name].State == "active"
+	return name == "" || f.access.namespaces[name].State == "active" // "" is the default one, as in commands
 }
 
 func (f *fakeBackend) Namespaces() []NamespaceView {

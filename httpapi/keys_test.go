@@ -268,3 +268,19 @@ func TestOutlivingKeysAreShown(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptyNamespace checks that a path with nothing in the place of a namespace is that of no namespace: a script
+// whose variable is empty must not change the default one.
+func TestEmptyNamespace(t *testing.T) {
+	h := newHarness(t, withAccess)
+	for _, caller := range []string{"admin@*", "schedule@a"} {
+		for _, call := range []string{"GET /tasks", "PUT /tasks/x", "DELETE /tasks/x", "GET /queues/q"} {
+			method, rest, _ := strings.Cut(call, " ")
+			empty := h.as(caller, method, "/v1/namespaces/"+rest, `{"delay":"1h"}`)
+			none := h.as(caller, method, "/v1/namespaces/none"+rest, `{"delay":"1h"}`)
+			if empty.mustProblem(t, 404, ""); empty.text != none.text {
+				t.Errorf("%s: %s: %s, with a namespace that does not exist: %s", caller, call, empty.text, none.text)
+			}
+		}
+	}
+}
