@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -36,9 +37,13 @@ func (e *MemberError) Error() string {
 // Twice returns the error for a member that its object has twice.
 func Twice(name string) error { return &MemberError{Name: name, Detail: "is given twice"} }
 
-// Clip shortens a quotation of a caller's text to about 128 bytes. It cuts no character in two.
+// Clip shortens a quotation of a caller's text to about 128 bytes. It cuts no character in two, and quotes no API key
+// and no signing secret, which a caller may have put into a wrong field or into the path.
 func Clip(text string) string {
 	const most = 128
+	if strings.Contains(text, "bfy_") || strings.Contains(text, "whsec_") {
+		return "[redacted]"
+	}
 	if len(text) <= most {
 		return text
 	}
