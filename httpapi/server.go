@@ -77,9 +77,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // HTTPServer makes a server for HTTP/1.1 and HTTP/2, both with and without TLS, with every timeout set. It speaks TLS
-// if its listener does. The bounds of bodies and
-// streams are set for each call, since they differ. Shutdown ends the wait of consumers at once with an empty answer,
-// and later leases do not wait.
+// if its listener does. The bounds of bodies and streams are set for each call, since they differ. Shutdown ends the
+// wait of consumers at once with an empty answer, and later leases do not wait.
 func (s *Server) HTTPServer() *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
