@@ -53,6 +53,43 @@ func TestWrongKeysAreLimited(t *testing.T) {
 	refuses(t, a, withKey(wrong), TooMany)
 }
 
+// TestRenewedAuthority checks that a change of the node's credentials during an attack locks no caller out, lets no
+// earlier root key in, and gives the attacker no new attempts.
+func TestRenewedAuthority(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	record, right := newKey(time.Time{})
+	_, former := NewKey()
+	_, latter := NewKey()
+	cfg := Config{Source: newKeys(record), Root: rootKey(t, former), Now: func() time.Time { return now }}
+	a := newAuthority(t, cfg)
+	passes(t, a, withKey(right))
+	passes(t, a, withKey(former))
+	for range wrongPerSecond {
+		refuses(t, a, withKey("bfy_cut"), Malformed)
+	}
+	cfg.Root = rootKey(t, latter)
+	next, err := a.Renewed(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	passes(t, next, withKey(right))
+	refuses(t, next, withKey("bfy_cut"), TooMany)
+	refuses(t, next, withKey(latter), TooMany) // it was never judged
+	refuses(t, next, withKey(former), TooMany) // it is judged, and counts as wrong
+	now = now.Add(time.Second)
+	refuses(t, next, withKey(former), Unknown)
+	passes(t, next, withKey(latter))
+}
+
+func rootKey(t *testing.T, text string) *RootKey {
+	t.Helper()
+	root, err := NewRootKey(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return root
+}
+
 // A revoked key is a wrong one from the first call on.
 func TestRevokedKeyCountsAsWrong(t *testing.T) {
 	now := time.Unix(1_000_000, 0)

@@ -64,6 +64,25 @@ func New(cfg Config) (*Authority, error) {
 	return a, errors.Join(errs[:]...)
 }
 
+// Renewed returns an authority for other credentials of the node, in place of a. It judges every key and token again.
+// Those that a remembers as right stay no guesses, and the wrong credentials of the addresses stay counted: an attack
+// under way neither locks a caller out through the change nor gets new attempts from it.
+func (a *Authority) Renewed(cfg Config) (*Authority, error) {
+	next, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	next.wrong = a.wrong
+	ended := verdict{until: time.Unix(0, 0)}
+	for _, hash := range a.keys.Keys() {
+		next.keys.Add(hash, ended)
+	}
+	for _, hash := range a.tokens.Keys() {
+		next.tokens.Add(hash, ended)
+	}
+	return next, nil
+}
+
 // local is the caller while the cluster demands no credentials.
 var local = &Caller{Kind: KindLocal, Grants: []Grant{{Role: Admin, Namespace: AllNamespaces}}}
 

@@ -53,7 +53,8 @@
 //     a decoy. Hashes are compared in constant time.
 //   - Each address has 100 wrong credentials a second; an IPv6 address counts as its /64. A call without credentials is
 //     no attempt. Above the limit no new key is judged. Keys that were right before pass nevertheless, so that an
-//     attacker behind the same address locks out no caller that works.
+//     attacker behind the same address locks out no caller that works. A change of the node's own credentials forgets
+//     neither them nor the wrong ones.
 //   - The counters of at most 8,192 addresses are kept (golang.org/x/time/rate in an LRU).
 //
 // # Memory of right keys

@@ -149,7 +149,11 @@ func (c *Callers) renew() error {
 	if c.issuer != nil {
 		cfg.Tokens = c.issuer
 	}
-	authority, err := access.New(cfg)
+	build := access.New
+	if earlier := c.authority.Load(); earlier != nil {
+		build = earlier.Renewed
+	}
+	authority, err := build(cfg)
 	if err == nil {
 		c.authority.Store(authority)
 	}
@@ -192,7 +196,7 @@ func (c *Callers) look(now bool) {
 	if !changed {
 		return
 	}
-	if err := c.renew(); err != nil { // the callers that the earlier authority remembers count no more
+	if err := c.renew(); err != nil {
 		c.cfg.Logger.Error("the changed credentials could not be used", "err", err)
 	}
 }

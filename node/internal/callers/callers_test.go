@@ -230,6 +230,26 @@ func TestRootKeyIsReplaced(t *testing.T) {
 	})
 }
 
+// TestChangeDuringAttack checks that a changed file gives no new attempts to an address over its limit.
+func TestChangeDuringAttack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.newRoot()
+		w.run().Use(new(keys))
+		for range 100 {
+			w.kind(bearer("bfy_cut"))
+		}
+		w.newRoot()
+		w.reload <- struct{}{}
+		if w.logged("changed file") != 1 {
+			t.Error("the change is not in use")
+		}
+		if got := w.kind(bearer("bfy_cut")); got != "too many" {
+			t.Errorf("a further wrong key: %s", got)
+		}
+	})
+}
+
 const refusedMetric = `# HELP belfry_http_credential_files_refused 1 while a file is faulty and its earlier contents stay in use: root_key, client_roles or token_roles.
 # TYPE belfry_http_credential_files_refused gauge
 belfry_http_credential_files_refused{file="client_roles"} 0
