@@ -368,7 +368,7 @@ var situations = map[string]struct {
 		s.Nodes[0].ClusterKeys, s.Nodes[1].ClusterKeys = []string{"k2", "k1"}, []string{"k2", "k1"}
 		s.Nodes[2].ClusterKeys = []string{"k2"}
 	}, []string{
-		"critical cluster-key-missing: Node-c has not cluster key k1, under which the secrets of 1 queue are sealed: tasks of " +
+		"critical cluster-key-missing: Node-c lacks cluster key k1, under which the secrets of 1 queue are sealed: tasks of " +
 			"these queues are not sent by shards that it leads. [belfry serve --cluster-key-file KEY-FILE]",
 	}},
 	"a cluster key that is not needed": {func(s *Snapshot) {

@@ -37,8 +37,8 @@ func (e *examination) missingKey(key string, queues int) {
 		}
 	}
 	if len(without) > 0 {
-		e.add(Critical, ClusterKeyMissing, sentence("%s %s not cluster key %s, under which the secrets of %s are sealed: "+
-			"tasks of these queues are not sent by shards that %s.", e.names(without), verb(len(without), "has", "have"), key,
+		e.add(Critical, ClusterKeyMissing, sentence("%s %s cluster key %s, under which the secrets of %s are sealed: "+
+			"tasks of these queues are not sent by shards that %s.", e.names(without), verb(len(without), "lacks", "lack"), key,
 			queuesOf(queues), verb(len(without), "it leads", "they lead")),
 			"belfry serve --cluster-key-file KEY-FILE")
 	}
