@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
@@ -69,6 +70,41 @@ func TestBrokenReceiverIsProbed(t *testing.T) {
 	w.entry(false)
 	if s := w.planner.Stats(); s.Broken != 0 || len(w.running) != 2 { // the window of one has grown
 		t.Errorf("%+v after a success, %d under way", s, len(w.running))
+	}
+}
+
+// TestPulledLaneHasNoBreaker checks that a lane whose queue loses its target is no longer counted as broken, before and
+// after the ends of the attempts that were under way, and whether or not tasks wait.
+func TestPulledLaneHasNoBreaker(t *testing.T) {
+	for _, tasks := range []int{testThrottle.Trip, 100} {
+		w := newWorld(t, 8192)
+		lane := task.Lane{Namespace: "ns", Queue: "q"}
+		w.policy(queueNamed(lane), &fsmpb.QueuePolicy{Target: testTarget})
+		w.followPolicies()
+		w.down[lane] = true
+		w.due(lane, tasks)
+		w.entry(true)
+		for range 2 * testThrottle.Trip {
+			w.end(1, time.Millisecond)
+			w.entry(false)
+		}
+		if s := w.planner.Stats(); s.Broken != 1 {
+			t.Fatalf("%+v", s)
+		}
+		w.policy(queueNamed(lane), nil)
+		w.followPolicies()
+		w.entry(false)
+		late := throttle.Ending{Took: time.Millisecond}
+		for range testThrottle.Trip {
+			if s := w.planner.Stats(); s.Broken != 0 {
+				t.Errorf("%+v of a pulled lane with %d tasks", s, tasks)
+			}
+			w.planner.Ended(w.now, lane, &late)
+		}
+		w.planner.Applied(w.now, Entry{})
+		if s := w.planner.Stats(); s.Broken != 0 {
+			t.Errorf("%+v after late ends, with %d tasks", s, tasks)
+		}
 	}
 }
 

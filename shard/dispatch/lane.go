@@ -79,12 +79,30 @@ func (p *Planner) update(load task.LaneLoad) {
 	l.queue.firing += load.Firing - l.Firing
 	p.firing += load.Firing - l.Firing
 	before := l.pushed()
+	p.setPulled(l, load.Pulled)
 	l.LaneLoad = load
 	p.pushed += l.pushed() - before
 	l.queue.space.pushed += l.pushed() - before
 	p.touch(l.queue)
 	p.wake(l)
 	p.review(l)
+}
+
+// setPulled sets whether consumers get a lane's tasks. A lane that becomes pulled has no receiver, and its throttle is
+// forgotten: no attempt would close an open breaker.
+func (p *Planner) setPulled(l *lane, pulled bool) {
+	if pulled && !l.Pulled {
+		p.resetThrottle(l)
+	}
+	l.Pulled = pulled
+}
+
+// resetThrottle forgets what is known of a lane's receiver.
+func (p *Planner) resetThrottle(l *lane) {
+	if l.throttle.Open() {
+		p.broken--
+	}
+	l.throttle = throttle.New(p.cfg.Throttle)
 }
 
 // review files a lane by its load. It forgets a lane without tasks if nothing is known of the receiver.
@@ -129,9 +147,7 @@ func (p *Planner) close(l *lane) {
 	p.rouse(l)
 	p.unusual.set(l, false)
 	p.setWish(l, 0)
-	if l.throttle.Open() {
-		p.broken--
-	}
+	p.resetThrottle(l)
 	delete(p.lanes, l.Lane)
 	p.leaveQueue(l)
 }

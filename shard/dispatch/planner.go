@@ -112,7 +112,8 @@ func (p *Planner) Called(now time.Time) {
 }
 
 // Ended reports that the entry being made settles an attempt of a lane. how describes the receiver's part in the
-// outcome; nil: none. Ended comes before Plan, so that the same entry fills the freed place.
+// outcome; nil: none. A lane that has become pulled meanwhile has no receiver to learn of. Ended comes before Plan, so
+// that the same entry fills the freed place.
 func (p *Planner) Ended(now time.Time, key task.Lane, how *throttle.Ending) {
 	p.turnTo(now)
 	l, ok := p.lanes[key]
@@ -120,7 +121,7 @@ func (p *Planner) Ended(now time.Time, key task.Lane, how *throttle.Ending) {
 		return
 	}
 	p.enter(l)
-	if how != nil {
+	if how != nil && !l.Pulled {
 		p.learn(l, *how)
 	}
 	l.draft.freed++

@@ -108,7 +108,7 @@ func (p *Planner) Policies(now time.Time, held map[QueueName]bool) {
 // reconsider adapts a lane to its queue's new policy and wakes it.
 func (p *Planner) reconsider(l *lane) {
 	if l.isEmpty() {
-		l.Pulled = l.isPulledByPolicy()
+		p.setPulled(l, l.isPulledByPolicy())
 	}
 	p.setWish(l, 0)
 	p.wake(l)

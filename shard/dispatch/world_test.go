@@ -183,6 +183,9 @@ func (w *world) entry(advance bool) {
 	}
 	for _, g := range plan.Grants {
 		l := w.line(laneNamed(g.Lane))
+		if (g.Tag != 0) != l.Pulled {
+			continue // as in package fsm: consumers take from pulled lanes only, targets from pushed ones
+		}
 		for range min(int(g.Max), l.Ready) {
 			l.Ready--
 			e.Grants = append(e.Grants, w.grant(l, g.Tag))
