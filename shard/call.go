@@ -1,11 +1,13 @@
 package shard
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup"
 )
 
 // call holds the commands of one Do. The caller's goroutine encodes them, so that the proposer only copies bytes. The
@@ -126,4 +128,28 @@ func refuse(n int, err error) []task.Reply {
 		replies[i].Err = err
 	}
 	return replies
+}
+
+// errEnded is the cause of a leadership that ends without an error.
+var errEnded = errors.New("the leadership is over")
+
+// neverTaken reports whether an error of a proposal proves that no replica applies the entry.
+func neverTaken(err error) bool {
+	return errors.Is(err, raftgroup.ErrRefused) || errors.Is(err, raftgroup.ErrNotLeader) ||
+		errors.Is(err, raftgroup.ErrReplaced)
+}
+
+// proposalError converts a proposal's error into the caller's error. Every error except the few that precede the write
+// of the entry is ambiguous: a log that holds the entry may yet prevail.
+func (s *Shard) proposalError(err error) error {
+	if neverTaken(err) {
+		return s.notLeader()
+	}
+	return fmt.Errorf("%w: %w", task.ErrUnknown, err)
+}
+
+// notLeader returns an error with the leader that this replica knows of.
+func (s *Shard) notLeader() error {
+	leader, _ := s.Leader()
+	return &task.NotLeaderError{Shard: s.cfg.ID, Leader: leader}
 }
