@@ -12,66 +12,128 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// BenchmarkNeighbour schedules single tasks by eight callers: alone, beside 64 callers of another namespace that
-// schedule 100 tasks at a time without a pause, and beside such callers of the same namespace.
+// The loads of BenchmarkNeighbour.
+const (
+	neighbourRate    = 200 // single schedules a second, at instants that do not depend on the answers
+	neighbourCallers = 8   // of the closed loop
+	stormCallers     = 8
+	stormBatch       = 256
+)
+
+// BenchmarkNeighbour schedules single tasks in one namespace: at a fixed rate, and by eight callers of which each calls
+// again after its answer. It does so alone, beside a storm of another namespace, and beside the same storm in the same
+// namespace. The storm is eight callers that schedule 256 tasks at a time without a pause, so that two full entries of
+// them always wait. They share the processors with all replicas.
 func BenchmarkNeighbour(b *testing.B) {
-	for _, storm := range []string{"alone", "other", "same"} {
-		b.Run(storm, func(b *testing.B) { benchmarkNeighbour(b, storm) })
+	for _, load := range []string{"rate", "callers"} {
+		for _, storm := range []string{"alone", "other", "same"} {
+			b.Run(load+"/"+storm, func(b *testing.B) { benchmarkNeighbour(b, load, storm) })
+		}
 	}
 }
 
-func benchmarkNeighbour(b *testing.B, storm string) {
+func benchmarkNeighbour(b *testing.B, load, storm string) {
 	c := lanOnDisk(b, 3)
 	defer c.close()
-	leader, due := c.leader(), time.Now().Add(48*time.Hour)
-	do := func(namespace, prefix string, n, from int) {
-		cmds := make([]*fsmpb.Command, n)
-		for i := range cmds {
-			cmds[i] = schedule(fmt.Sprintf("%s-%d", prefix, from+i), due)
-			cmds[i].Namespace = namespace
-			cmds[i].GetSchedule().Spec.Payload = make([]byte, 200)
-		}
-		for _, reply := range leader.Do(context.Background(), cmds) {
-			if reply.Err != nil {
-				b.Error(reply.Err)
-			}
-		}
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	var storms, callers sync.WaitGroup
-	var stormed atomic.Int64
+	n := &neighbours{b: b, leader: c.leader(), due: time.Now().Add(48 * time.Hour)}
+	namespaces := map[string]string{"other": "storm", "same": "calm"}
+	stop := func() {}
 	if storm != "alone" {
-		namespace := map[string]string{"other": "storm", "same": "calm"}[storm]
-		for caller := range 64 {
-			storms.Go(func() {
-				for i := 0; ctx.Err() == nil; i = (i + 100) % 5000 {
-					do(namespace, fmt.Sprint("storm", caller), 100, i)
-					stormed.Add(100)
-				}
-			})
+		stop = n.storm(namespaces[storm])
+	}
+	b.ResetTimer()
+	if load == "rate" {
+		n.callAtRate()
+	} else {
+		n.callInTurn()
+	}
+	b.StopTimer()
+	n.report()
+	stop()
+}
+
+// neighbours are two namespaces that call one leader.
+type neighbours struct {
+	b       *testing.B
+	leader  *node
+	due     time.Time
+	stormed atomic.Int64 // tasks of the storm
+
+	mu   sync.Mutex
+	took []time.Duration
+}
+
+// storm schedules without a pause until stop is called.
+func (n *neighbours) storm(namespace string) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var callers sync.WaitGroup
+	for caller := range stormCallers {
+		callers.Go(func() {
+			for i := 0; ctx.Err() == nil; i = (i + stormBatch) % (20 * stormBatch) {
+				n.do(namespace, fmt.Sprint("storm", caller), stormBatch, i)
+				n.stormed.Add(stormBatch)
+			}
+		})
+	}
+	return func() { cancel(); callers.Wait() }
+}
+
+// do schedules tasks, or schedules them anew.
+func (n *neighbours) do(namespace, prefix string, tasks, from int) {
+	cmds := make([]*fsmpb.Command, tasks)
+	for i := range cmds {
+		cmds[i] = schedule(fmt.Sprintf("%s-%d", prefix, from+i), n.due)
+		cmds[i].Namespace = namespace
+		cmds[i].GetSchedule().Spec.Payload = make([]byte, 200)
+	}
+	for _, reply := range n.leader.Do(context.Background(), cmds) {
+		if reply.Err != nil {
+			n.b.Error(reply.Err)
 		}
 	}
-	var mu sync.Mutex
-	var took []time.Duration
-	b.ResetTimer()
-	for caller := range 8 {
+}
+
+// call makes one call of the calm namespace. Its latency counts from the instant at which it was meant to begin.
+func (n *neighbours) call(number int, meant time.Time) {
+	n.do("calm", "calm", 1, number)
+	took := time.Since(meant)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.took = append(n.took, took)
+}
+
+func (n *neighbours) callAtRate() {
+	var calls sync.WaitGroup
+	began := time.Now()
+	for i := range n.b.N {
+		meant := began.Add(time.Duration(i) * time.Second / neighbourRate)
+		<-time.After(time.Until(meant))
+		calls.Go(func() { n.call(i, meant) })
+	}
+	calls.Wait()
+}
+
+func (n *neighbours) callInTurn() {
+	var callers sync.WaitGroup
+	for caller := range neighbourCallers {
 		callers.Go(func() {
-			for i := range (b.N + 7) / 8 {
-				began := time.Now()
-				do("calm", fmt.Sprint("calm", caller), 1, i)
-				mu.Lock()
-				took = append(took, time.Since(began))
-				mu.Unlock()
+			for i := caller; i < n.b.N; i += neighbourCallers {
+				n.call(i, time.Now())
 			}
 		})
 	}
 	callers.Wait()
-	b.StopTimer()
-	b.ReportMetric(float64(stormed.Load())/b.Elapsed().Seconds(), "storm/s")
-	stop()
-	storms.Wait()
-	slices.Sort(took)
-	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
-	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
-	b.ReportMetric(float64(len(took))/b.Elapsed().Seconds(), "calls/s")
+}
+
+func (n *neighbours) report() {
+	slices.Sort(n.took)
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	n.b.ReportMetric(ms(n.took[len(n.took)/2]), "p50-ms")
+	n.b.ReportMetric(ms(n.took[len(n.took)*99/100]), "p99-ms")
+	n.b.ReportMetric(float64(len(n.took))/n.b.Elapsed().Seconds(), "calls/s")
+	n.b.ReportMetric(float64(n.stormed.Load())/n.b.Elapsed().Seconds(), "storm/s")
+	n.leader.latencies.mu.Lock()
+	defer n.leader.latencies.mu.Unlock()
+	n.b.ReportMetric(ms(n.leader.latencies.quantile(0.5)), "entry-p50-ms")
+	n.b.ReportMetric(ms(n.leader.latencies.quantile(0.99)), "entry-p99-ms")
 }

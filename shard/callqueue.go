@@ -1,39 +1,64 @@
 package shard
 
 import (
-	"slices"
+	"container/heap"
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// callQueue holds the waiting calls. The namespaces with calls take turns by weight, and the calls of one namespace
-// take turns among themselves. So a storm of one namespace does not delay the calls of the others. The intake's mutex
-// guards it.
+// callQueue holds the waiting calls and settles. The namespaces share the entries by weight, and the calls of one
+// namespace take turns among themselves. So a storm of one namespace does not delay the calls of the others. The
+// intake's mutex guards it.
+//
+// The sharing of calls is start-time fair queueing (Goyal, Vin and Cheng, 1996): the next line is the one that has been
+// served the least. A line that comes back counts as served as much as the line whose turn was last, so its absence
+// gives it no claim.
 type callQueue struct {
 	weight func(namespace string) int // nil: all have one
-	lines  []*callLine                // with a call; the one whose turn it is comes first
+	lines  lineHeap                   // with a call
 	byName map[string]*callLine
 	last   *callLine // that was looked up last
-	newest *callLine // of the last call
+	newest *callLine // of the last call or settle
 	calls  int       // in all lines
-	mixed  time.Time // when the last call came of another namespace than the call before
+	served float64   // of the line whose turn was last, before that turn
+	joined uint64    // times that a line got its first call
+	mixed  time.Time // when a call or settle last came of another namespace than the one before
+
+	settling []*callLine // lines with a settle; the one whose turn it is comes first
 }
 
-// callLine is the calls of one namespace.
+// callLine is the calls and settles of one namespace.
 type callLine struct {
 	namespace string
 	calls     []*call
-	pending   int64 // bytes of its calls and reservations that are not taken
-	left      int   // the rest of its turn, in bytes
+	pending   int64   // bytes of its calls and reservations that are not taken
+	served    float64 // the sum of its prices, for each unit of its weight
+	order     uint64  // among lines that are served as much
+	settles   []settle
 }
 
-// The price of a command is its bytes, and at least its part of an entry with as many commands as may be.
-const (
-	commandBytes = maxEntryBytes / maxEntryCommands
-	turnBytes    = shareBytes
-)
+// lineHeap is a heap of lines, the one that has been served the least first.
+type lineHeap []*callLine
+
+func (h lineHeap) Len() int { return len(h) }
+func (h lineHeap) Less(i, j int) bool {
+	return h[i].served < h[j].served || h[i].served == h[j].served && h[i].order < h[j].order
+}
+func (h lineHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *lineHeap) Push(x any)   { *h = append(*h, x.(*callLine)) }
+func (h *lineHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return last
+}
+
+// commandBytes is the lowest price of a command, which is its bytes otherwise: its part of an entry with as many
+// commands as may be.
+const commandBytes = maxEntryBytes / maxEntryCommands
 
 // lineOf returns the line of a namespace, and makes it if there is none.
 func (q *callQueue) lineOf(namespace string) *callLine {
@@ -53,7 +78,7 @@ func (q *callQueue) lineOf(namespace string) *callLine {
 	return l
 }
 
-// maxLines is the number of namespaces from which on those without calls are forgotten.
+// maxLines is the number of namespaces from which on those without work are forgotten.
 const maxLines = 64
 
 func (q *callQueue) forget() {
@@ -62,31 +87,33 @@ func (q *callQueue) forget() {
 	}
 	q.last = nil
 	for name, l := range q.byName {
-		if len(l.calls) == 0 && l.pending == 0 {
+		if len(l.calls)+len(l.settles) == 0 && l.pending == 0 {
 			delete(q.byName, name)
 		}
 	}
 }
 
-// The limits of users' commands in an entry while calls of several namespaces come. A storm makes entries full, and the
-// calls of the others wait for the entry before theirs and for their own.
-const (
-	mixedCommands = maxEntryCommands / 4
-	mixedBytes    = maxEntryBytes / 4
-	mixedFor      = time.Second
-)
+// mixedFor is how long namespaces count as sharing the shard after calls or settles of several have come.
+const mixedFor = time.Second
 
-// areMixed reports whether calls of several namespaces have come lately.
+// areMixed reports whether calls or settles of several namespaces have come lately.
 func (q *callQueue) areMixed() bool { return !q.mixed.IsZero() && time.Since(q.mixed) < mixedFor }
+
+// came records that a line gets work.
+func (q *callQueue) came(l *callLine) {
+	if q.newest != l && q.newest != nil {
+		q.mixed = time.Now()
+	}
+	q.newest = l
+}
 
 // add appends a call to its line.
 func (q *callQueue) add(c *call) {
-	if q.newest != c.line && q.newest != nil {
-		q.mixed = time.Now()
-	}
-	q.newest = c.line
+	q.came(c.line)
 	if len(c.line.calls) == 0 {
-		q.lines = append(q.lines, c.line)
+		q.joined++
+		c.line.order, c.line.served = q.joined, max(c.line.served, q.served)
+		heap.Push(&q.lines, c.line)
 	}
 	c.line.calls = append(c.line.calls, c)
 	q.calls++
@@ -96,7 +123,7 @@ func (q *callQueue) add(c *call) {
 func (q *callQueue) first() *call { return q.lines[0].calls[0] }
 
 // took ends the part of the first call, which was so many commands and bytes. A call with commands left goes to the end
-// of its line, and a line whose turn is over to the end of the lines.
+// of its line.
 func (q *callQueue) took(c *call, commands, bytes int) {
 	l := c.line
 	l.calls[0] = nil
@@ -106,22 +133,12 @@ func (q *callQueue) took(c *call, commands, bytes int) {
 	} else {
 		q.calls--
 	}
-	switch {
-	case len(l.calls) == 0:
-		l.left = 0
-		q.lines = slices.Delete(q.lines, 0, 1)
-	case len(q.lines) > 1:
-		q.spend(l, max(bytes, commands*commandBytes))
-	}
-}
-
-// spend takes a price off the turn of the first line.
-func (q *callQueue) spend(l *callLine, price int) {
-	if l.left <= 0 {
-		l.left = turnBytes * q.weightOf(l.namespace)
-	}
-	if l.left -= price; l.left <= 0 {
-		q.lines = append(slices.Delete(q.lines, 0, 1), l)
+	q.served = l.served
+	l.served += float64(max(bytes, commands*commandBytes)) / float64(q.weightOf(l.namespace))
+	if len(l.calls) == 0 {
+		heap.Pop(&q.lines)
+	} else {
+		heap.Fix(&q.lines, 0)
 	}
 }
 
@@ -132,6 +149,42 @@ func (q *callQueue) weightOf(namespace string) int {
 	return max(q.weight(namespace), 1)
 }
 
+// addSettle appends a settle to the line of its namespace.
+func (q *callQueue) addSettle(s settle) {
+	l := q.lineOf(task.CanonicalNamespace(s.lane.Namespace))
+	q.came(l)
+	if len(l.settles) == 0 {
+		q.settling = append(q.settling, l)
+	}
+	l.settles = append(l.settles, s)
+}
+
+// settleTurn is the number of settles that a namespace has in its turn, for each unit of its weight.
+const settleTurn = 8
+
+// takeSettles removes and returns the next settles, at most so many. The settles of one namespace keep their order.
+func (q *callQueue) takeSettles(most int) (taken []settle) {
+	for len(q.settling) > 0 && most > 0 {
+		l := q.settling[0]
+		n := min(len(l.settles), most)
+		if len(q.settling) > 1 {
+			n = min(n, settleTurn*q.weightOf(l.namespace))
+		}
+		if taken == nil {
+			taken = l.settles[:n:n]
+		} else {
+			taken = append(taken, l.settles[:n]...)
+		}
+		most -= n
+		l.settles = l.settles[n:]
+		q.settling = q.settling[1:]
+		if len(l.settles) > 0 {
+			q.settling = append(q.settling, l)
+		}
+	}
+	return taken
+}
+
 // all returns all calls.
 func (q *callQueue) all() (all []*call) {
 	for _, l := range q.lines {
@@ -140,12 +193,12 @@ func (q *callQueue) all() (all []*call) {
 	return all
 }
 
-// clear removes all calls and counts.
+// clear removes all calls and settles, and their counts.
 func (q *callQueue) clear() {
 	for _, l := range q.byName {
-		l.calls, l.pending, l.left = nil, 0, 0
+		l.calls, l.settles, l.pending = nil, nil, 0
 	}
-	q.lines, q.calls = nil, 0
+	q.lines, q.settling, q.calls = nil, nil, 0
 }
 
 // namespaceOf returns the namespace that a call counts for: that of its first command.

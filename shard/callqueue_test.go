@@ -29,7 +29,7 @@ func mustEnqueue(t *testing.T, q *intake, calls ...*call) {
 
 // TestCallBesideAStorm checks that a call is in the next entry, however many calls of another namespace wait.
 func TestCallBesideAStorm(t *testing.T) {
-	for name, large := range map[string]int{"many": 10, "large": 10 << 10} {
+	for name, large := range map[string]int{"many": 10, "large": 2 << 10} {
 		t.Run(name, func(t *testing.T) {
 			q := newIntake(1 << 30)
 			q.requestTakeover()
@@ -44,10 +44,10 @@ func TestCallBesideAStorm(t *testing.T) {
 					t.Errorf("%d of the call's commands are in the next entry", calm.taken)
 				}
 				commands, bytes := commandsOf(w), w.bytes
-				if commands > mixedCommands || bytes > mixedBytes {
+				if commands > firstPace/commandBytes || bytes > firstPace {
 					t.Errorf("a long entry of %d commands and %d bytes", commands, bytes)
 				}
-				if commands < mixedCommands/2 && bytes < mixedBytes/2 {
+				if commands < firstPace/commandBytes/2 && bytes < firstPace/2 {
 					t.Errorf("an entry of %d commands and %d bytes", commands, bytes)
 				}
 			}
@@ -78,7 +78,7 @@ func TestEntriesAreFullAlone(t *testing.T) {
 		}
 		take(maxEntryCommands)
 		mustEnqueue(t, q, callOf(t, "b", 0, 1))
-		take(mixedCommands)
+		take(firstPace / commandBytes)
 		<-time.After(mixedFor)
 		take(maxEntryCommands)
 	})
@@ -147,4 +147,43 @@ func TestLinesAreForgotten(t *testing.T) {
 	if n := len(q.calls.byName); n > maxLines {
 		t.Errorf("%d records", n)
 	}
+}
+
+// TestSettlesShareEntries checks that namespaces share the settles of an entry by weight, each in order, that settles
+// beside calls of another namespace leave room for these, and that a namespace alone has its settles in full entries.
+func TestSettlesShareEntries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newIntake(1 << 30)
+		q.calls.weight = func(namespace string) int { return map[string]int{"storm": 1, "calm": 3}[namespace] }
+		q.requestTakeover()
+		settle := func(namespace string, n int) {
+			for i := range n {
+				q.settle(settle{framed: []byte{byte(i)}, lane: task.Lane{Namespace: namespace}})
+			}
+		}
+		settle("storm", 2000)
+		if n := len(q.tryTake().settles); n != maxEntryCommands*3/4 {
+			t.Errorf("%d settles of a namespace alone", n)
+		}
+		settle("calm", 12)
+		mustEnqueue(t, q, callOf(t, "calm", 100, 1))
+		w := q.tryTake()
+		if n := len(w.settles) + commandsOf(w); len(w.segments) != 1 || n > firstPace/commandBytes || n < firstPace/commandBytes/2 {
+			t.Errorf("%d settles and %d calls in an entry", len(w.settles), len(w.segments))
+		}
+		next := 0
+		for _, s := range w.settles {
+			if s.lane.Namespace == "calm" && s.framed[0] == byte(next) {
+				next++
+			}
+		}
+		if next != 12 {
+			t.Errorf("%d of the neighbour's settles in order", next)
+		}
+		<-time.After(mixedFor)
+		q.tryTake()
+		if n := len(q.tryTake().settles); n < maxEntryCommands/4 {
+			t.Errorf("%d settles in an entry when the neighbour has been still for a while", n)
+		}
+	})
 }

@@ -33,12 +33,16 @@
 //
 // Namespaces with calls or due tasks share the shard by weight, so that a storm of one costs its neighbours little:
 //
-//	calls wait in the intake     each namespace has a line; the lines take turns by bytes and commands
+//	calls wait in the intake     each namespace has a line; the line that has been served the least is next
+//	settles wait there, too      each namespace with settles has a part of the entry, and calls have a quarter of it
 //	the intake is full           a namespace with less than an eighth of it may still add calls, up to twice the limit
-//	calls of several come        entries are a quarter as long for a second: a call waits for the entry before its own
+//	several have work            for a second, entries take little longer than a small one takes on these disks (pace.go)
 //	due tasks wait for grants    the planner's lanes take turns by namespace: see package dispatch
 //
 // A single namespace gets whole entries and plans, in the order of its calls and lanes.
+//
+// A call waits for the entry before its own, and a storm makes entries full. Hence the shorter ones, which cost the
+// storm more than its neighbours.
 //
 // Why not a shorter entry for all? A storm of one namespace alone is fastest in full entries. Why not a wheel for each
 // namespace? Popping a due task takes a microsecond, and the wheel's order is part of the replicated state.

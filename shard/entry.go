@@ -16,7 +16,6 @@ import (
 const (
 	maxEntryCommands = 1024
 	maxEntryBytes    = 128 << 10
-	maxEntryInternal = 768  // limit on the settles among them, so that users always have room
 	maxAdvance       = 2048 // limit on the tasks that one Advance pops: a millisecond or two of apply
 )
 
@@ -77,6 +76,10 @@ func (e *entry) raise(version uint32) {
 	e.data = protowire.AppendTag(e.data, entryVersionField, protowire.VarintType)
 	e.data = protowire.AppendVarint(e.data, uint64(version))
 }
+
+// isPlain reports whether the entry's duration follows from its bytes and commands: an Advance of a few bytes may carry
+// on many tasks.
+func (e *entry) isPlain() bool { return !e.takeover && e.rules == nil && e.advance == nil }
 
 // add appends one of the leader's own commands.
 func (e *entry) add(cmd *fsmpb.Command) error {

@@ -33,10 +33,10 @@ type intake struct {
 	takeover bool
 	grants   bool // a lane may have both room and waiting tasks
 	news     []news
-	settles  []settle
 	rules    *ruleChange
 	advance  *advance
-	calls    callQueue
+	calls    callQueue // and the settles
+	pace     pace
 	pending  int64 // sum of waiting() over calls, plus the reservations; the sum over the lines of calls, too
 	flushed  chan struct{}
 	busy     bool // an entry is being committed
@@ -56,7 +56,7 @@ type work struct {
 }
 
 func newIntake(limit int64) *intake {
-	return &intake{limit: limit, changed: make(chan struct{}, 1)}
+	return &intake{limit: limit, changed: make(chan struct{}, 1), pace: newPace()}
 }
 
 // enqueue adds a call, in its reserved room if it has a reservation. A call that exceeds the limit by itself is
@@ -148,7 +148,7 @@ func (q *intake) settle(s settle) (queued bool) {
 	if q.closed != nil {
 		return false
 	}
-	q.settles = append(q.settles, s)
+	q.calls.addSettle(s)
 	wake(q.changed)
 	return true
 }
@@ -224,9 +224,9 @@ func (q *intake) tryTake() *work {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.busy = false
-	w := &work{}
+	w, most := &work{}, q.bounds()
 	if q.mode != holding {
-		w.settles = q.takeSettles(w)
+		q.takeSettles(w, most)
 	}
 	if q.mode == taking {
 		w.takeover, q.takeover = q.takeover, false
@@ -235,7 +235,7 @@ func (q *intake) tryTake() *work {
 		w.mayGrant = true
 		w.rules, q.rules = q.rules, nil
 		w.advance, q.advance = q.advance, nil
-		q.takeCalls(w)
+		q.takeCalls(w, most)
 	}
 	if !w.takeover && !w.grants && w.rules == nil && w.advance == nil && len(w.news)+len(w.settles)+len(w.segments) == 0 {
 		q.reportFlushed()
@@ -245,28 +245,31 @@ func (q *intake) tryTake() *work {
 	return w
 }
 
-func (q *intake) takeSettles(w *work) []settle {
-	n := min(len(q.settles), maxEntryInternal)
-	taken := q.settles[:n:n]
-	q.settles = q.settles[n:]
-	for _, s := range taken {
-		w.bytes += len(s.framed)
+// bounds returns the limits of the next entry.
+func (q *intake) bounds() bounds {
+	if q.calls.areMixed() {
+		return q.pace.bounds()
 	}
-	return taken
+	return full
 }
 
-// The limits of one call's share in an entry while other calls wait. A call of many thousand commands must not delay
-// the calls behind it. The calls take turns and share the rest of the entry in further rounds.
-const (
-	shareCommands = maxEntryCommands / 8
-	shareBytes    = maxEntryBytes / 8
-)
+// timed records the duration of an entry of users' commands and settles.
+func (q *intake) timed(commands, bytes int, took time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.pace.learn(max(bytes, commands*commandBytes), took)
+}
 
-func (q *intake) takeCalls(w *work) {
-	room, most := maxEntryCommands-len(w.settles), maxEntryBytes
-	if q.calls.areMixed() {
-		room, most = min(room, mixedCommands), min(w.bytes+mixedBytes, most)
+// takeSettles leaves room for users' commands.
+func (q *intake) takeSettles(w *work, most bounds) {
+	w.settles = q.calls.takeSettles(most.commands * 3 / 4)
+	for _, s := range w.settles {
+		w.bytes += len(s.framed)
 	}
+}
+
+func (q *intake) takeCalls(w *work, most bounds) {
+	room := most.commands - len(w.settles)
 	for q.calls.calls > 0 && room > 0 {
 		c, n, before := q.calls.first(), 0, w.bytes
 		if !c.gone {
@@ -280,15 +283,19 @@ func (q *intake) takeCalls(w *work) {
 	}
 }
 
+// shares is the number of parts of an entry. A call has one of them in its turn while other calls wait: a call of many
+// thousand commands must not delay the calls behind it. The calls share the rest of the entry in further rounds.
+const shares = 8
+
 // shareOf returns the number of a call's commands that go into the entry now. 0 means that the next command begins the
 // next entry.
-func (q *intake) shareOf(c *call, room, most int, w *work) int {
-	left := most - w.bytes
+func (q *intake) shareOf(c *call, room int, most bounds, w *work) int {
+	left := most.bytes - w.bytes
 	if q.calls.calls == 1 {
 		if n := c.fit(room, left); n > 0 {
 			return n
 		}
-	} else if n := c.fit(min(room, shareCommands), min(left, shareBytes)); n > 0 {
+	} else if n := c.fit(min(room, most.commands/shares), min(left, most.bytes/shares)); n > 0 {
 		return n
 	}
 	if n := c.fit(1, left); n > 0 || len(w.segments) > 0 {
@@ -336,7 +343,7 @@ func (q *intake) close(reason error) {
 		q.advance.done <- advanced{ended: true}
 	}
 	q.calls.clear()
-	q.settles, q.news, q.advance, q.pending = nil, nil, nil, 0
+	q.news, q.advance, q.pending = nil, nil, 0
 	q.reportFlushed()
 }
 
@@ -345,7 +352,7 @@ func (q *intake) flush(ctx context.Context) error {
 	flushed := make(chan struct{})
 	q.mu.Lock()
 	q.before, q.mode, q.flushed = q.mode, flushing, flushed
-	if q.closed != nil || !q.busy && len(q.settles) == 0 {
+	if q.closed != nil || !q.busy && len(q.calls.settling) == 0 {
 		q.reportFlushed()
 	}
 	q.mu.Unlock()
