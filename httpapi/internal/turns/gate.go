@@ -63,7 +63,9 @@ func (g *Gate) Leave() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.full) == 0 {
-		g.atWork--
+		if g.atWork--; g.atWork == 0 {
+			clear(g.lines) // a line is ahead of others only while there is work
+		}
 		return
 	}
 	at := 0
