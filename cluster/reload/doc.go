@@ -1,13 +1,15 @@
 // Package reload keeps values that are read from files, such as certificates and keys, up to date while the process
 // runs.
 //
-//		Value      a value of one or more files: it changes as a whole or not at all
-//		Loop       looks at files every two seconds, and at once when it is told to
-//		Fan        tells several readers of files to look at once
-//		Reminder   decides when an operator hears of a certificate that ends
+//	Value      a value of one or more files: it changes as a whole or not at all
+//	Loop       looks at files every two seconds, and at once when it is told to
+//	Fan        tells several readers of files to look at once
+//	Reminder   decides when an operator hears of a certificate that ends
 //
-//	  - New contents count once two looks in a row find the same, so a copy under way is not judged.
-//	  - Faulty contents change nothing: the earlier value stays in use.
+// Rules:
+//
+//   - New contents count once two looks in a row find the same, so a copy under way is not judged.
+//   - Faulty contents change nothing: the earlier value stays in use.
 //
 // # Why not otherwise
 //

@@ -15,17 +15,19 @@
 // Calls read a roster that is never changed, only replaced. The replacement follows each change of the control group's
 // state. A lookup is one load of a pointer and one of a map.
 //
-//		the node                                        its roster is
-//		runs                                            that of its replica of the control group
-//		starts, and has not caught up with the group    that of its file, until the replica knows a later version
-//		joins, and has not caught up                    unknown: package access refuses calls as unavailable
+//	the node                                        its roster is
+//	runs                                            that of its replica of the control group
+//	starts, and has not caught up with the group    that of its file, until the replica knows a later version
+//	joins, and has not caught up                    unknown: package access refuses calls as unavailable
 //
-//	  - A replica that starts begins with a state as old as its last snapshot: without the file it would let in keys that
-//	    were revoked since, or every caller. The replica counts as caught up when the state has the node's registration
-//	    for this start (control.Replica.IsCurrent).
-//	  - The file has the hashes of the keys, and not the keys. The node writes it after each change. A node that dies
-//	    between a change and the write of its file, and then starts without a quorum, goes by the version before.
-//	  - A file of another cluster is ignored, and so is one that cannot be read.
+// Rules:
+//
+//   - A replica that starts begins with a state as old as its last snapshot: without the file it would let in keys that
+//     were revoked since, or every caller. The replica counts as caught up when the state has the node's registration
+//     for this start (control.Replica.IsCurrent).
+//   - The file has the hashes of the keys, and not the keys. The node writes it after each change. A node that dies
+//     between a change and the write of its file, and then starts without a quorum, goes by the version before.
+//   - A file of another cluster is ignored, and so is one that cannot be read.
 //
 // # Last use
 //
