@@ -19,14 +19,14 @@ type callQueue struct {
 	weight func(namespace string) int // nil: all have one
 	lines  lineHeap                   // with a call
 	byName map[string]*callLine
-	last   *callLine // that was looked up last
+	last   *callLine // of the last lookup
 	newest *callLine // of the last call or settle
 	calls  int       // in all lines
 	served float64   // of the line whose turn was last, before that turn
 	joined uint64    // times that a line got its first call
-	mixed  time.Time // when a call or settle last came of another namespace than the one before
+	mixed  time.Time // when two calls or settles in a row last were of different namespaces
 
-	settling []*callLine // lines with a settle; the one whose turn it is comes first
+	settling []*callLine // lines with a settle, in the order of their turns
 }
 
 // callLine is the calls and settles of one namespace.
@@ -35,7 +35,7 @@ type callLine struct {
 	calls     []*call
 	pending   int64   // bytes of its calls and reservations that are not taken
 	served    float64 // the sum of its prices, for each unit of its weight
-	order     uint64  // among lines that are served as much
+	order     uint64  // among lines that have been served as much
 	settles   []settle
 }
 
@@ -56,8 +56,8 @@ func (h *lineHeap) Pop() any {
 	return last
 }
 
-// commandBytes is the lowest price of a command, which is its bytes otherwise: its part of an entry with as many
-// commands as may be.
+// commandBytes is the lowest price of a command. A larger command costs its bytes. So maxEntryCommands commands cost at
+// least maxEntryBytes.
 const commandBytes = maxEntryBytes / maxEntryCommands
 
 // lineOf returns the line of a namespace, and makes it if there is none.
@@ -78,7 +78,7 @@ func (q *callQueue) lineOf(namespace string) *callLine {
 	return l
 }
 
-// maxLines is the number of namespaces from which on those without work are forgotten.
+// maxLines is the number of lines from which on lines without work are forgotten.
 const maxLines = 64
 
 func (q *callQueue) forget() {
@@ -122,8 +122,8 @@ func (q *callQueue) add(c *call) {
 // first returns the call whose turn it is. There must be one.
 func (q *callQueue) first() *call { return q.lines[0].calls[0] }
 
-// took ends the part of the first call, which was so many commands and bytes. A call with commands left goes to the end
-// of its line.
+// took ends the turn of the first call, in which the entry took so many of its commands and bytes. A call with commands
+// left goes to the end of its line.
 func (q *callQueue) took(c *call, commands, bytes int) {
 	l := c.line
 	l.calls[0] = nil
@@ -162,7 +162,7 @@ func (q *callQueue) addSettle(s settle) {
 // settleTurn is the number of settles that a namespace has in its turn, for each unit of its weight.
 const settleTurn = 8
 
-// takeSettles removes and returns the next settles, at most so many. The settles of one namespace keep their order.
+// takeSettles removes the next settles, up to a number, and returns them. Those of one namespace keep their order.
 func (q *callQueue) takeSettles(most int) (taken []settle) {
 	for len(q.settling) > 0 && most > 0 {
 		l := q.settling[0]

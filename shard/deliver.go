@@ -107,7 +107,7 @@ func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle) {
 	return b, nil
 }
 
-// unsealed returns the settle of an attempt that cannot start because this node has not the cluster key of the queue's
+// unsealed returns the settle of an attempt that cannot start because this node lacks the cluster key of the queue's
 // secrets. The task waits for its next attempt, also beyond its last one: the key may come back.
 func (f *firing) unsealed(t *fsmpb.Task, p plan, queue *fsmpb.QueuePolicy, now time.Time) *fsmpb.Settle {
 	p.maxAttempts = math.MaxUint32

@@ -37,7 +37,7 @@ type intake struct {
 	advance  *advance
 	calls    callQueue // and the settles
 	pace     pace
-	pending  int64 // sum of waiting() over calls, plus the reservations; the sum over the lines of calls, too
+	pending  int64 // sum of waiting() over calls, plus the reservations; also the sum of pending over the lines
 	flushed  chan struct{}
 	busy     bool // an entry is being committed
 }
@@ -260,7 +260,7 @@ func (q *intake) timed(commands, bytes int, took time.Duration) {
 	q.pace.learn(max(bytes, commands*commandBytes), took)
 }
 
-// takeSettles leaves room for users' commands.
+// takeSettles takes settles for the next entry. It leaves a quarter of the commands to users.
 func (q *intake) takeSettles(w *work, most bounds) {
 	w.settles = q.calls.takeSettles(most.commands * 3 / 4)
 	for _, s := range w.settles {

@@ -40,7 +40,8 @@ func (p *pace) bounds() bounds {
 	return bounds{commands: limit / commandBytes, bytes: limit}
 }
 
-// learn records the duration of an entry. Entries far below the limit, or made before it was so low, say nothing.
+// learn records the price and the duration of an entry. Other entries than small ones count only if their price is near
+// the limit: shorter ones do not show its effect, and longer ones were made without it.
 func (p *pace) learn(price int, took time.Duration) {
 	switch {
 	case price <= smallEntry:

@@ -2,7 +2,7 @@ package dispatch
 
 import "github.com/belfryhq/belfry/fsm/task"
 
-// space is the planner's record of a namespace that has queues.
+// space is the planner's record of a namespace with queues.
 type space struct {
 	name   string
 	queues int // records of its queues; the space is forgotten with the last one
@@ -13,7 +13,7 @@ type space struct {
 	begun  int         // pushed attempts that the entry being made begins
 
 	burst   int  // tasks granted since the backlog's start or last rest
-	resting bool // the last burst was, to a good part, of this namespace
+	resting bool // the last burst had at least burst/4 tasks of this namespace, or it is the only one
 
 	membership
 }
