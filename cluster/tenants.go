@@ -46,7 +46,7 @@ func (n *Node) newTenants() *tenants.Tenants {
 	})
 }
 
-// tasks is the way of the control group's leader to the tasks of namespaces that are being deleted.
+// tasks gives the leader of the control group access to the tasks of namespaces that are being deleted.
 type tasks struct {
 	*router.Router
 	tenants *tenants.Tenants

@@ -109,8 +109,8 @@ func (a *Allocator) rate(now time.Time, d Draw) *allocation {
 	return r
 }
 
-// charge takes the tokens that a node has used without the owner. Those of a time before this term are none of the
-// bucket's, so that no more is charged than the bucket has filled.
+// charge takes the tokens that a node has used without the owner. The bucket began to fill with this term, so charge
+// takes no more over the term than the bucket has filled.
 func (r *allocation) charge(n float64, term time.Duration) {
 	n = max(min(n, r.bucket.perSecond*term.Seconds()-r.spent), 0)
 	r.spent += n
@@ -130,7 +130,7 @@ func (r *allocation) part(now time.Time) int {
 	return max(int(r.bucket.tokens+rounding)/(1+others), 1)
 }
 
-// forget drops the rates that are not drawn any more.
+// forget drops the rates without a draw for the time of idle.
 func (a *Allocator) forget(now time.Time) {
 	if now.Before(a.sweep) {
 		return

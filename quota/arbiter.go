@@ -38,7 +38,7 @@ type division struct {
 	wants   map[string]int64 // of the holders that have asked since the last round began
 	ceiling map[string]int64 // that each holder may believe in, or its use if that is more
 	used    int64            // by the holders that answered in the last round
-	unsure  bool             // others may have used up the rest
+	unsure  bool             // holders that did not answer may have used up the rest
 	last    time.Time        // the last Ask
 }
 
@@ -50,7 +50,7 @@ func NewArbiter(cfg ArbiterConfig) *Arbiter {
 // tripWithin bounds a call to a holder. A holder that does not answer counts with its last ceiling.
 const tripWithin = 100 * time.Millisecond
 
-// ErrUnsure means that there is no room for certain, because holders that do not answer may use it.
+// ErrUnsure means that it is not known whether there is room: holders that do not answer may have used it.
 var ErrUnsure = errors.New("a part of the cluster does not answer, and its use of a quota is not known")
 
 // Divide serves an Ask: it divides the level anew, and returns the use of all holders together. Asks that come during a

@@ -50,7 +50,7 @@ type Level struct {
 	ceiling int64
 	claimed int64
 	used    int64     // by all holders, as the owner said last
-	full    time.Time // before this instant, the owner has no room under the limit fullOf
+	full    time.Time // until then the holder takes the level as full under the limit fullOf
 	fullOf  int64
 	waiting int64         // units that claims wait for
 	asking  bool          // a request is under way

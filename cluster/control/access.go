@@ -15,7 +15,7 @@ import (
 // AccessSince is the command version that brought keys and namespaces.
 const AccessSince = 3
 
-// Tasks is the way to the tasks of namespaces that are being deleted, and to the nodes that may take more of them.
+// Tasks gives access to the tasks of namespaces that are being deleted, and to the nodes that may take more of them.
 type Tasks = erasure.Cluster
 
 // newEraser returns the driver of the deletions of namespaces, for one leadership.

@@ -68,7 +68,7 @@ func used(s Replica, key quota.LevelKey) int64 {
 	return int64(use.Pending)
 }
 
-// claimed are the units that a call holds.
+// claimed holds the claims of one call.
 type claimed []claim
 
 type claim struct {

@@ -25,7 +25,7 @@
 //
 // Each line holds a key: the base64 of 32 random bytes, as `openssl rand -base64 32` writes it. Empty lines and lines
 // that begin with # do not count. The id of a key is a part of its hash, so that the same key has the same id on all
-// nodes. Others than the owner and the group must not be able to read the file.
+// nodes. Only the owner and the group of the file may be able to read it.
 //
 // # Rotation
 //

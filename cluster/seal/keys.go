@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Keys is the keys of a node, which follow their file. Its methods are safe for concurrent use. A nil Keys has no keys.
+// Keys holds the keys of a node and follows their file. Its methods are safe for concurrent use. A nil Keys has none.
 type Keys struct {
 	path string
 	log  *slog.Logger
@@ -64,15 +64,15 @@ func (k *Keys) Ring() *Ring {
 // Key returns the id of the key that seals, or "" without keys.
 func (k *Keys) Key() string { return k.Ring().First() }
 
-// IsCurrent is that of the present Ring.
+// IsCurrent calls the IsCurrent of the present Ring.
 func (k *Keys) IsCurrent(p *fsmpb.QueuePolicy) bool { return k.Ring().IsCurrent(p) }
 
-// Seal is that of the present Ring.
+// Seal calls the Seal of the present Ring.
 func (k *Keys) Seal(p, present *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
 	return k.Ring().Seal(p, present)
 }
 
-// Open is that of the present Ring.
+// Open calls the Open of the present Ring.
 func (k *Keys) Open(p *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) { return k.Ring().Open(p) }
 
 // Run follows the file until the context ends, as package reload does; again may be nil.

@@ -79,8 +79,8 @@ func (r *Ring) seal(p *fsmpb.QueuePolicy, secrets *fsmpb.PolicySecrets) (*fsmpb.
 	return sealed, nil
 }
 
-// Open returns the policy with its secrets in the clear, which may be the given policy itself. It does not write to it.
-// The error is a *MissingKeyError if the node has not the key.
+// Open returns the policy with its secrets in the clear. It returns p itself if p is not sealed, and never writes to p.
+// The error is a *MissingKeyError if the ring lacks the key.
 func (r *Ring) Open(p *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
 	if p.GetSealed() == nil {
 		return p, nil

@@ -70,7 +70,7 @@ type deletion struct {
 	name   string
 	sure   time.Time        // when every node was known to refuse new work; zero: not yet
 	next   *fsmpb.ListQuery // of the sweep under way; nil: none is
-	calm   bool             // nothing could come any more when the sweep began
+	calm   bool             // no new task could come when the sweep began
 	found  int              // tasks that the sweep has found
 	silent string           // reason why a node is awaited; empty: none is
 }
@@ -106,7 +106,7 @@ func (e *Eraser) Run(ctx context.Context) {
 	}
 }
 
-// keep makes all the deletions of these namespaces.
+// keep sets the deletions under way to those of these namespaces.
 func (e *Eraser) keep(names []string) {
 	for _, name := range names {
 		if e.all[name] == nil {
@@ -226,7 +226,7 @@ func (e *Eraser) sweep(ctx context.Context, d *deletion) error {
 	return nil
 }
 
-// erase erases the tasks of a page. A task that is gone by now is as good as erased.
+// erase erases the tasks of a page. A task that does not exist any more counts as erased.
 func (e *Eraser) erase(ctx context.Context, namespace string, tasks []*fsmpb.Task) error {
 	if err := e.limit.WaitN(ctx, min(len(tasks), page)); err != nil || len(tasks) == 0 {
 		return err

@@ -16,7 +16,7 @@ type opened struct {
 	by      map[*fsmpb.QueuePolicy]*fsmpb.QueuePolicy // by the sealed policy
 }
 
-// open returns the policy with its secrets in the clear, or as it is if the ring has not its key. Only the first call
+// open returns the policy with its secrets in the clear, or as it is if the ring lacks its key. Only the first call
 // returns the error of a policy that cannot be opened.
 func (o *opened) open(p *fsmpb.QueuePolicy, version uint64, ring *seal.Ring) (*fsmpb.QueuePolicy, error) {
 	o.mu.Lock()

@@ -52,7 +52,7 @@ func (p *Policies) Put(ctx context.Context, policy *fsmpb.QueuePolicy) (created 
 }
 
 // Update sets the policy of a queue to the result of change, and returns it. change receives the present policy,
-// nil for none, and must not write to it. The policy is sealed if this node has not its cluster key. Update calls
+// nil for none, and must not write to it. The policy is sealed if this node lacks its cluster key. Update calls
 // change again if another change came between, so that no change is lost. An error of change ends the call; see Put for
 // the others.
 func (p *Policies) Update(
@@ -154,13 +154,13 @@ func (p *Policies) ChangeHere(ctx context.Context, change *clusterpb.QueueChange
 	return &clusterpb.QueueChanged{Existed: done.Existed, Version: done.Version, Conflict: done.Conflict}, nil
 }
 
-// Policy returns the policy of a queue from the control group's state, with its secrets in the clear. It is sealed if
-// this node has not its cluster key.
+// Policy returns the policy of a queue from the control group's state, with its secrets in the clear. The policy is
+// sealed if this node lacks its cluster key.
 func (p *Policies) Policy(namespace, queue string) *fsmpb.QueuePolicy {
 	return p.Open(control.Queue(p.cfg.Control.State(), namespace, queue))
 }
 
-// Open returns a policy of the control group's state with its secrets in the clear, or as it is if this node has not
+// Open returns a policy of the control group's state with its secrets in the clear, or as it is if this node lacks
 // its cluster key. The caller must not change it.
 func (p *Policies) Open(policy *fsmpb.QueuePolicy) *fsmpb.QueuePolicy {
 	if policy.GetSealed() == nil {

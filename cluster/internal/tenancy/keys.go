@@ -133,8 +133,8 @@ func rotateKey(s *clusterpb.ControlState, op *clusterpb.RotateKey) error {
 	return nil
 }
 
-// rest returns the secrets that are valid behind an instant, until the given end at most. The secrets belong to the
-// caller.
+// rest returns the secrets that are valid after an instant, and ends them at until at the latest. It writes to the
+// given secrets.
 func rest(secrets []*clusterpb.KeySecret, after, until int64) []*clusterpb.KeySecret {
 	for _, secret := range secrets {
 		if secret.ExpiresMs == 0 || secret.ExpiresMs > until {
@@ -144,7 +144,7 @@ func rest(secrets []*clusterpb.KeySecret, after, until int64) []*clusterpb.KeySe
 	return slices.DeleteFunc(secrets, func(secret *clusterpb.KeySecret) bool { return secret.ExpiresMs <= after })
 }
 
-// useKeys records the hour of a use. Keys that are gone do not count.
+// useKeys records the hour of a use. It ignores keys that do not exist any more.
 func useKeys(s *clusterpb.ControlState, op *clusterpb.UseKeys) {
 	used := make(map[int]*clusterpb.ApiKey)
 	for _, id := range op.GetIds() {
