@@ -150,7 +150,7 @@ func (q *Quotas) owner(id uint32, term uint64, s quota.Subject) *owner {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	o := q.owners[at]
-	if o == nil || o.term != term {
+	if o == nil || o.term < term {
 		o = &owner{
 			term: term, allocator: quota.NewAllocator(q.cfg.Now), arbiter: quota.NewArbiter(q.arbiterConfig(at, term)),
 			registrar: quota.NewRegistrar(quota.RegistrarConfig{List: q.names, Now: q.cfg.Now}),
