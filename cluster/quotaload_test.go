@@ -41,9 +41,9 @@ func pour(t *testing.T, nodes []*cluster.Node, namespace string) (admitted *atom
 	}
 }
 
-// TestRateUnderLoad checks calls_per_second to 5 % while callers at all three nodes want five times as much, and what it
-// costs that the node dies that leads the quota's shard. The rate before the kill is exact. For the time until the quota
-// has another owner, the nodes that are left go on at the rates that they had.
+// TestRateUnderLoad checks calls_per_second to 5 % while callers at all three nodes want five times as much, and while
+// the node that leads the quota's shard dies. The rate before the kill is exact. Until the quota has another owner, the
+// other nodes go on at the rates that they had.
 func TestRateUnderLoad(t *testing.T) {
 	const limit = 400
 	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })

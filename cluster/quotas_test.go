@@ -21,8 +21,8 @@ func putNamespace(t *testing.T, n *cluster.Node, name string, limits quota.Limit
 	}
 }
 
-// fillQuota schedules n tasks in a namespace through all nodes, some at a time, and returns the number of tasks made. Every
-// refusal must name the quota.
+// fillQuota schedules n tasks in a namespace through all nodes, ten at a time, and returns the number of tasks made.
+// Every refusal must name the quota.
 func fillQuota(t *testing.T, c *clustertest.Cluster, namespace, prefix string, n int, want quota.Quota) int {
 	t.Helper()
 	var made atomic.Int64

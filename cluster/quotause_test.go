@@ -132,8 +132,8 @@ func TestPendingQuota(t *testing.T) {
 	})
 }
 
-// TestPendingQuotaMoves checks that max_pending is exact after the shards have other leaders, and after their slots have
-// moved, those of the owner of the quota among them.
+// TestPendingQuotaMoves checks that max_pending is exact after the shards have changed their leaders, and after slots
+// have moved, that of the quota's owner among them.
 func TestPendingQuotaMoves(t *testing.T) {
 	t.Parallel()
 	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })

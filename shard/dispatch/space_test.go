@@ -31,8 +31,8 @@ func grantsBy(plan Plan) map[string]int {
 	return n
 }
 
-// TestNeighbourOfAStorm checks that a task which becomes ready beside thousands of waiting lanes of another namespace is
-// in the next plan.
+// TestNeighbourOfAStorm checks that a task is in the next plan if it becomes ready beside thousands of waiting lanes of
+// another namespace.
 func TestNeighbourOfAStorm(t *testing.T) {
 	w := newWorld(t, 1<<20)
 	w.storm("storm", 5000, 20)
@@ -114,8 +114,8 @@ func TestRestIsOfTheBurst(t *testing.T) {
 	}
 }
 
-// TestSilentReceiversOfANeighbour checks that a namespace whose receivers never answer leaves a quarter more attempts to
-// the others.
+// TestSilentReceiversOfANeighbour checks that a namespace with silent receivers leaves a quarter more attempts to the
+// others.
 func TestSilentReceiversOfANeighbour(t *testing.T) {
 	w := newWorld(t, 40)
 	w.storm("silent", 10, 40)
