@@ -27,7 +27,8 @@ func NewIntake[T any](maxLines, maxBytes int) *Intake[T] {
 // OnFull sets a function that is called once, when Put would wait for room.
 func (in *Intake[T]) OnFull(full func()) { in.full = full }
 
-// OnWait sets a function that is called each time before Put waits for room. It must not use the intake.
+// OnWait sets a function that is called each time before Put waits for room, or calls the function of OnFull, which may
+// wait for the client. It must not use the intake.
 func (in *Intake[T]) OnWait(await func()) { in.await = await }
 
 // Put adds a line of size bytes, once there is room. It returns false if the stream was cut.
@@ -35,15 +36,15 @@ func (in *Intake[T]) Put(l T, size int) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for !in.cut && (len(in.lines) >= in.maxLines || in.bytes >= in.maxBytes) {
+		if in.await != nil {
+			in.await()
+		}
 		if full := in.full; full != nil {
 			in.full = nil
 			in.mu.Unlock()
 			full()
 			in.mu.Lock()
 			continue
-		}
-		if in.await != nil {
-			in.await()
 		}
 		in.moved.Wait()
 	}
