@@ -300,9 +300,9 @@ func (s *Server) watch(c *call) (stop func()) {
 	if s.cfg.Access == nil {
 		return func() {}
 	}
+	queue, _ := url.PathUnescape(c.Param("queue")) // not decoded yet; the middleware named refuses a faulty name
 	w := &watch{
-		s: s, call: call{need: c.need, namespace: c.namespace}, queue: c.Param("queue"),
-		credentials: credentialsOf(c.Request()),
+		s: s, call: call{need: c.need, namespace: c.namespace}, queue: queue, credentials: credentialsOf(c.Request()),
 	}
 	w.life, w.end = context.WithCancelCause(c.life)
 	c.life = w.life
