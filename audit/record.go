@@ -96,8 +96,8 @@ func cleanFields(fields []string) []string {
 	return cleaned
 }
 
-// secretMarks begin the texts of API keys, signing secrets and one-time tokens.
-var secretMarks = []string{"bfy_", "whsec_", "bearer "}
+// secretMarks begin the texts of API keys, signing secrets, one-time tokens and Authorization headers.
+var secretMarks = []string{"bfy_", "whsec_", "belfry-join-", "bearer "}
 
 const redacted = "[redacted]"
 
