@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -133,7 +135,7 @@ func (f *auditFlags) show(out io.Writer, records []client.AuditRecord) error {
 
 // lineOf describes a record for people.
 func lineOf(r client.AuditRecord) string {
-	who := cmp.Or(r.Caller.Name, r.Caller.ID, r.Caller.Kind, "nobody known")
+	who := cmp.Or(r.Caller.Name, r.Caller.ID, r.Caller.Kind, "an unknown caller")
 	if r.Caller.ID != "" && r.Caller.ID != who {
 		who += " (" + r.Caller.Kind + " " + r.Caller.ID + ")"
 	}
@@ -154,7 +156,16 @@ func lineOf(r client.AuditRecord) string {
 	if r.Count > 0 {
 		parts = append(parts, fmt.Sprintf("(%d times since %s)", r.Count, r.First.UTC().Format("15:04:05")))
 	}
-	return strings.Join(parts, " ")
+	return strings.Map(printable, strings.Join(parts, " "))
+}
+
+// printable replaces a character that a terminal would obey, or that would begin another line: callers choose some of
+// the texts in a record.
+func printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return utf8.RuneError
 }
 
 // noteOf describes the records that a page lacks, or returns "".
