@@ -64,9 +64,9 @@ func New(cfg Config) (*Authority, error) {
 	return a, errors.Join(errs[:]...)
 }
 
-// Renewed returns an authority for other credentials of the node, in place of a. It judges every key and token again.
-// Those that a remembers as right stay no guesses, and the wrong credentials of the addresses stay counted: an attack
-// under way neither locks a caller out through the change nor gets new attempts from it.
+// Renewed returns an authority for other credentials of the node, in place of a. It judges every key and token again. A
+// key or token that a remembers as right still does not count as a guess, and the wrong credentials of the addresses
+// stay counted: an attack under way neither locks a caller out through the change nor gets new attempts from it.
 func (a *Authority) Renewed(cfg Config) (*Authority, error) {
 	next, err := New(cfg)
 	if err != nil {

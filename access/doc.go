@@ -45,7 +45,8 @@
 //   - A header counts alone, also beside a certificate. A wrong key never falls back to another credential.
 //   - A node that does not know the keys of its cluster yet refuses calls as Unavailable, so that nothing opens by
 //     ignorance. Root key, tokens and certificates are judged there, too.
-//   - An identity that is proven but has no grants is a caller without grants. The refusal then names the missing role.
+//   - An identity that is proven but has no grants is a caller without grants. Calls about a namespace are then refused
+//     as those about one that does not exist, and the refusals of other calls name the missing role.
 //
 // # Wrong keys
 //

@@ -1,4 +1,4 @@
-// Package audit keeps the record of who has changed what on a node, and of the calls that the node has refused.
+// Package audit keeps records of the changes that callers make through a node, and of the calls that the node refuses.
 //
 //	Record   one call: caller, address, route, object, changed fields, outcome
 //	Log      the records of one node, in files of bounded number and size

@@ -81,7 +81,8 @@ func TestKeyOfOneNamespace(t *testing.T) {
 	}
 }
 
-// TestMapIsNotAskedForInVain checks that a caller without a grant is not refused again and again, and that its calls go to the given addresses.
+// TestMapIsNotAskedForInVain checks that a caller without a grant is not refused again and again, and that its calls go
+// to the given addresses.
 func TestMapIsNotAskedForInVain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1")

@@ -326,8 +326,8 @@ func (w *watch) look() {
 	w.again()
 }
 
-// check returns the refusal of a caller that may not make the call any more. A node that cannot judge the credentials
-// now goes by what it knew.
+// check returns the refusal of a caller that may not make the call any more. While the node cannot judge the
+// credentials, its last judgement stands.
 func (w *watch) check() error {
 	c := w.call
 	var err error

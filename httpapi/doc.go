@@ -86,7 +86,7 @@
 //     value.
 //   - Parsing, listing and the answers to a batch are pieces of work for which namespaces take turns: see package
 //     turns. A body is read, and a commit awaited, outside of a piece.
-//   - Long calls hold places; see package places. Their callers are checked again each second (watch), so that a
+//   - Long calls hold places; see package places. Their callers are checked again every half second (watch), so that a
 //     revoked key ends them.
 //
 // # Consumers

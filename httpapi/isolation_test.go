@@ -42,7 +42,7 @@ func foreignTokens(t *testing.T) (cursor, receipt string) {
 }
 
 // TestNoSignOfAnotherNamespace makes every call as callers of namespace a, on paths of a and of b, about names that
-// exist in b only, in both or in neither. The answers must not depend on what is in b.
+// exist in b only, in both or in neither. The answers must not depend on the content of b.
 func TestNoSignOfAnotherNamespace(t *testing.T) {
 	cursor, receipt := foreignTokens(t)
 	var calls [][4]string // caller, route, path, body

@@ -333,7 +333,7 @@ func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
 		return err
 	}
 	if policy.Sealed != nil && seen.Has(contract.Signing) && (d.secrets == nil || d.named()) {
-		return sealedProblem(policy) // what is taken away or kept is not known here
+		return sealedProblem(policy) // this node cannot tell which secrets stay
 	}
 	if d.secrets != nil {
 		var err error

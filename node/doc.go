@@ -4,12 +4,12 @@
 //	gc              bounds the garbage of the process
 //	memory limit    found, and shared out among the parts
 //	metrics         one registry for the process, one for the cluster
-//	cluster keys    if Config.ClusterKeyFile is set
 //	callers         found by their credentials: the node's own files at once, the keys of the cluster once it is open
 //	HTTP listener   bound before the data is opened: the other nodes learn its port
 //	certificates    of the HTTP ports, if Config.TLS names any
 //	profiles        if Config.ProfileAddr is set
 //	receivers       webhooks and message brokers
+//	cluster keys    if Config.ClusterKeyFile is set
 //	room            waits while the disk is too full, and answers callers with the reason
 //	cluster         opens the data and joins the other nodes
 //	audit log       its records have the id of the node

@@ -58,7 +58,7 @@ func (a *tenantAPI) key(by, grant string) string {
 }
 
 // TestNamespacesAreApart keeps tasks of one id in two namespaces of a running cluster. A key of one namespace finds no
-// sign of the other, and what is in the other is answered as what does not exist.
+// sign of the other: calls about its things are answered as calls about things that do not exist.
 func TestNamespacesAreApart(t *testing.T) {
 	a := newTenantAPI(t)
 	a.call(201, "", "PUT", "/v1/namespaces/red", `{"max_pending":100,"weight":2}`)

@@ -34,7 +34,7 @@
 //
 // A claim holds a text, a number, a truth value, or a list of these. The claim scope is split at its spaces. The grants
 // of all rules that apply add up. A claim cannot name all namespaces: names that are no namespace give nothing. A token
-// without grants still names its caller, so that the refusal can name the missing role.
+// without grants still names its caller, for the audit log and for refusals that name the missing role.
 //
 // # Why not otherwise
 //

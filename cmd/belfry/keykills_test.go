@@ -258,7 +258,7 @@ func (g *guarded) agreed(answering int, text string, want int) (took []time.Dura
 	return took
 }
 
-// TestKeysOutliveRestore restores a cluster of its backup: the same keys are valid, and what was revoked stays so.
+// TestKeysOutliveRestore restores a cluster from its backup: the same keys are valid, and revoked ones stay revoked.
 func TestKeysOutliveRestore(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)

@@ -96,7 +96,7 @@ func (f *quotaFlags) read() (client.Quotas, error) {
 	return q, nil
 }
 
-// fillNamespace adds the quotas of a namespace, each with what is used of it.
+// fillNamespace adds the quotas of a namespace, each with its use.
 func fillNamespace(t *cli.Table, n *client.Namespace) {
 	t.Field("namespace", n.Name)
 	t.Field("state", n.State)
@@ -259,7 +259,7 @@ script it needs --yes.`,
 	return cmd
 }
 
-// askToDelete shows what is in a namespace, and returns an error unless the user agrees to its deletion.
+// askToDelete shows the number of tasks in a namespace, and returns an error unless the user agrees to the deletion.
 func askToDelete(cmd *cobra.Command, conn *client.Client, name string) error {
 	if !isTerminal(cmd.InOrStdin()) {
 		return cli.WrongUsage(errors.New("the deletion is for ever: give --yes, since there is no terminal to ask at"))

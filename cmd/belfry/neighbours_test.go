@@ -15,7 +15,7 @@ import (
 )
 
 // The names in the namespace of the neighbour have words that no other name has. The decoys have the same form, and
-// exist nowhere. So what a caller is told about the one must be what it is told about the other.
+// exist nowhere. A caller must be told the same about both.
 const (
 	neighbour, nowhere = "zebra", "okapi"
 	unspoken           = "lynx" // in labels, payloads, errors and policies of the neighbour; no caller ever says it
@@ -49,7 +49,7 @@ var sampleQueries = map[string][]string{
 	"GET /v1/tasks/{id}":             {"?consistency=stale"},
 }
 
-// varying matches what differs from one call to another of the same meaning: counters, instants and made names.
+// varying matches the parts that differ between two calls of the same meaning: counters, instants and made names.
 var varying = regexp.MustCompile(`"(revision|shard|fence|left|took)":\d+|"retry_after":\d+|\d{4}-\d\d-\d\dT[0-9:.]+Z|` +
 	`msg_\w+|\bt-[a-z0-9]+|bfy_\w+|"id":"[a-z2-7]{10}"|keys/[a-z2-7]{10}|"receipt":"[^"]+"|op-[0-9a-f]{16}|` +
 	`Etag:\[[^]]*\]|Content-Length:\[\d+\]|Date:\[[^]]*\]|Retry-After:\[\d+\]|Belfry-[A-Z][a-z]+:\[[^]]*\]`)
@@ -65,8 +65,9 @@ type neighbours struct {
 	deleted  string            // id of the operation that deletes a namespace of the operator
 }
 
-// TestNoSignOfANeighbour makes every call of the contract at every node as a caller of one namespace, about what is in
-// another one and about what is nowhere. Both are answered alike, and nothing of the other namespace shows or changes.
+// TestNoSignOfANeighbour makes every call of the contract at every node as a caller of one namespace, about things of
+// another one and about things that do not exist. Both are answered alike, and nothing of the other namespace shows or
+// changes.
 func TestNoSignOfANeighbour(t *testing.T) {
 	t.Parallel()
 	n := newNeighbours(t)
@@ -189,7 +190,7 @@ func (n *neighbours) compare(role, route, query string, turn int) (calls int) {
 	return calls
 }
 
-// about makes a call about things of one name. It returns the answer without the name, and without what varies.
+// about makes a call about things of one name. It returns the answer without the name and the varying parts.
 func (n *neighbours) about(name, role, route, prefix, query string, turn int) string {
 	n.t.Helper()
 	things := map[string][4]string{

@@ -30,7 +30,7 @@ type Places struct {
 	by    map[holder]int // without zeros; an address or a caller, and a namespace, for each place taken
 }
 
-// holder is one of those for whom places are counted.
+// holder identifies a caller, an address or a namespace whose places are counted.
 type holder struct {
 	kind, id string       // of a caller; kind is namespaceKind for a namespace
 	network  netip.Prefix // of a caller without credentials

@@ -30,7 +30,7 @@
 //
 // Not soheilhy/cmux for the two kinds of connections: its last release is of 2021, it reads the first bytes of all
 // connections, a listener of its own cannot lend the port to package room, and it hides the *tls.Conn by which net/http
-// finds HTTP/2 unless TLS lies above it. A look at one byte is what is needed.
+// finds HTTP/2 unless TLS lies above it. A look at one byte is enough.
 //
 // Not realclientip-go for the headers: its last release is of 2022, and the part that is needed, the last address of a
 // list, is a few lines.
