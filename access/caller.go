@@ -18,7 +18,7 @@ type Grant struct {
 	IDs       []string
 }
 
-// Need is what a call demands of its caller. An empty Namespace stands for a call about the whole cluster, which needs
+// Need is the demand of a call on its caller. An empty Namespace stands for a call about the whole cluster, which needs
 // a grant for all namespaces. An empty Queue or ID stands for all of them: a grant that is limited there does not
 // suffice. Calls about tasks without a queue of their own name the default queue.
 type Need struct {

@@ -1,10 +1,11 @@
-// Package access decides who may do what: the vocabulary of callers, grants and needs, the text of API keys, and the
-// Authority that turns the credentials of a call into its Caller.
+// Package access finds the callers behind credentials, and decides which calls they may make. It has the vocabulary of
+// callers, grants and needs, the text of API keys, and the Authority that turns the credentials of a call into its
+// Caller.
 //
-//	Role       what a caller may do: read, schedule, consume, operate, admin
+//	Role       a kind of work that a caller may do: read, schedule, consume, operate, admin
 //	Grant      a role within one namespace or all, and perhaps only for some queues and ids
 //	Caller     an identity with its grants, as one call carries it
-//	Need       what one call demands of its caller
+//	Need       the demands of one call on its caller
 //	KeyRecord  an API key as the cluster stores it
 //	Source     the committed keys, which package cluster implements
 //	Authority  the callers behind keys, tokens and certificates

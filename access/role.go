@@ -2,7 +2,7 @@ package access
 
 import "fmt"
 
-// Role is what a caller may do.
+// Role is a kind of work that a caller may do.
 type Role uint8
 
 // The roles. Each one includes Read, and Admin includes all.
@@ -43,7 +43,7 @@ func (r *Role) UnmarshalText(name []byte) (err error) {
 	return err
 }
 
-// Includes reports whether a caller with role r may do what needs the other role.
+// Includes reports whether a caller with role r may make the calls that need the other role.
 func (r Role) Includes(other Role) bool {
 	return r == other || other == Open || other == Read && r != Open || r == Admin
 }

@@ -21,7 +21,7 @@ func (c Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strings.Join(parts, ",")))
 }
 
-// ParseCursor reads what String returns. The empty text is the cursor before all records.
+// ParseCursor reads a text that String has returned. The empty text is the cursor before all records.
 func ParseCursor(text string) (Cursor, error) {
 	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil {

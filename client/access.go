@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Role is what the holder of a key may do.
+// Role is a kind of work that the holder of a key may do.
 type Role string
 
 // The roles. Each one includes RoleRead, and RoleAdmin includes all.

@@ -331,8 +331,8 @@ func mustRefuse(t *testing.T, h *harness, call string, got answer, status int, d
 	}
 }
 
-// TestUnknownRoutesNeedNoCredentials checks that paths and methods that no route has are answered so. openapi.yaml, which
-// lists the routes, is open to all.
+// TestUnknownRoutesNeedNoCredentials checks that paths and methods that no route has are answered so. openapi.yaml,
+// which lists the routes, is open to all.
 func TestUnknownRoutesNeedNoCredentials(t *testing.T) {
 	h := newHarness(t, withAccess)
 	h.call("GET", "/v1/namespaces/a/cluster", "").mustProblem(t, 404, "")

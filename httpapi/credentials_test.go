@@ -75,7 +75,7 @@ func (goodTokens) Caller(_ context.Context, token string) (*access.Caller, time.
 	return c, testNow.Add(time.Hour), nil
 }
 
-// shown is what a caller shows, and the grants that it stands for.
+// shown is the credentials that a caller shows, and the grants that they stand for.
 type shown struct {
 	name, header, certificate string
 	grants                    string // empty: it is refused
@@ -135,8 +135,8 @@ func (h *harness) show(c shown, method, path, body, kind string) answer {
 }
 
 // TestEveryRouteForEveryCredential makes every call of openapi.yaml with credentials of every kind, as package access
-// judges them. Those that are not in force get 401 from every route but the open ones. The others get what a caller with
-// their grants gets.
+// judges them. Those that are not in force get 401 from every route but the open ones. The others get the answers of a
+// caller with their grants.
 func TestEveryRouteForEveryCredential(t *testing.T) {
 	credentials, authority := heldCredentials(t)
 	eachRoute(t, func(route string, scopes []string) {
@@ -254,8 +254,8 @@ func limitedCall(t *testing.T, route, path, caller string) (answer, *harness) {
 	return h.as(caller, method, path+sample.query, sample.body, header...), h
 }
 
-// TestOtherMethodsDoNothing calls every path of openapi.yaml with each method that it does not have. All callers get 405,
-// or 204 for OPTIONS, with the methods that it has, and nothing happens.
+// TestOtherMethodsDoNothing calls every path of openapi.yaml with each method that it does not have. All callers get
+// 405, or 204 for OPTIONS, with the methods that it has, and nothing happens.
 func TestOtherMethodsDoNothing(t *testing.T) {
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PROPFIND"}
 	known := map[string][]string{} // path → methods

@@ -64,7 +64,8 @@ func TestKeyQuotas(t *testing.T) {
 	h.as("admin@a", "POST", "/v1/keys", body+`{"max_payload":0}}`).mustProblem(t, 400, "quotas.max_payload")
 }
 
-// TestKeysOfOthers checks that an administrator of a namespace finds no sign of keys that reach beyond it, and makes none.
+// TestKeysOfOthers checks that an administrator of a namespace finds no sign of keys that reach beyond it, and makes
+// none.
 func TestKeysOfOthers(t *testing.T) {
 	h := newHarness(t, withAccess)
 	for id, grants := range map[string]string{

@@ -203,7 +203,7 @@ func (s *Server) single(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// sharer returns the namespace for which a call takes parts of what the node has. See package shares.
+// sharer returns the namespace for which a call takes parts of the node's memory and calls. See package shares.
 func (c *call) sharer() string {
 	if c.caller.Kind == access.KindLocal {
 		return ""

@@ -41,7 +41,7 @@ type NamespaceView struct {
 	Used    *Usage   `json:"used,omitempty"`       // nil: it was not counted
 }
 
-// Usage is what a namespace uses of its quotas.
+// Usage is the use of a namespace's quotas.
 type Usage struct {
 	Pending uint64 `json:"pending"` // tasks that are not done
 	Dead    uint64 `json:"dead"`    // dead letters

@@ -24,7 +24,7 @@ const (
 	oneNamespace              // the role in the call's namespace; the handler, or middleware, checks queues and ids
 )
 
-// need is what a route demands of its callers.
+// need is the demand of a route on its callers.
 type need struct {
 	role  access.Role
 	reach reach

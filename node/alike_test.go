@@ -45,7 +45,7 @@ func TestRefusalsOfANodeTakeTheSameTime(t *testing.T) {
 	}
 }
 
-// alikePairs returns pairs of calls. The first one of a pair is about what exists, or existed, for others.
+// alikePairs returns pairs of calls. The first one of a pair is about a thing that exists, or existed, for others.
 func (a *tenantAPI) alikePairs() map[string][2]alikeCall {
 	a.t.Helper()
 	for _, name := range []string{"red", "blue", "gone"} {

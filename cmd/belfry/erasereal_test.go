@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// life is a namespace full of tasks, with what its callers hold of it.
+// life is a namespace full of tasks, with the receipts, cursors and keys of its callers.
 type life struct {
 	*guarded
 	c               *client.Client // of the namespace

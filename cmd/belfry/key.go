@@ -155,7 +155,7 @@ func closeToOthers(out any) error {
 	return file.Chmod(info.Mode().Perm() &^ 0o077)
 }
 
-// grants describes what a caller may do: "schedule, consume in orders (queues mails*)".
+// grants describes grants for people: "schedule, consume in orders (queues mails*)".
 func grants(list []client.Grant) string {
 	var places []string
 	roles := map[string][]string{}

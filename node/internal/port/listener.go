@@ -12,7 +12,7 @@ import (
 const firstByte = 22
 
 // Secure returns a listener of TLS connections over l. With plain set, connections from loopback may also be plain:
-// they have so long as patience to show by their first byte what they are.
+// their first byte, which tells the two apart, must come within patience.
 func Secure(l net.Listener, config *tls.Config, plain bool, patience time.Duration) net.Listener {
 	if !plain {
 		return tls.NewListener(l, config)
