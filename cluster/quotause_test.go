@@ -47,8 +47,7 @@ func inTown(id string, cmd *fsmpb.Command) *fsmpb.Command {
 	return cmd
 }
 
-// refill schedules more tasks than there is room for, until n are made. Freed room is found
-// after a moment.
+// refill schedules more tasks than there is room for, until n are made. Freed room is found after a moment.
 func refill(t *testing.T, c *clustertest.Cluster, namespace, prefix string, n int) {
 	t.Helper()
 	made, tries := 0, 0

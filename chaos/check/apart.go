@@ -149,7 +149,8 @@ func (a *apart) own(t *history.Trial) {
 	}
 }
 
-// inTouch reports whether all nodes were certainly in touch with a majority in the second before an instant.
+// inTouch reports whether all nodes were in touch with a majority in the second before an instant, as far as the faults
+// tell.
 func (a *apart) inTouch(at history.Instant) bool {
 	from := at.Add(-knownBy)
 	return a.x.calmFrom(from, a.limits.Detect, knownBy) == from

@@ -24,7 +24,7 @@ type Entry struct {
 
 // The questions of trials.
 const (
-	AskOwn     = "own"     // a call that the key allows, which needs no quorum
+	AskOwn     = "own"     // a call that the key allows, and that needs no quorum
 	AskForeign = "foreign" // a list of another namespace's tasks
 	AskBeyond  = "beyond"  // a call that needs another role than the key has
 	AskNothing = "nothing" // a call without a key

@@ -92,8 +92,8 @@ func (k *Keeper) giveKey(ctx context.Context, namespace string) (*text, error) {
 	return t, writeFile(k.File(namespace), t.key.Text())
 }
 
-// replaceKey gives the load of a namespace a new key, and revokes it a while after the next one is in use. It returns
-// early when the context ends, and leaves the load a key that is valid.
+// replaceKey gives the load of a namespace two keys, one after the other, and revokes the first one handOver after the
+// second is in use. It returns early when the context ends. The load then has a valid key.
 func (k *Keeper) replaceKey(ctx context.Context, namespace string) {
 	whole := context.WithoutCancel(ctx)
 	old, err := k.giveKey(whole, namespace)

@@ -15,8 +15,8 @@ import (
 )
 
 // Storm is a namespace that takes all it can get: batches without a pause, all their tasks due at one instant, for a
-// receiver that never answers. It is neither recorded nor judged by the checks: it is there for what it does to other
-// namespaces, and to be held to its quotas.
+// receiver that never answers. It is neither recorded nor judged by the checks. The load of other namespaces shows its
+// effects, and its own counts show whether it was held to its quotas.
 type Storm struct {
 	Namespace string
 	Quotas    client.Quotas // of the namespace

@@ -112,7 +112,7 @@ func TestLeaderSealsAgain(t *testing.T) {
 	opens(t, s, clusterKeys(t, 2), "c")
 }
 
-// Once a key seals, no signing secret in the clear gets into the state, whoever proposes it.
+// Once a key seals, no signing secret in the clear gets into the state, whichever node proposes it.
 func TestPlainSecretsAreRefused(t *testing.T) {
 	s := &clusterpb.ControlState{ClusterId: "c", CommandVersion: sealedSince, Version: sealedSince}
 	s = sealAll(t, s, clusterKeys(t, 1))
