@@ -22,7 +22,7 @@ type callQueue struct {
 	last   *callLine // of the last lookup
 	newest *callLine // of the last call or settle
 	calls  int       // in all lines
-	served float64   // of the line whose turn was last, before that turn
+	served float64   // of the line whose turn was last, before that turn; after it if no line has a call
 	joined uint64    // times that a line got its first call
 	mixed  time.Time // when two calls or settles in a row last were of different namespaces
 
@@ -87,7 +87,7 @@ func (q *callQueue) forget() {
 	}
 	q.last = nil
 	for name, l := range q.byName {
-		if len(l.calls)+len(l.settles) == 0 && l.pending == 0 {
+		if len(l.calls)+len(l.settles) == 0 && l.pending == 0 && l.served <= q.served {
 			delete(q.byName, name)
 		}
 	}
@@ -137,6 +137,9 @@ func (q *callQueue) took(c *call, commands, bytes int) {
 	l.served += float64(max(bytes, commands*commandBytes)) / float64(q.weightOf(l.namespace))
 	if len(l.calls) == 0 {
 		heap.Pop(&q.lines)
+		if len(q.lines) == 0 {
+			q.served = l.served
+		}
 	} else {
 		heap.Fix(&q.lines, 0)
 	}
