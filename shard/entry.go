@@ -77,10 +77,6 @@ func (e *entry) raise(version uint32) {
 	e.data = protowire.AppendVarint(e.data, uint64(version))
 }
 
-// isPlain reports whether the entry's duration follows from its bytes and commands: an Advance of a few bytes may carry
-// on many tasks.
-func (e *entry) isPlain() bool { return !e.takeover && e.rules == nil && e.advance == nil }
-
 // add appends one of the leader's own commands.
 func (e *entry) add(cmd *fsmpb.Command) error {
 	data, err := frame(e.data, cmd)

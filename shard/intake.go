@@ -53,6 +53,16 @@ type work struct {
 	advance  *advance
 	segments []segment
 	bytes    int
+	within   bounds // limits of the settles and segments
+}
+
+// commands returns the number of settles and of users' commands.
+func (w *work) commands() int {
+	n := len(w.settles)
+	for _, s := range w.segments {
+		n += s.n
+	}
+	return n
 }
 
 func newIntake(limit int64) *intake {
@@ -224,9 +234,9 @@ func (q *intake) tryTake() *work {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.busy = false
-	w, most := &work{}, q.bounds()
+	w := &work{within: q.bounds()}
 	if q.mode != holding {
-		q.takeSettles(w, most)
+		q.takeSettles(w)
 	}
 	if q.mode == taking {
 		w.takeover, q.takeover = q.takeover, false
@@ -235,11 +245,14 @@ func (q *intake) tryTake() *work {
 		w.mayGrant = true
 		w.rules, q.rules = q.rules, nil
 		w.advance, q.advance = q.advance, nil
-		q.takeCalls(w, most)
+		q.takeCalls(w)
 	}
 	if !w.takeover && !w.grants && w.rules == nil && w.advance == nil && len(w.news)+len(w.settles)+len(w.segments) == 0 {
 		q.reportFlushed()
 		return nil
+	}
+	if w.within != full {
+		q.pace.taken(w.within)
 	}
 	q.busy = true
 	return w
@@ -248,32 +261,35 @@ func (q *intake) tryTake() *work {
 // bounds returns the limits of the next entry.
 func (q *intake) bounds() bounds {
 	if q.calls.areMixed() {
-		return q.pace.bounds()
+		return q.pace.next()
 	}
 	return full
 }
 
-// timed records the duration of an entry of users' commands and settles.
-func (q *intake) timed(commands, bytes int, took time.Duration) {
+// timed records the duration of an entry that has nothing but the work.
+func (q *intake) timed(w *work, took time.Duration) {
+	if w.within == full {
+		return
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.pace.learn(max(bytes, commands*commandBytes), took)
+	q.pace.learn(w.within, max(w.bytes, w.commands()*commandBytes), took)
 }
 
 // takeSettles takes settles for the next entry. It leaves a quarter of the commands to users.
-func (q *intake) takeSettles(w *work, most bounds) {
-	w.settles = q.calls.takeSettles(most.commands * 3 / 4)
+func (q *intake) takeSettles(w *work) {
+	w.settles = q.calls.takeSettles(w.within.commands * 3 / 4)
 	for _, s := range w.settles {
 		w.bytes += len(s.framed)
 	}
 }
 
-func (q *intake) takeCalls(w *work, most bounds) {
-	room := most.commands - len(w.settles)
+func (q *intake) takeCalls(w *work) {
+	room := w.within.commands - len(w.settles)
 	for q.calls.calls > 0 && room > 0 {
 		c, n, before := q.calls.first(), 0, w.bytes
 		if !c.gone {
-			if n = q.shareOf(c, room, most, w); n == 0 {
+			if n = q.shareOf(c, room, w); n == 0 {
 				return
 			}
 			q.takeFrom(c, n, w)
@@ -289,8 +305,8 @@ const shares = 8
 
 // shareOf returns the number of a call's commands that go into the entry now. 0 means that the next command begins the
 // next entry.
-func (q *intake) shareOf(c *call, room int, most bounds, w *work) int {
-	left := most.bytes - w.bytes
+func (q *intake) shareOf(c *call, room int, w *work) int {
+	most, left := w.within, w.within.bytes-w.bytes
 	if q.calls.calls == 1 {
 		if n := c.fit(room, left); n > 0 {
 			return n

@@ -14,8 +14,8 @@ var full = bounds{maxEntryCommands, maxEntryBytes}
 // is its bytes, at least commandBytes for each command.
 type pace struct {
 	limit int           // minPace <= limit <= maxEntryBytes
-	small time.Duration // usual duration of an entry of at most smallEntry; 0: none was seen
-	since int           // entries since the last one of at most smallEntry
+	small time.Duration // usual duration of a small entry; 0: none was seen
+	since int           // entries since the last one with the limits of a small one
 }
 
 const (
@@ -31,8 +31,8 @@ const (
 
 func newPace() pace { return pace{limit: firstPace} }
 
-// bounds returns the limits of the next entry.
-func (p *pace) bounds() bounds {
+// next returns the limits of the next entry.
+func (p *pace) next() bounds {
 	limit := p.limit
 	if p.since >= paceProbe {
 		limit = smallEntry
@@ -40,19 +40,26 @@ func (p *pace) bounds() bounds {
 	return bounds{commands: limit / commandBytes, bytes: limit}
 }
 
-// learn records the price and the duration of an entry. Other entries than small ones count only if their price is near
-// the limit: shorter ones do not show its effect, and longer ones were made without it.
-func (p *pace) learn(price int, took time.Duration) {
-	switch {
-	case price <= smallEntry:
+// taken notes that work for an entry within limits of next was taken.
+func (p *pace) taken(within bounds) {
+	if within.bytes == smallEntry {
 		p.since = 0
+	} else {
+		p.since++
+	}
+}
+
+// learn records the price and the duration of an entry within limits of next. An entry whose limits are those of a small
+// one is small at any price: no shorter one could be made. Entries far below their limits do not show the effect of
+// these.
+func (p *pace) learn(within bounds, price int, took time.Duration) {
+	switch {
+	case price <= smallEntry || within.bytes == smallEntry:
 		if p.small == 0 {
 			p.small = took
 		}
 		p.small = nudge(p.small, took > p.small)
-	case price < p.limit/2 || price > 2*p.limit:
-	default:
-		p.since++
+	case price >= within.bytes/2:
 		p.limit = min(max(nudge(p.limit, took <= p.small*5/4), minPace), maxEntryBytes)
 	}
 }

@@ -25,7 +25,8 @@ func TestPace(t *testing.T) {
 			for _, limit := range []int{minPace, firstPace, maxEntryBytes} {
 				p, sum, small := pace{limit: limit}, 0, 0
 				for i := range 4000 {
-					most := p.bounds()
+					most := p.next()
+					p.taken(most)
 					took := test.fixed + test.perKB*time.Duration(most.bytes)/1024
 					took += time.Duration(random.Int64N(int64(took) / 4))
 					if name == "a disk that hangs" && i%10 == 0 {
@@ -34,7 +35,7 @@ func TestPace(t *testing.T) {
 					if most.bytes == smallEntry {
 						small++
 					}
-					p.learn(most.bytes, took)
+					p.learn(most, most.bytes, took)
 					if i >= 2000 {
 						sum += p.limit
 					}
@@ -50,16 +51,37 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestPaceIgnoresOtherEntries checks that full entries, as a namespace alone makes them, and half empty ones leave the
-// bounds as they are.
-func TestPaceIgnoresOtherEntries(t *testing.T) {
+// TestPaceIgnoresShortEntries checks that entries far below their limits leave the limits as they are.
+func TestPaceIgnoresShortEntries(t *testing.T) {
 	p := newPace()
-	p.learn(100, time.Millisecond)
+	p.learn(p.next(), 100, time.Millisecond)
 	for range 100 {
-		p.learn(maxEntryBytes, time.Second)
-		p.learn(p.limit/2-1, time.Second)
+		p.learn(p.next(), p.limit/2-1, time.Second)
 	}
 	if p.limit != firstPace {
 		t.Errorf("%d", p.limit)
+	}
+}
+
+// TestProbesEnd checks that a small entry follows each paceProbe others, whether it can be timed or not, and however
+// large its commands are.
+func TestProbesEnd(t *testing.T) {
+	for name, price := range map[string]int{"never timed": 0, "large commands": 60 << 10} {
+		t.Run(name, func(t *testing.T) {
+			p, small := newPace(), 0
+			for range 10 * (paceProbe + 1) {
+				within := p.next()
+				p.taken(within)
+				if within.bytes == smallEntry {
+					small++
+				}
+				if price > 0 {
+					p.learn(within, price, time.Millisecond)
+				}
+			}
+			if small != 10 {
+				t.Errorf("%d small entries", small)
+			}
+		})
 	}
 }

@@ -76,8 +76,8 @@ func (p *proposer) run(ctx context.Context) {
 		took := time.Since(began)
 		p.shard.latencies.add(took)
 		p.shard.metrics.committed(e.commands, len(e.data), took)
-		if e.isPlain() {
-			p.intake.timed(e.commands, len(e.data), took)
+		if e.commands == w.commands() {
+			p.intake.timed(w, took)
 		}
 		p.finish(e, got, took)
 	}
