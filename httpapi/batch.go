@@ -181,21 +181,24 @@ func (t *batch) commit(ctx context.Context) error {
 // commitByParts commits commands, in parts while other namespaces call too.
 func (t *batch) commitByParts(ctx context.Context, cmds []*fsmpb.Command) (replies []task.Reply, err error) {
 	for len(cmds) > 0 {
-		n, done, err := t.s.crowd.Commit(ctx, t.call.namespace, len(cmds))
-		if err != nil {
-			return nil, stream.ErrCut
-		}
-		part, err := t.s.doFor(ctx, t.call, cmds[:n:n], (*Server).doPatiently)
-		done()
+		part, err := t.commitPart(ctx, cmds)
 		if err != nil {
 			return nil, err
 		}
-		if replies = append(replies, part...); n == len(cmds) {
-			break
-		}
-		cmds = cmds[n:]
+		replies = append(replies, part...)
+		cmds = cmds[len(part):]
 	}
 	return replies, nil
+}
+
+// commitPart commits as many of the commands as the node has room for.
+func (t *batch) commitPart(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error) {
+	n, done, err := t.s.crowd.Commit(ctx, t.call.namespace, len(cmds))
+	if err != nil {
+		return nil, stream.ErrCut
+	}
+	defer done()
+	return t.s.doFor(ctx, t.call, cmds[:n:n], (*Server).doPatiently)
 }
 
 // commandsOf returns the commands of the lines that have one. The backend keeps the list.
