@@ -49,9 +49,8 @@ func (p *pace) taken(within bounds) {
 	}
 }
 
-// learn records the price and the duration of an entry within limits of next. An entry whose limits are those of a small
-// one is small at any price: no shorter one could be made. Entries far below their limits do not show the effect of
-// these.
+// learn records the price and the duration of an entry within limits of next. An entry with the limits of a small one
+// is small at any price: no shorter one could be made. Entries far below their limits do not show the effect of these.
 func (p *pace) learn(within bounds, price int, took time.Duration) {
 	switch {
 	case price <= smallEntry || within.bytes == smallEntry:

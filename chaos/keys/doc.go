@@ -11,8 +11,8 @@
 //	lists       keys, namespaces, and a page of tasks in each namespace           rolls
 //
 // The Keeper only records. Package check judges the record (invariant 15). Most changes happen amid faults, and prove
-// little then, because a node may be out of touch. Finish therefore waits until the cluster is whole, and plays the last
-// three loops once more.
+// little then, because a node may be out of touch. Finish therefore waits until the cluster is whole, and plays the
+// last three loops once more.
 //
 // The load reads its keys from files, as a service does whose keys an operator rotates. No text of a key is recorded.
 package keys

@@ -128,8 +128,8 @@ func (k *Keeper) Run(ctx context.Context) {
 	loops.Wait()
 }
 
-// Finish waits until the cluster has been whole for a while, and plays the trials, visits and lists once more. It returns
-// an error if a trial's key could not be changed then.
+// Finish waits until the cluster has been whole for a while, and plays the trials, visits and lists once more. It
+// returns an error if a trial's key could not be changed then.
 func (k *Keeper) Finish(ctx context.Context) error {
 	if !load.Wait(ctx, k.untilCalm()) {
 		return ctx.Err()
