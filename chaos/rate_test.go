@@ -26,7 +26,7 @@ type moveSize struct {
 func sizeOfMove(t *testing.T) moveSize {
 	t.Helper()
 	if os.Getenv(lengthVar) != long {
-		return moveSize{tasks: 20_000, rate: "512KiB", bytes: 512 << 10, over: time.Second}
+		return moveSize{tasks: 60_000, rate: "512KiB", bytes: 512 << 10, over: time.Second}
 	}
 	size := moveSize{tasks: 1_000_000, rate: "8MiB", bytes: 8 << 20, over: 5 * time.Second}
 	if text := os.Getenv(tasksVar); text != "" {
@@ -64,7 +64,8 @@ func TestTasksMoveAtTheirRate(t *testing.T) {
 		return r.Filled(ctx, size.tasks, "node-4")
 	}
 	cfg := shortShape()
-	cfg.Snapshots = "262144,4" // the log that stays behind a snapshot must not reach back to the first task
+	// The log that stays behind a snapshot must not reach back to the first task, and must last for replicas that vote.
+	cfg.Snapshots = "262144,16"
 	if os.Getenv(lengthVar) == long {
 		cfg = siege.Config{PerSecond: 100, Bulk: 200, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute, Shards: 12}
 		cfg.Kept = time.Hour
