@@ -3,6 +3,7 @@ package quotas
 import (
 	"context"
 
+	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/quota"
@@ -193,14 +194,4 @@ func (c *claims) addBytes(cmd *fsmpb.Command, old int) error {
 }
 
 // grows reports whether a command may make a task, bring one back or make one larger.
-func grows(cmd *fsmpb.Command) bool {
-	switch op := cmd.Op.(type) {
-	case *fsmpb.Command_Schedule, *fsmpb.Command_Replay:
-		return true
-	case *fsmpb.Command_Touch:
-		return op.Touch.GetOrSchedule() != nil
-	case *fsmpb.Command_Patch:
-		return op.Patch.Payload != nil || op.Patch.Target != nil || len(op.Patch.Labels) > 0
-	}
-	return false
-}
+func grows(cmd *fsmpb.Command) bool { return cmd.GetReplay() != nil || fsm.Grows(cmd) }

@@ -85,8 +85,10 @@ func (t *Tenants) IsActive(name string) bool {
 
 // Weight returns the weight of a namespace beside others, as far as this node knows.
 func (t *Tenants) Weight(name string) int {
-	n, _ := t.Namespace(name)
-	return int(max(n.Limits.Weight, quota.DefaultWeight))
+	if n := t.find(name); n != nil {
+		return int(max(n.Limits.Weight, quota.DefaultWeight))
+	}
+	return quota.DefaultWeight
 }
 
 // Admit returns an error for a command that makes work in a namespace that takes none. The leader of a shard asks it

@@ -180,7 +180,6 @@ func (t *Tenants) changeAt(
 // awaitEverywhere waits until this node knows a committed version, and up to a second for the others that seem alive.
 func (t *Tenants) awaitEverywhere(ctx context.Context, version uint64) error {
 	var asking sync.WaitGroup
-	defer asking.Wait()
 	soon, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
 	for _, node := range t.cfg.Control.State().Nodes {
