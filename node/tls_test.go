@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -293,29 +292,11 @@ func TestWaitForRoomSpeaksTLS(t *testing.T) {
 	}
 }
 
-// lockedLog is a log that is read while the node writes it.
-type lockedLog struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
 // Behind a proxy a call has the address that the proxy names. Without the setting a caller cannot choose its address.
 func TestAddressBehindProxy(t *testing.T) {
 	for _, behind := range []bool{false, true} {
 		cfg := testConfig(t)
-		log := new(lockedLog)
+		log := new(lockedBuffer)
 		if behind {
 			cfg.Access.RootKeyFile, _ = rootKey(t)
 		}
@@ -332,7 +313,7 @@ func TestAddressBehindProxy(t *testing.T) {
 		}
 		_ = resp.Body.Close()
 		line := ""
-		for l := range strings.Lines(log.String()) {
+		for l := range strings.Lines(string(log.bytes())) {
 			if strings.Contains(l, "path=/v1/tasks/proxied") {
 				line = l
 			}
