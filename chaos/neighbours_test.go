@@ -15,7 +15,7 @@ import (
 const (
 	stormedTimes = 2.0  // p99 of calls and of lateness beside a storm, in those alone
 	stormedRate  = 0.9  // rate beside a storm, in that alone
-	quotaExcess  = 1.05 // what a namespace gets, in its quota
+	quotaExcess  = 1.05 // use of a quota, as a multiple of it
 	noisyTimes   = 1.5  // p99 of one calm part in that of the other, from which on the machine cannot judge
 	// noFiner is the shortest p99 that counts: a shorter one is the scheduling of processes on this machine.
 	noFiner = 5 * time.Millisecond

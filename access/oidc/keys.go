@@ -107,7 +107,7 @@ func (s *keySet) learn(ctx context.Context, id string) error {
 	return s.err
 }
 
-// fetch replaces the keys by those that the issuer has now. After a failed fetch the keys stay as they are.
+// fetch replaces the keys by the issuer's present ones. After a failed fetch the keys stay as they are.
 func (s *keySet) fetch(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()

@@ -182,7 +182,7 @@ func (t *neighbourRun) play(ctx context.Context, kind subject.StormKind) error {
 	return nil
 }
 
-// stormAfter is the pause after a storm, in which the service ends what was under way.
+// stormAfter is the pause after a storm, in which the service ends the work under way.
 const stormAfter = 2 * time.Second
 
 func (t *neighbourRun) measureBeside(ctx context.Context, kind subject.StormKind) (m neighbourly, err error) {

@@ -180,8 +180,8 @@ func (a *apart) roll(r *history.Roll) {
 	}
 }
 
-// expected returns the ids that a list must have, with the instants at which they were made, and those that it must
-// not have.
+// expected returns the ids that a list must have, each with the instant of its creation, and the ids that it must not
+// have.
 func (a *apart) expected(r *history.Roll) (live map[string]history.Instant, gone map[string]bool) {
 	live, gone = map[string]history.Instant{}, map[string]bool{}
 	for i := range a.x.h.Entries {

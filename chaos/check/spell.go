@@ -6,7 +6,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Spell is what the callers and receivers of a namespace saw in a part of a run.
+// Spell counts and times the calls and deliveries of a namespace in a part of a run.
 type Spell struct {
 	Took      time.Duration
 	Late      Spread // lateness of the first attempts that were due in it, pushed and pulled
@@ -15,7 +15,7 @@ type Spell struct {
 	Scheduled int    // tasks whose schedule began in it and succeeded
 }
 
-// SpellOf returns what a history shows between two instants.
+// SpellOf returns the spell of a history between two instants.
 func SpellOf(h *history.History, from, to history.Instant) Spell {
 	s := Spell{Took: to.Sub(from)}
 	for i := range h.Calls {

@@ -30,7 +30,7 @@ type Neighbours struct {
 	Storms []Stormed // of both storms
 }
 
-// Stormed is what a storm got.
+// Stormed has the figures of a storm.
 type Stormed struct {
 	Took      time.Duration
 	Killed    bool    // leaders were killed meanwhile
@@ -66,7 +66,7 @@ func (n *Neighbours) Play(ctx context.Context, r *Round) error {
 	return n.storm(ctx, r, true, kill)
 }
 
-// spell returns what the load saw while do ran.
+// spell returns the part of the history in which do ran, as the load saw it.
 func (r *Round) spell(do func() error) (check.Spell, error) {
 	from := r.rec.Now()
 	err := do()

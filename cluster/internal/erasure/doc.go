@@ -14,7 +14,7 @@
 //     otherwise a task that a node took meanwhile would outlive its namespace, and appear in a later one of that name.
 //   - A node that does not answer holds up the end, and not the erasure. Progress names it. An operator brings it back
 //     or removes it from the cluster.
-//   - Nothing is remembered. A new leader begins with another sweep, which does not find what was erased before it.
+//   - Nothing is remembered. A new leader begins with another sweep, which finds only the tasks that are left.
 //   - Deletions take turns, so that a small one does not wait for a large one.
 //   - All deletions together erase Rate tasks a second, so that calls of other namespaces keep their time.
 //   - A page is read through the leaders of the shards, and each task is erased by one command (fsm.Erase) through the

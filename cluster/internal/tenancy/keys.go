@@ -62,7 +62,7 @@ func findKey(s *clusterpb.ControlState, id string) (at int, found bool) {
 	})
 }
 
-// addKey adds a key, and removes those that have expired long before.
+// addKey adds a key, and removes keys long after their expiry.
 func addKey(s *clusterpb.ControlState, key *clusterpb.ApiKey) error {
 	if key.GetId() == "" || len(key.Secrets) == 0 || len(key.Grants) == 0 {
 		return errors.New("a key has an id, a secret and a grant")
