@@ -16,39 +16,56 @@ import (
 	"time"
 )
 
-// files is the files of one log. The newest is at path; each older one has the number of its first record behind it.
-// One goroutine uses it at a time.
-type files struct {
-	path    string
-	bytes   int64 // of a file, from which on the next record begins another one
-	most    int   // number of files, the newest included
-	newest  *os.File
-	size    int64    // of the newest: whole lines only
-	first   uint64   // number of the first record in the newest; 0: it is empty
-	last    position // of the newest record of the log
-	unclean bool     // the newest may have a part of a line behind size
-	moved   bool     // another program has moved, removed or emptied the newest
+// file is a file that takes records, as *os.File is one.
+type file interface {
+	io.WriteCloser
+	io.ReaderAt
+	Sync() error
+	Truncate(size int64) error
+	Stat() (os.FileInfo, error)
 }
 
-// openFiles opens the files for writing, and cuts a torn line off.
-func openFiles(path string, size int64, most int) (*files, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, err
-	}
-	f := &files{path: path, bytes: size, most: most}
-	if err := f.open(); err != nil {
-		return nil, err
-	}
-	err := f.recover()
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.newest.Close())
-	}
-	return f, nil
+func openFile(path string) (file, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 }
+
+// files is the files of one journal. The newest is at path; each older one has the number of its first record behind
+// it. One goroutine uses it at a time.
+type files struct {
+	path     string
+	bytes    int64  // largest size of a file: a record beyond it begins another file
+	most     int    // number of files, the newest included
+	prefix   string // of the name of a log that begins here
+	openFile func(path string) (file, error)
+
+	newest  file
+	info    os.FileInfo // of the newest, when it was opened
+	size    int64       // of the newest: whole lines only
+	first   uint64      // number of the first record in the newest; 0: it is empty
+	last    position    // of the newest record of the log
+	unclean bool        // the newest may have a part of a line behind size
+	moved   bool        // another program has moved, removed or emptied the newest
+}
+
+// begin opens the files for writing, and cuts a torn line off.
+func (f *files) begin() error {
+	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+		return err
+	}
+	if err := f.open(); err != nil {
+		return err
+	}
+	if err := f.recover(); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w", f.path, err), f.newest.Close())
+	}
+	return nil
+}
+
+func (f *files) close() error { return errors.Join(f.newest.Sync(), f.newest.Close()) }
 
 // open opens the newest file, and makes its name durable.
 func (f *files) open() error {
-	newest, err := os.OpenFile(f.path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	newest, err := f.openFile(f.path)
 	if err != nil {
 		return err
 	}
@@ -62,7 +79,7 @@ func (f *files) open() error {
 	if err != nil {
 		return errors.Join(err, newest.Close())
 	}
-	f.newest, f.size = newest, info.Size()
+	f.newest, f.info, f.size = newest, info, info.Size()
 	return nil
 }
 
@@ -97,7 +114,7 @@ func (f *files) recover() error {
 		err = f.follow(older[len(older)-1].path)
 	}
 	if f.last.log == "" {
-		f.last.log = strings.ToLower(rand.Text()[:8])
+		f.last.log = f.prefix + strings.ToLower(rand.Text()[:8])
 	}
 	return err
 }
@@ -192,8 +209,7 @@ func (f *files) rotate() error {
 		return err
 	}
 	full := f.newest
-	if err := f.open(); err != nil {
-		f.newest = full // records go on into the full file, under its old name
+	if err := f.open(); err != nil { // records go on into the full file, under its old name
 		return errors.Join(err, os.Rename(name, f.path))
 	}
 	f.first = 0
@@ -241,17 +257,19 @@ type olderFile struct {
 	first uint64 // number of its first record
 }
 
-// older returns the full files, the oldest first.
-func (f *files) older() ([]olderFile, error) {
-	entries, err := os.ReadDir(filepath.Dir(f.path))
+func (f *files) older() ([]olderFile, error) { return olderFiles(f.path) }
+
+// olderFiles returns the full files of the journal at a path, the oldest first.
+func olderFiles(path string) ([]olderFile, error) {
+	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
 	var found []olderFile
 	for _, e := range entries {
-		digits, ok := strings.CutPrefix(e.Name(), filepath.Base(f.path)+".")
+		digits, ok := strings.CutPrefix(e.Name(), filepath.Base(path)+".")
 		if first, err := strconv.ParseUint(digits, 10, 64); ok && err == nil && len(digits) == 16 {
-			found = append(found, olderFile{filepath.Join(filepath.Dir(f.path), e.Name()), first})
+			found = append(found, olderFile{filepath.Join(filepath.Dir(path), e.Name()), first})
 		}
 	}
 	slices.SortFunc(found, func(a, b olderFile) int { return cmp.Compare(a.first, b.first) })

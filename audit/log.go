@@ -1,11 +1,13 @@
 package audit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,23 +16,29 @@ import (
 // The bounds of a log.
 const (
 	DefaultFileBytes = 8 << 20
-	DefaultFiles     = 16          // 128 MiB in all
-	Patience         = time.Second // longest wait of Change for a write
-	queueLength      = 1024        // records that wait for a write
-	syncPeriod       = time.Second // longest time between a write and its sync
+	DefaultFiles     = 16          // of changes: 128 MiB in all
+	RefusalFiles     = 8           // of refusals: 64 MiB in all
+	Rooms            = 8192        // changes under way, and records of changes that wait for a write
+	Patience         = time.Second // longest wait of Reserve for room, and of Change for a write
+	syncPeriod       = time.Second // longest time between a write and its sync, and between two attempts to write
+	closePatience    = 5 * time.Second
+	maxReaders       = 8 // pages that are read at one time
 )
 
 // Config holds the settings of a Log.
 type Config struct {
-	Path      string    // of the newest file
-	Also      io.Writer // gets each line, too; nil: none
-	Node      string    // id of the node, in each record
-	FileBytes int64     // bytes of a file; 0: DefaultFileBytes
-	Files     int       // number of files, 2 at least; 0: DefaultFiles
+	Path         string    // of the newest file of changes; that of refusals is beside it, see RefusalsPath
+	Also         io.Writer // gets each line, too; nil: none
+	Node         string    // id of the node, in each record
+	FileBytes    int64     // bytes of a file; 0: DefaultFileBytes
+	Files        int       // number of files of changes, 2 at least; 0: DefaultFiles
+	RefusalFiles int       // number of files of refusals, 2 at least; 0: RefusalFiles
 
 	Now        func() time.Time      // nil: time.Now
 	Logger     *slog.Logger          // nil: none
 	Registerer prometheus.Registerer // nil: metrics are not registered
+
+	open func(path string) (file, error) // opens a file for appending; nil: openFile
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -40,111 +48,168 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Files == 0 {
 		c.Files = DefaultFiles
 	}
+	if c.RefusalFiles == 0 {
+		c.RefusalFiles = RefusalFiles
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
+	if c.open == nil {
+		c.open = openFile
+	}
 	switch {
 	case c.Path == "":
 		return c, errors.New("audit: no path")
-	case c.FileBytes < 0, c.Files < 2:
-		return c, fmt.Errorf("audit: %d files of %d bytes: two files at least", c.Files, c.FileBytes)
+	case c.FileBytes < 0, c.Files < 2, c.RefusalFiles < 2:
+		return c, fmt.Errorf("audit: %d and %d files of %d bytes: two files at least", c.Files, c.RefusalFiles, c.FileBytes)
 	}
 	return c, nil
 }
 
+// RefusalsPath returns the path of the newest file of refusals: /a/audit.refusals.jsonl for /a/audit.jsonl.
+func RefusalsPath(path string) string {
+	ext := filepath.Ext(path)
+	return strings.TrimSuffix(path, ext) + ".refusals" + ext
+}
+
 // Log is the records of one node. Its methods are safe for concurrent use. Close must be called last.
 type Log struct {
-	cfg     Config
-	metrics metrics
-	groups  groups
-	queue   chan entry
-	closing chan struct{}
-	done    chan struct{}
-
-	mu     sync.Mutex // also held during a write, so that readers see whole lines
-	files  *files
-	fault  error    // of the last write; nil: it succeeded
-	next   position // of the next record
-	failed uint64   // records lost since the last write that succeeded
+	cfg      Config
+	metrics  *metrics
+	changes  *journal
+	refusals *journal
+	groups   *groups
+	copies   *copies       // nil: there are none
+	rooms    chan struct{} // has an element for each room that is taken
+	readers  chan struct{} // has an element for each page that is being read
 }
 
-// entry is a record on its way to the writer.
-type entry struct {
-	record  Record
-	written chan struct{} // closed after the write; nil: the caller does not wait
-}
-
-// Open opens the log in the files at cfg.Path, and starts its writer.
+// Open opens the log in the files at cfg.Path, and starts its writers.
 func Open(cfg Config) (*Log, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	l := &Log{
-		cfg: cfg, metrics: newMetrics(), queue: make(chan entry, queueLength), groups: newGroups(),
-		closing: make(chan struct{}), done: make(chan struct{}),
+		cfg: cfg, groups: newGroups(), rooms: make(chan struct{}, Rooms), readers: make(chan struct{}, maxReaders),
 	}
-	if err := l.metrics.register(cfg.Registerer); err != nil {
+	l.metrics = newMetrics(l)
+	if cfg.Also != nil {
+		l.copies = newCopies(cfg, l.metrics)
+	}
+	l.changes = newJournal(cfg, l.metrics, l.copies)
+	l.changes.queue, l.changes.rooms = make(chan entry, Rooms), l.rooms
+	l.refusals = newJournal(cfg, l.metrics, l.copies)
+	l.refusals.groups = l.groups
+	if err := l.open(); err != nil {
 		return nil, fmt.Errorf("audit: %w", err)
 	}
-	if l.files, err = openFiles(cfg.Path, cfg.FileBytes, cfg.Files); err != nil {
-		return nil, fmt.Errorf("audit: %w", err)
+	go l.changes.run()
+	go l.refusals.run()
+	if l.copies != nil {
+		go l.copies.run()
 	}
-	l.next = position{l.files.last.log, l.files.last.number + 1}
-	go l.run()
 	return l, nil
 }
 
-// Change records a call that changes something, and waits until the operating system has the record, Patience at most.
+func (l *Log) open() error {
+	if err := l.metrics.register(l.cfg.Registerer); err != nil {
+		return err
+	}
+	changes := &files{path: l.cfg.Path, bytes: l.cfg.FileBytes, most: l.cfg.Files, openFile: l.cfg.open}
+	if err := l.changes.open(changes); err != nil {
+		return err
+	}
+	refusals := &files{
+		path: RefusalsPath(l.cfg.Path), bytes: l.cfg.FileBytes, most: l.cfg.RefusalFiles, openFile: l.cfg.open,
+		prefix: refusalsPrefix,
+	}
+	if err := l.refusals.open(refusals); err != nil {
+		return errors.Join(err, changes.newest.Close())
+	}
+	return nil
+}
+
+// ErrNoRoom is the error of Reserve while too many records wait for the disk.
+var ErrNoRoom = errors.New("the audit log has no room: its disk takes no records")
+
+// Reserve keeps room for the record of a change that is about to begin. It waits for room until the context ends, for
+// Patience at most. Each reserved room must be used by Change or given back by Release.
+func (l *Log) Reserve(ctx context.Context) error {
+	select {
+	case l.rooms <- struct{}{}:
+		return nil
+	default:
+	}
+	patience := time.NewTimer(Patience)
+	defer patience.Stop()
+	select {
+	case l.rooms <- struct{}{}:
+		return nil
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	l.metrics.roomless.Inc()
+	return ErrNoRoom
+}
+
+// Release gives a reserved room back.
+func (l *Log) Release() { <-l.rooms }
+
+// Change records a call that changes something, in a reserved room. It waits until the operating system has the record,
+// for Patience at most. After that the record still waits for its write.
 func (l *Log) Change(r Record) {
 	r.Kind, r.Time = KindChange, Instant{l.cfg.Now()}
 	written := make(chan struct{})
-	if !l.enqueue(entry{r, written}) {
-		return
-	}
+	l.changes.queue <- entry{r, written} // it holds as many records as there are rooms
 	patience := time.NewTimer(Patience)
 	defer patience.Stop()
 	select {
 	case <-written:
 	case <-patience.C:
-	case <-l.done:
+	case <-l.changes.done:
 	}
 }
 
-// Refuse records a refused call, or counts it if an equal one was recorded within the last minute. It does not wait.
+// Refuse records a refused call, or counts it if one of the same source and reason was recorded lately. It does not
+// wait.
 func (l *Log) Refuse(r Record) {
 	r.Kind, r.Time = KindRefusal, Instant{l.cfg.Now()}
-	if l.groups.first(&r) {
-		l.enqueue(entry{record: r})
-	}
+	l.groups.add(r)
 }
 
-// enqueue gives a record to the writer. A record for which there is no room is lost.
-func (l *Log) enqueue(e entry) bool {
-	select {
-	case l.queue <- e:
-		return true
-	default:
-		l.lose(1, errors.New("too many records wait for the disk"))
-		return false
-	}
-}
-
-// Failing returns the error of the last write, or nil if it succeeded.
+// Failing returns the reason for which records are not written, or nil.
 func (l *Log) Failing() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.fault
+	err := l.changes.health.failing()
+	if err == nil {
+		err = l.refusals.health.failing()
+	}
+	if err == nil && l.copies != nil {
+		err = l.copies.health.failing()
+	}
+	return err
 }
 
-// Close writes the records that wait, and the counts of refusals, and closes the files.
+// Close writes the records that wait, and the counts of refusals, and closes the files. It gives up after some seconds
+// if a disk hangs.
 func (l *Log) Close() error {
-	close(l.closing)
-	<-l.done
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return errors.Join(l.files.newest.Sync(), l.files.newest.Close())
+	ended := make(chan error, 1)
+	go func() {
+		err := errors.Join(l.changes.close(), l.refusals.close())
+		if l.copies != nil {
+			l.copies.close()
+		}
+		ended <- err
+	}()
+	patience := time.NewTimer(closePatience)
+	defer patience.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-patience.C:
+		return fmt.Errorf("audit: %d records of changes are not written: the disk hangs", len(l.changes.queue))
+	}
 }

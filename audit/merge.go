@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Cursor is a position in each node's log, by node id. A node without an entry is read from its oldest record.
+// Cursor is a place in each node's log, by node id. A node without an entry is read from its oldest record.
 type Cursor map[string]string
 
 // String returns the cursor as callers get it.
@@ -33,7 +33,7 @@ func ParseCursor(text string) (Cursor, error) {
 	}
 	for part := range strings.SplitSeq(string(data), ",") {
 		node, after, ok := strings.Cut(part, "=")
-		if _, err := parsePosition(after); err != nil || !ok || node == "" || c[node] != "" {
+		if _, err := parsePlace(after); err != nil || !ok || node == "" || c[node] != "" {
 			return nil, fmt.Errorf("no cursor")
 		}
 		c[node] = after
@@ -52,40 +52,54 @@ type Merged struct {
 // Merge returns at most limit records of the nodes' pages in the order of their times. A node without a page keeps its
 // position in after, so that a later call brings its records.
 func Merge(after Cursor, pages map[string]Page, limit int) Merged {
-	m := Merged{Next: maps.Clone(after)}
+	all := merge(pages, limit)
+	m := Merged{Next: maps.Clone(after), More: all.more}
 	if m.Next == nil {
 		m.Next = Cursor{}
 	}
-	all := ordered(pages)
-	taken := all[:min(len(all), limit)]
-	left := map[string]bool{}
-	for _, r := range all[len(taken):] {
-		left[r.node], m.More = true, true
-	}
-	for _, r := range taken {
+	for _, r := range all.taken {
 		m.Lines = append(m.Lines, r.line)
-		m.Next[r.node] = r.at.String()
 		m.Lost += r.lost
+		at, _ := parsePlace(m.Next[r.node]) // a cursor that was parsed
+		m.Next[r.node] = at.after(r.at).String()
 	}
 	for node, page := range pages {
-		m.More = m.More || page.More
-		if !left[node] && page.Next != "" {
+		if !all.left[node] && page.Next != "" {
 			m.Next[node] = page.Next
 		}
 	}
 	return m
 }
 
-// located is a record of a node.
+// merged is the first records of several pages.
+type merged struct {
+	taken []located
+	left  map[string]bool // pages of which records are left
+	more  bool            // further records are there
+}
+
+func merge(pages map[string]Page, limit int) merged {
+	all := ordered(pages)
+	m := merged{taken: all[:min(len(all), limit)], left: map[string]bool{}}
+	for _, r := range all[len(m.taken):] {
+		m.left[r.node], m.more = true, true
+	}
+	for _, page := range pages {
+		m.more = m.more || page.More
+	}
+	return m
+}
+
+// located is a record of a page.
 type located struct {
-	node string
+	node string // of the page, or its journal
 	line []byte
 	at   position
 	time Instant
 	lost uint64 // records that are missing before it
 }
 
-// ordered returns the records of all pages by time. Those of one node keep their order, whatever its clock did.
+// ordered returns the records of all pages by time. Those of one page keep their order, whatever its clock did.
 func ordered(pages map[string]Page) []located {
 	var all []located
 	for _, node := range slices.Sorted(maps.Keys(pages)) {
@@ -93,7 +107,7 @@ func ordered(pages map[string]Page) []located {
 		for i, line := range pages[node].Lines {
 			at, when, err := parseHead(line)
 			if err != nil || i >= len(pages[node].Lost) {
-				continue // Read has parsed it, so it comes from a newer build; its node's position passes it
+				continue // Read has parsed it, so it comes from a newer build; the position passes it
 			}
 			if when.After(latest.Time) {
 				latest = Instant{when}

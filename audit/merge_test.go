@@ -24,13 +24,13 @@ func TestMerge(t *testing.T) {
 		logs[name] = l
 		for i := range 20 {
 			route := fmt.Sprintf("%s/%02d", name, i)
-			l.Change(Record{Route: route})
+			change(t, l, Record{Route: route})
 			want[route] = 1
 			at = at.Add(time.Second)
 			if n == 1 && i == 4 { // three records that are not written
-				l.mu.Lock()
-				l.next.number += 3
-				l.mu.Unlock()
+				l.changes.mu.Lock()
+				l.changes.next.number += 3
+				l.changes.mu.Unlock()
 			}
 			if n == 2 && i == 10 {
 				at = at.Add(-5 * time.Second) // a clock that is set back

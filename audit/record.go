@@ -2,10 +2,6 @@ package audit
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -29,10 +25,21 @@ type Record struct {
 	Fields  []string          `json:"fields,omitempty"`
 	Status  int               `json:"status"`
 	Problem string            `json:"problem,omitempty"` // last part of the problem's type
+	Outcome string            `json:"outcome,omitempty"` // of a change
+	Begun   *Instant          `json:"begun,omitempty"`   // start of a call that has two records
+	Bytes   int64             `json:"bytes,omitempty"`   // of the answer's body, in the second one
 	Request string            `json:"request,omitempty"` // the caller's id of the call
-	Count   int               `json:"count,omitempty"`   // refusals that the record stands for, if more than one
+	Count   int               `json:"count,omitempty"`   // refusals that the record stands for, of a record of a count
 	First   *Instant          `json:"first,omitempty"`   // time of the first of them
 }
+
+// The outcomes of changes.
+const (
+	OutcomeBegun   = "begun"   // the call is under way: a second record follows
+	OutcomeDone    = "done"    // it was carried out
+	OutcomeFailed  = "failed"  // it was not, or not whole
+	OutcomeUnknown = "unknown" // it may have been carried out
+)
 
 // Caller is the identity behind a call. All fields are empty for a call without accepted credentials.
 type Caller struct {
@@ -72,6 +79,10 @@ func (r Record) line() ([]byte, error) {
 	r.Object = cleanObject(r.Object)
 	r.Fields = cleanFields(r.Fields)
 	data, err := json.Marshal(r)
+	if len(data) >= maxLine { // escaped characters are up to six times as long
+		r.Object, r.Fields = nil, nil
+		data, err = json.Marshal(r)
+	}
 	return append(data, '\n'), err
 }
 
@@ -94,62 +105,4 @@ func cleanFields(fields []string) []string {
 		cleaned = append(cleaned, Clean(field))
 	}
 	return cleaned
-}
-
-// secretMarks begin the texts of API keys, signing secrets, one-time tokens and Authorization headers.
-var secretMarks = []string{"bfy_", "whsec_", "belfry-join-", "bearer "}
-
-const redacted = "[redacted]"
-
-// Clean cuts a text to maxText bytes, and replaces one that may contain a secret.
-func Clean(text string) string {
-	lower := strings.ToLower(text)
-	for _, mark := range secretMarks {
-		if strings.Contains(lower, mark) {
-			return redacted
-		}
-	}
-	if len(text) <= maxText {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxText], "") + "…"
-}
-
-// position is the place of a record: the name of its log, and its number there, from 1.
-type position struct {
-	log    string
-	number uint64
-}
-
-func (p position) String() string { return p.log + "-" + strconv.FormatUint(p.number, 10) }
-
-// parsePosition reads the id of a record. The empty text is the place before every log.
-func parsePosition(text string) (position, error) {
-	if text == "" {
-		return position{}, nil
-	}
-	log, digits, ok := strings.Cut(text, "-")
-	number, err := strconv.ParseUint(digits, 10, 64)
-	if !ok || err != nil || log == "" {
-		return position{}, fmt.Errorf("%q is no id of a record", Clean(text))
-	}
-	return position{log, number}, nil
-}
-
-// head is the part of a record that readers need.
-type head struct {
-	ID   string  `json:"id"`
-	Time Instant `json:"time"`
-}
-
-func parseHead(line []byte) (position, time.Time, error) {
-	var h head
-	if err := json.Unmarshal(line, &h); err != nil {
-		return position{}, time.Time{}, err
-	}
-	at, err := parsePosition(h.ID)
-	if err == nil && at.log == "" {
-		err = errors.New("it has no id")
-	}
-	return at, h.Time.Time, err
 }
