@@ -51,19 +51,27 @@ type Caller struct {
 	Expires time.Time
 }
 
-// Namespace returns the namespace of the short paths: the only one that the caller's grants name, or else "default".
+// Namespace returns the namespace of the short paths: the caller's own, or else "default".
 func (c *Caller) Namespace() string {
+	if own := c.OwnNamespace(); own != "" {
+		return own
+	}
+	return "default"
+}
+
+// OwnNamespace returns the only namespace that the caller's grants name, or "" if they name none, several or all.
+func (c *Caller) OwnNamespace() string {
 	own := ""
 	for _, g := range c.Grants {
 		if own == "" {
 			own = g.Namespace
 		}
 		if g.Namespace != own {
-			return "default"
+			return ""
 		}
 	}
-	if own == "" || own == AllNamespaces {
-		return "default"
+	if own == AllNamespaces {
+		return ""
 	}
 	return own
 }

@@ -33,6 +33,31 @@ func TestRefusalsTakeTheSameTime(t *testing.T) {
 	t.Errorf("the slowest reason takes %.0f %% longer than the fastest", 100*spread)
 }
 
+// Each refusal of a wrong key takes the same steps, which are too short to be measured: one look for the key, and one
+// comparison whose result and end are judged by the clock.
+func TestRefusalsTakeTheSameSteps(t *testing.T) {
+	a, wrong, right := wrongKeys(t)
+	source, now, reads := a.cfg.Source.(*keys), a.cfg.Now(), 0
+	a.cfg.Now = func() time.Time { reads++; return now }
+	steps := func(text string) [2]int {
+		source.looked, reads = 0, 0
+		if _, err := a.Caller(t.Context(), withKey(text)); (err == nil) != (text == right) {
+			t.Errorf("%v", err)
+		}
+		return [2]int{source.looked, reads}
+	}
+	want := steps(wrong["wrong secret"])
+	if want[0] != 1 || want[1] == 0 {
+		t.Errorf("a wrong secret takes %d looks and %d reads of the clock", want[0], want[1])
+	}
+	for name, text := range wrong {
+		if got := steps(text); got != want {
+			t.Errorf("%s: %d looks and %d reads of the clock, a wrong secret %d and %d", name, got[0], got[1], want[0], want[1])
+		}
+	}
+	steps(right)
+}
+
 // spreadOfRefusals returns by how much the slowest refusal of a wrong key exceeds the fastest, as a part of the latter.
 func spreadOfRefusals(t *testing.T) float64 {
 	const rounds, calls = 300, 50

@@ -8,8 +8,8 @@
 // One issuer is enough: an issuer can broker others.
 //
 //   - A node starts without its issuer. Until Run has reached it, tokens are refused as Unavailable, and API keys work.
-//   - A token of an unknown key makes the node fetch the keys, at most every 10 s. All tokens wait for one fetch. An
-//     attacker cannot make the node send more.
+//   - A token of an unknown key makes the node fetch the keys, at most every 10 s. All tokens wait for one fetch,
+//     256 of them at once and 2 s each: others are refused as Unavailable. An attacker cannot make the node send more.
 //   - A key that the issuer has withdrawn is forgotten at the next reading. The keys stay while the issuer is away, and
 //     so do the callers.
 //   - The audience is required: otherwise a token that the issuer made for another service would pass.

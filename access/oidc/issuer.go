@@ -51,6 +51,7 @@ const (
 	refreshEvery = 10 * time.Minute // a key that the issuer withdraws is forgotten after this time
 	leeway       = 30 * time.Second // between the clocks of the issuer and of the node
 	remembered   = time.Minute      // a token is judged again after this time
+	staleAfter   = 2 * refreshEvery // age beyond which keys are a fault: Run no longer refreshes them
 )
 
 // Issuer judges the tokens of one issuer. Its methods may be called by many goroutines.
@@ -58,6 +59,7 @@ type Issuer struct {
 	cfg   Config
 	roles atomic.Pointer[Roles]
 	ready atomic.Pointer[connection] // nil until the issuer was reached
+	fault atomic.Pointer[error]      // of the last attempt of Run to reach it; nil: it was reached, or is not tried yet
 }
 
 // connection is the state that the issuer's discovery document leads to.
@@ -95,9 +97,11 @@ func (i *Issuer) Run(ctx context.Context) {
 		wait := refreshEvery
 		if err := i.connect(ctx); err == nil {
 			retry = firstRetry
+			i.fault.Store(nil)
 		} else if ctx.Err() == nil {
 			i.cfg.Logger.Warn("the issuer of tokens does not answer as it should", "issuer", i.cfg.Issuer,
 				"has_keys", i.ready.Load() != nil, "retry_after", retry, "err", err)
+			i.fault.Store(&err)
 			wait, retry = retry, min(2*retry, lastRetry)
 		}
 		timer := time.NewTimer(wait)
@@ -165,7 +169,13 @@ func (i *Issuer) Caller(ctx context.Context, token string) (*access.Caller, time
 	if c == nil {
 		return nil, time.Time{}, errAway
 	}
-	if err := c.keys.learn(ctx, header.KeyID); err != nil {
+	switch err := c.keys.learn(ctx, header.KeyID); {
+	case err == nil:
+	case errors.Is(err, errCrowd):
+		return nil, time.Time{}, errBusy
+	case errors.Is(err, errStill):
+		return nil, time.Time{}, errSlow
+	default:
 		return nil, time.Time{}, errAway
 	}
 	verified, err := c.verifier.Verify(ctx, token)
@@ -187,6 +197,24 @@ func (i *Issuer) LastAnswer() time.Time {
 	return c.keys.read
 }
 
+// Fault returns the reason why the keys of the issuer are missing or not fresh, for people, or nil: the last attempt to
+// read them has failed, or they are older than staleAfter. At the start there is no fault until the first attempt ends.
+func (i *Issuer) Fault() error {
+	if err := i.fault.Load(); err != nil {
+		return *err
+	}
+	c := i.ready.Load()
+	if c == nil {
+		return nil
+	}
+	c.keys.mu.RLock()
+	defer c.keys.mu.RUnlock()
+	if age := i.cfg.Now().Sub(c.keys.read); c.keys.err == nil && age > staleAfter {
+		return fmt.Errorf("its keys were read %v ago, and are due every %v", age.Round(time.Second), refreshEvery)
+	}
+	return c.keys.err
+}
+
 // The refusals that are alike for all tokens.
 var (
 	errNoToken = refusal(access.Malformed, "the credential is neither an API key nor a JWT with a permitted algorithm")
@@ -199,6 +227,10 @@ var (
 	errSubject = refusal(access.Malformed, "the token needs a subject of 1 to 255 bytes")
 	errAway    = &access.Refusal{Kind: access.Unavailable, RetryAfter: 5 * time.Second,
 		Detail: "the node cannot judge tokens: their issuer cannot be reached now"}
+	errSlow = &access.Refusal{Kind: access.Unavailable, RetryAfter: 2 * time.Second,
+		Detail: "the node does not know the key of the token yet: the issuer has not answered within 2 s"}
+	errBusy = &access.Refusal{Kind: access.Unavailable, RetryAfter: 2 * time.Second,
+		Detail: "the node does not know the key of the token yet: too many tokens wait for the keys of the issuer"}
 )
 
 func refusal(kind access.RefusalKind, detail string) *access.Refusal {

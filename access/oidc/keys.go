@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-	"golang.org/x/sync/singleflight"
 	"golang.org/x/time/rate"
 )
 
@@ -28,6 +27,9 @@ const (
 	fetchTimeout  = 10 * time.Second
 	unknownEvery  = 10 * time.Second // between two fetches for tokens with an unknown key
 	maxKeySetKeys = 1000
+
+	maxWaiting  = 256             // tokens that wait for a fetch
+	waitForKeys = 2 * time.Second // of one token for a fetch
 )
 
 // keySet holds the public keys of the issuer. It implements the KeySet of go-oidc.
@@ -37,16 +39,23 @@ type keySet struct {
 	log    *slog.Logger
 	now    func() time.Time
 
-	flight singleflight.Group // one fetch at a time
-	paced  *rate.Limiter      // fetches for unknown keys
+	paced *rate.Limiter // fetches for unknown keys
 
-	mu   sync.RWMutex
-	keys []jose.JSONWebKey
-	read time.Time // instant of keys
-	err  error     // of the last fetch
+	mu       sync.RWMutex
+	keys     []jose.JSONWebKey
+	read     time.Time     // instant of keys
+	err      error         // of the last fetch
+	fetching chan struct{} // closed at the end of the fetch for unknown keys that is under way; nil: none is
+	waiting  int           // callers that wait for this fetch, at most maxWaiting
 }
 
 var errSignature = errors.New("no key of the issuer verifies the signature")
+
+// The errors of learn beside those of a fetch and of a context.
+var (
+	errCrowd = errors.New("too many tokens wait for new keys of the issuer")
+	errStill = errors.New("the issuer has not answered yet")
+)
 
 // VerifySignature returns the payload of a token that one of the keys has signed.
 func (s *keySet) VerifySignature(_ context.Context, token string) ([]byte, error) {
@@ -81,30 +90,66 @@ func (s *keySet) has(id string) bool {
 	return slices.ContainsFunc(s.known(), func(k jose.JSONWebKey) bool { return k.KeyID == id })
 }
 
-// learn fetches the keys if none has an id and the last fetch for an unknown key was long enough ago. It returns an
-// error if the key stays unknown because the last fetch failed.
+// learn fetches the keys if none has an id and the last fetch for an unknown key was long enough ago. It waits for a
+// fetch that is under way. Its error says why the key stays unknown: errCrowd, errStill, the error of the context, or
+// that of the last fetch.
 func (s *keySet) learn(ctx context.Context, id string) error {
 	if id == "" || s.has(id) {
 		return nil
 	}
-	done := s.flight.DoChan("", func() (any, error) {
-		if !s.paced.AllowN(s.now(), 1) {
-			return nil, nil
-		}
-		err := s.fetch(context.WithoutCancel(ctx)) // other callers wait for it, too
-		if err != nil {
-			s.log.Warn("the keys of the issuer of tokens cannot be had", "err", err)
-		}
-		return nil, err
-	})
+	fetched, err := s.join(ctx)
+	if fetched == nil {
+		return err
+	}
+	defer s.leave()
+	patience := time.NewTimer(waitForKeys)
+	defer patience.Stop()
 	select {
-	case <-done:
+	case <-fetched:
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		return s.err
+	case <-patience.C:
+		return errStill
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return s.err
+}
+
+// join takes a place to wait for the fetch that is under way, or for a new one, and returns a channel that is closed at
+// its end. The caller must leave. Without a place the channel is nil, and the error is errCrowd. If no fetch may begin
+// yet the channel is nil, too, and the error is that of the last fetch.
+func (s *keySet) join(ctx context.Context) (fetched <-chan struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fetching == nil {
+		if !s.paced.AllowN(s.now(), 1) {
+			return nil, s.err
+		}
+		s.fetching = make(chan struct{})
+		go s.fetchUnknown(context.WithoutCancel(ctx)) // other callers wait for it, too
+	}
+	if s.waiting >= maxWaiting {
+		return nil, errCrowd
+	}
+	s.waiting++
+	return s.fetching, nil
+}
+
+func (s *keySet) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting--
+}
+
+func (s *keySet) fetchUnknown(ctx context.Context) {
+	if err := s.fetch(ctx); err != nil {
+		s.log.Warn("the keys of the issuer of tokens cannot be had", "err", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.fetching)
+	s.fetching = nil
 }
 
 // fetch replaces the keys by the issuer's present ones. After a failed fetch the keys stay as they are.

@@ -82,6 +82,68 @@ func TestTokensOfNewKeyShareAFetch(t *testing.T) {
 	})
 }
 
+// While the issuer is slow, 256 tokens of unknown keys wait for two seconds each, and further ones not at all. Tokens
+// of known keys do not wait.
+func TestWaitsForNewKeyAreBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world, i *Issuer) {
+		slow, second := make(chan struct{}), newSigner(t, "second")
+		answerAll := sync.OnceFunc(func() { close(slow) })
+		defer answerAll()
+		w.set(func() { w.keys, w.slow = append(w.keys, second.public()), slow })
+		token := second.sign(t, "", claims(nil))
+		type answer struct {
+			err  error
+			took time.Duration
+		}
+		answers := make(chan answer, 300)
+		begin := time.Now()
+		gone, leave := context.WithCancel(t.Context())
+		call := func(ctx context.Context, n int) {
+			for range n {
+				go func() {
+					_, _, err := i.Caller(ctx, token)
+					answers <- answer{err, time.Since(begin)}
+				}()
+			}
+			synctest.Wait()
+		}
+		expect := func(n int, err error, took time.Duration) {
+			t.Helper()
+			for len(answers) > 0 {
+				if a := <-answers; a != (answer{err, took}) {
+					t.Fatalf("got %v after %v, want %v after %v", a.err, a.took, err, took)
+				}
+				n--
+			}
+			if n != 0 {
+				t.Fatalf("%d answers are missing", n)
+			}
+		}
+		call(t.Context(), 156)
+		call(gone, 100)
+		expect(0, nil, 0)
+		call(t.Context(), 44)
+		expect(44, errBusy, 0)
+		passes(t, i, w.signer.sign(t, "", claims(nil)))
+		time.Sleep(time.Second)
+		leave()
+		synctest.Wait()
+		expect(100, errAway, time.Second)
+		call(t.Context(), 100) // the places of cancelled calls are free again
+		expect(0, nil, 0)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		expect(156, errSlow, 2*time.Second)
+		answerAll()
+		synctest.Wait()
+		expect(100, nil, 2*time.Second)
+		passes(t, i, token)
+		if w.fetched != 2 {
+			t.Errorf("the keys were fetched %d times", w.fetched)
+		}
+	})
+}
+
 // A key that the issuer has withdrawn is forgotten within refreshEvery, also without tokens of unknown keys.
 func TestWithdrawnKeyIsForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, i *Issuer) {
@@ -106,6 +168,7 @@ func TestIssuerIsAway(t *testing.T) {
 		running(t, i)
 		token := w.signer.sign(t, "", claims(map[string]any{"exp": time.Now().Add(24 * time.Hour).Unix()}))
 		refuses(t, i, token, errAway)
+		faulty(t, i, "connection refused")
 		time.Sleep(time.Hour)
 		refuses(t, i, token, errAway)
 		if at := i.LastAnswer(); !at.IsZero() {
@@ -115,6 +178,7 @@ func TestIssuerIsAway(t *testing.T) {
 		time.Sleep(lastRetry)
 		synctest.Wait()
 		passes(t, i, token)
+		faulty(t, i, "")
 		reached := i.LastAnswer()
 		if since := time.Since(reached); since < 0 || since > lastRetry {
 			t.Errorf("the keys were read %v ago", since)
@@ -123,6 +187,7 @@ func TestIssuerIsAway(t *testing.T) {
 		w.set(func() { w.down = true })
 		time.Sleep(2 * refreshEvery)
 		passes(t, i, token)
+		faulty(t, i, "connection refused")
 		if at := i.LastAnswer(); !at.Equal(reached) {
 			t.Errorf("the keys were read at %v, after %v, while the issuer was away", at, reached)
 		}
@@ -135,6 +200,42 @@ func TestIssuerIsAway(t *testing.T) {
 		if !strings.Contains(log.String(), "was reached") || strings.Contains(log.String(), token[:40]) {
 			t.Error("the log lacks the success, or has the token")
 		}
+	})
+}
+
+// faulty checks that the fault of an issuer has a text, or that there is none.
+func faulty(t *testing.T, i *Issuer, text string) {
+	t.Helper()
+	if err := i.Fault(); (err != nil) != (text != "") || err != nil && !strings.Contains(err.Error(), text) {
+		t.Errorf("fault %v, want %q", err, text)
+	}
+}
+
+// The fault of an issuer names keys that are too old although no attempt has failed, and a failed attempt to read the
+// key of a token.
+func TestFaultOfIssuer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		i := newIssuer(t, w, roleText)
+		faulty(t, i, "")
+		if err := i.connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(staleAfter)
+		faulty(t, i, "")
+		time.Sleep(time.Second)
+		faulty(t, i, "its keys were read 20m1s ago")
+		w.set(func() { w.down = true })
+		refuses(t, i, newSigner(t, "second").sign(t, "", claims(nil)), errAway)
+		faulty(t, i, "connection refused")
+		if err := i.connect(t.Context()); err == nil {
+			t.Error("an issuer that is down was reached")
+		}
+		w.set(func() { w.down = false })
+		if err := i.connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		faulty(t, i, "")
 	})
 }
 
@@ -193,8 +294,8 @@ func TestUnknownKindsOfKeysAreSkipped(t *testing.T) {
 
 func TestSettingsOfIssuer(t *testing.T) {
 	roles := loadRoles(t, roleText)
-	for _, url := range []string{"https://issuer.test", "https://issuer.test/a/b/", "http://127.0.0.1:9000", "http://localhost",
-		"http://[::1]:9000/realm"} {
+	for _, url := range []string{"https://issuer.test", "https://issuer.test/a/b/", "http://127.0.0.1:9000",
+		"http://localhost", "http://[::1]:9000/realm"} {
 		if _, err := New(Config{Issuer: url, Audience: audience, Roles: roles}); err != nil {
 			t.Errorf("%s: %v", url, err)
 		}
