@@ -19,6 +19,7 @@ type ArbiterConfig struct {
 	Holders func(LevelKey) []Holder // at present
 	Trim    func(ctx context.Context, holder string, key LevelKey, r Round) (held int64, err error)
 	Raise   func(ctx context.Context, holder string, key LevelKey, r Round, limit, ceiling int64) error
+	Trip    time.Duration // longest wait for a holder's answer
 	Now     func() time.Time
 }
 
@@ -46,9 +47,6 @@ type division struct {
 func NewArbiter(cfg ArbiterConfig) *Arbiter {
 	return &Arbiter{cfg: cfg, levels: map[LevelKey]*division{}}
 }
-
-// tripWithin bounds a call to a holder. A holder that does not answer counts with its last ceiling.
-const tripWithin = 100 * time.Millisecond
 
 // ErrUnsure means that it is not known whether there is room: holders that do not answer may have used it.
 var ErrUnsure = errors.New("a part of the cluster does not answer, and its use of a quota is not known")
@@ -120,12 +118,13 @@ func (a *Arbiter) begin(d *division, arrived uint64) (wants map[string]int64, r 
 	return wants, Round{Term: a.cfg.Term, Number: a.rounds}, true
 }
 
-// run makes a round: all holders go down to their use, and then up to their parts.
+// run makes a round: all holders go down to their use, and then up to their parts. A holder that does not answer within
+// a Trip counts with its last ceiling.
 func (a *Arbiter) run(ctx context.Context, d *division, ask Ask, wants map[string]int64, r Round) {
 	holders := a.cfg.Holders(ask.Key)
 	parts := make([]part, len(holders))
 	forEach(len(holders), func(i int) {
-		trip, cancel := context.WithTimeout(ctx, tripWithin)
+		trip, cancel := context.WithTimeout(ctx, a.cfg.Trip)
 		defer cancel()
 		held, err := a.cfg.Trim(trip, holders[i].ID, ask.Key, r)
 		parts[i] = part{held: held, want: wants[holders[i].ID], weight: holders[i].Weight, lost: err != nil}
@@ -143,7 +142,7 @@ func (a *Arbiter) run(ctx context.Context, d *division, ask Ask, wants map[strin
 		if parts[i].lost {
 			return
 		}
-		trip, cancel := context.WithTimeout(ctx, tripWithin)
+		trip, cancel := context.WithTimeout(ctx, a.cfg.Trip)
 		defer cancel()
 		// A holder that misses its Raise keeps the ceiling of the Trim, and asks when it needs more.
 		_ = a.cfg.Raise(trip, holders[i].ID, ask.Key, r, ask.Limit, parts[i].ceiling)
@@ -198,7 +197,8 @@ type part struct {
 }
 
 // divide sets the ceilings of a round and returns the sum of the present use. The rest of the limit first meets the
-// wants, and is then divided by weight. A use above the limit must shrink before any holder takes more.
+// wants of the holders that answer, and is then divided among them by weight. While the use is above the limit, no
+// holder takes more.
 func divide(limit int64, parts []part) (used int64) {
 	weights := int64(0)
 	for i := range parts {
@@ -210,9 +210,12 @@ func divide(limit int64, parts []part) (used int64) {
 	}
 	rest := limit - used
 	if rest < 0 {
-		shrink(limit, parts)
+		stop(parts)
 	}
 	for i := range parts {
+		if parts[i].lost {
+			continue // no Raise reaches it, and its ceiling would grow here with each round
+		}
 		n := max(min(parts[i].want, rest), 0)
 		parts[i].ceiling += n
 		rest -= n
@@ -227,18 +230,12 @@ func divide(limit int64, parts []part) (used int64) {
 	return used
 }
 
-// shrink sets ceilings below the use, which is above the limit. A holder that did not answer keeps its ceiling.
-func shrink(limit int64, parts []part) {
-	known := heldBy(parts)
-	rest := limit
-	for _, p := range parts {
-		if p.lost {
-			rest -= p.held
-		}
-	}
+// stop sets the ceilings to 0, for the time while the use is above the limit. With a higher ceiling, a holder with few
+// tasks could add to those of a holder that keeps many. A holder that did not answer keeps its ceiling.
+func stop(parts []part) {
 	for i := range parts {
 		if !parts[i].lost {
-			parts[i].ceiling = partOf(max(rest, 0), parts[i].held, known)
+			parts[i].ceiling = 0
 		}
 	}
 }

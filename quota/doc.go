@@ -51,17 +51,19 @@
 //   - The holders of max_pending and max_bytes are the shards. A leader knows the tasks of its shard exactly, and
 //     whether a call makes a task or changes one. A namespace at its limit may still change, fire and cancel its tasks.
 //   - The sum of the ceilings is never above the limit. A Raise counts only after a Trim of the same round, and rounds
-//     are ordered by the owner's term. So two owners at a time, lost messages and repeated ones raise no limit.
+//     are ordered by the owner's term. So neither two owners at a time nor lost or repeated messages exceed a limit.
 //   - Ceilings need no renewal: a level that is not near its limit causes no messages.
 //   - As the rest becomes smaller, so do the parts. A limit of n tasks is full after some log(n) rounds.
 //   - A new leader of a shard has a ceiling of 0, and asks at its first Claim. Its use counts at once.
-//   - A holder that does not answer counts with its last ceiling, or with its part of the limit if the owner is new. A
-//     call that finds no room for this reason alone is not told that a quota is exceeded: ErrUnsure.
+//   - A holder that does not answer counts with its last ceiling, or with its part of the limit if the owner is new.
+//     The limit may be exceeded in the second case, by as much as the holder's ceiling is above its part. A call that
+//     finds no room because of a silent holder is not told that a quota is exceeded: ErrUnsure.
 //   - A ceiling belongs to one value of the limit. A changed limit makes it void, so a lower one holds at once. While
-//     the use is above it, the ceilings are below the use, and no holder takes more.
+//     the use is above it, the ceilings are 0, and no holder takes more, wherever tasks end.
 //   - The holders of max_consumers are the nodes that answer. A node that dies gives its part back once it counts as
 //     gone; the consumers of one that is only cut off stay beyond the limit, without tasks.
-//   - Slots that move carry their tasks along. A shard may be above its ceiling afterwards, and then takes no more.
+//   - Slots that move carry their tasks along. The shard that gets them may be above its ceiling afterwards, and then
+//     takes no more. The ceiling of the shard that they leave becomes void, so that they make no room there.
 //
 // # Queues
 //

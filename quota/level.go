@@ -33,13 +33,18 @@ type LevelConfig struct {
 	Key    LevelKey
 	Holder string
 	Used   func() int64 // present use here, without claims; nil: the claims are all of it
+	// Drops returns the number of times that a part of the use has moved to other holders; nil: none ever moves. The
+	// number rises no later than Used falls.
+	Drops func() uint64
 	// Ask asks the owner to divide the level anew and returns the use of all holders together.
-	Ask func(ctx context.Context, ask Ask) (used int64, err error)
-	Now func() time.Time
+	Ask  func(ctx context.Context, ask Ask) (used int64, err error)
+	Trip time.Duration // as in ArbiterConfig
+	Now  func() time.Time
 }
 
 // Level is one holder's part of a level. Its use stays at or below its ceiling, except that tasks which move to a shard
-// bring their use along. Its methods are safe for concurrent use.
+// bring their use along. The ceiling of the shard that they leave becomes void. The methods are safe for concurrent
+// use.
 type Level struct {
 	cfg LevelConfig
 
@@ -48,6 +53,8 @@ type Level struct {
 	trimmed bool  // a Raise of that round is to come
 	limit   int64 // that the ceiling is a part of
 	ceiling int64
+	bound   int64  // claimed + use <= max(bound, use), also while the ceiling is below bound
+	drops   uint64 // LevelConfig.Drops at the last Trim: the ceiling is void once it differs
 	claimed int64
 	used    int64     // by all holders, as the owner said last
 	full    time.Time // until then the holder takes the level as full under the limit fullOf
@@ -60,12 +67,8 @@ type Level struct {
 // NewLevel returns a Level with a ceiling of 0.
 func NewLevel(cfg LevelConfig) *Level { return &Level{cfg: cfg, changed: make(chan struct{})} }
 
-const (
-	// fullFor is the time for which a holder believes that a level is full.
-	fullFor = 50 * time.Millisecond
-	// raiseWithin is the longest wait for the Raise after a Trim.
-	raiseWithin = 100 * time.Millisecond
-)
+// fullFor is the time for which a holder believes that a level is full.
+const fullFor = 50 * time.Millisecond
 
 // Claim counts n more units for a call until Release. If the ceiling is too low, it waits for the owner. Errors are
 // *Exceeded if the limit is reached, those of LevelConfig.Ask if the owner cannot be asked, and the context's. A limit
@@ -78,7 +81,7 @@ func (l *Level) Claim(ctx context.Context, limit, n int64) error {
 		switch {
 		case limit == 0:
 			l.claimed += n
-			l.ceiling = max(l.ceiling, l.held())
+			l.bound = max(l.bound, l.held()) // the ceiling stays: the same limit may come back
 			return nil
 		case l.room(limit) >= n:
 			l.claimed += n
@@ -94,12 +97,25 @@ func (l *Level) Claim(ctx context.Context, limit, n int64) error {
 	}
 }
 
-// room returns the number of units below the ceiling. A ceiling for another limit does not count.
+// room returns the number of units below the ceiling. A ceiling for another limit, or from before a part of the use has
+// moved, does not count.
 func (l *Level) room(limit int64) int64 {
 	if l.limit != limit {
 		return 0
 	}
-	return l.ceiling - l.held()
+	rest := l.ceiling - l.held()
+	if l.dropped() != l.drops {
+		return 0
+	}
+	return rest
+}
+
+// dropped returns the present value of LevelConfig.Drops.
+func (l *Level) dropped() uint64 {
+	if l.cfg.Drops == nil {
+		return 0
+	}
+	return l.cfg.Drops()
 }
 
 // held returns the units in use and claimed. Release comes after the use has grown, so that none is missed, and some
@@ -126,7 +142,7 @@ func (l *Level) exceeded(now time.Time, n int64) *Exceeded {
 func (l *Level) await(ctx context.Context, limit, n int64) error {
 	wait, cancel := ctx, context.CancelFunc(func() {})
 	if l.trimmed {
-		wait, cancel = context.WithTimeout(ctx, raiseWithin)
+		wait, cancel = context.WithTimeout(ctx, 2*l.cfg.Trip) // the other holders' Trims, and the Raise
 	}
 	defer cancel()
 	if !l.trimmed && !l.asking {
@@ -198,17 +214,19 @@ func (l *Level) IsIdle() bool {
 	return l.claimed == 0 && l.waiting == 0 && !l.asking
 }
 
-// Trim begins a round: it lowers the ceiling to the present use and returns that. ok is false for an old round. Units
-// that count twice do not raise the ceiling; the use alone does, after a move of slots.
+// Trim begins a round: it returns the present use with its claims, and lowers a higher ceiling to that. ok is false for
+// an old round. A ceiling below the use stays, so that tasks which end make no room before the Raise. Units that count
+// twice are left out, as far as that is known.
 func (l *Level) Trim(r Round) (held int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.round.before(r) {
 		return 0, false
 	}
-	l.round, l.trimmed = r, true
-	l.ceiling = min(l.held(), max(l.ceiling, l.inUse()))
-	return l.ceiling, true
+	l.round, l.trimmed, l.drops = r, true, l.dropped()
+	l.bound = min(l.held(), max(l.bound, l.inUse()))
+	l.ceiling = min(l.ceiling, l.bound)
+	return l.bound, true
 }
 
 // Raise ends a round with a new ceiling. It has no effect unless the last Trim was of the same round.
@@ -219,5 +237,6 @@ func (l *Level) Raise(r Round, limit, ceiling int64) {
 		return
 	}
 	l.trimmed, l.limit, l.ceiling, l.full = false, limit, ceiling, time.Time{}
+	l.bound = max(l.bound, ceiling)
 	l.tell()
 }

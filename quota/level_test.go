@@ -19,23 +19,33 @@ var pending = LevelKey{Subject{Namespace: "a"}, MaxPending}
 type levels struct {
 	t *testing.T
 
+	far, trip time.Duration // added to each round trip, and its bound
+
 	mu     sync.Mutex
+	mute   bool // all Raises are lost
 	limit  int64
 	stores []*store
 	owner  *Arbiter // nil: lost
 	term   uint64
 	most   int64
 	rounds int
+	unsure int // claims
 }
 
 // store is a shard: the tasks that it has, and the level of its leader, nil if it has none.
 type store struct {
 	tasks int64
+	drops uint64
 	level *Level
 }
 
 func newLevels(t *testing.T, shards int, limit int64) *levels {
-	c := &levels{t: t, limit: limit}
+	return newFarLevels(t, shards, limit, 0, trip)
+}
+
+// newFarLevels returns shards with a longer round trip to the owner.
+func newFarLevels(t *testing.T, shards int, limit int64, far, trip time.Duration) *levels {
+	c := &levels{t: t, limit: limit, far: far, trip: trip}
 	for i := range shards {
 		c.stores = append(c.stores, &store{})
 		c.lead(i)
@@ -47,11 +57,16 @@ func newLevels(t *testing.T, shards int, limit int64) *levels {
 // lead begins a leadership of a shard, which knows its tasks and no ceiling.
 func (c *levels) lead(i int) {
 	s := c.stores[i]
-	l := NewLevel(LevelConfig{Key: pending, Holder: fmt.Sprint(i), Now: time.Now, Ask: c.ask,
+	l := NewLevel(LevelConfig{Key: pending, Holder: fmt.Sprint(i), Trip: c.trip, Now: time.Now, Ask: c.ask,
 		Used: func() int64 {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			return s.tasks
+		},
+		Drops: func() uint64 {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return s.drops
 		}})
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -63,7 +78,7 @@ func (c *levels) newOwner() {
 	defer c.mu.Unlock()
 	c.term++
 	c.owner = NewArbiter(ArbiterConfig{
-		Term: c.term, Now: time.Now,
+		Term: c.term, Trip: c.trip, Now: time.Now,
 		Holders: func(LevelKey) (all []Holder) {
 			for i := range c.stores {
 				all = append(all, Holder{ID: fmt.Sprint(i), Weight: 16})
@@ -83,7 +98,10 @@ func (c *levels) newOwner() {
 		},
 		Raise: func(ctx context.Context, holder string, _ LevelKey, r Round, limit, ceiling int64) error {
 			l, err := c.reach(ctx, holder)
-			if err == nil {
+			c.mu.Lock()
+			lost := c.mute
+			c.mu.Unlock()
+			if err == nil && !lost {
 				l.Raise(r, limit, ceiling)
 			}
 			return err
@@ -93,7 +111,10 @@ func (c *levels) newOwner() {
 
 // reach returns a shard's level after the time of a call, or an error once ctx ends if the shard has no leader.
 func (c *levels) reach(ctx context.Context, holder string) (*Level, error) {
-	sleep(time.Duration(200+rand.IntN(1000)) * time.Microsecond)
+	sleep(c.far + time.Duration(200+rand.IntN(1000))*time.Microsecond)
+	if ctx.Err() != nil {
+		return nil, errLost
+	}
 	var i int
 	_, _ = fmt.Sscan(holder, &i)
 	c.mu.Lock()
@@ -107,7 +128,7 @@ func (c *levels) reach(ctx context.Context, holder string) (*Level, error) {
 }
 
 func (c *levels) ask(ctx context.Context, ask Ask) (int64, error) {
-	sleep(time.Millisecond)
+	sleep(c.far + time.Millisecond)
 	c.mu.Lock()
 	owner := c.owner
 	c.rounds++
@@ -138,6 +159,9 @@ func (c *levels) create(i int) (*Exceeded, int64) {
 	err := l.Claim(c.t.Context(), limit, 1)
 	c.mu.Lock()
 	had := c.sum()
+	if errors.Is(err, ErrUnsure) {
+		c.unsure++
+	}
 	c.mu.Unlock()
 	var full *Exceeded
 	if err != nil {
@@ -190,6 +214,13 @@ func (c *levels) drop(i int, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stores[i].tasks -= min(n, c.stores[i].tasks)
+}
+
+// setLimit changes the limit, and begins a new count of the most tasks.
+func (c *levels) setLimit(limit int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limit, c.most = limit, 0
 }
 
 func anyOf(n int) func() int { return func() int { return rand.IntN(n) } }
@@ -245,14 +276,84 @@ func TestLevelChanges(t *testing.T) {
 		c := newLevels(t, 5, 1000)
 		c.burst(500, 20, anyOf(5))
 		for _, limit := range []int64{600, 900} {
-			c.mu.Lock()
-			c.limit, c.most = limit, 0
-			c.mu.Unlock()
+			c.setLimit(limit)
 			if refused, _ := c.burst(500, 20, anyOf(5)); c.most != limit || refused == 0 {
 				t.Errorf("%d tasks at a limit of %d, %d refused", c.most, limit, refused)
 			}
 		}
 	})
+}
+
+// TestLowerLimit checks that a lower limit is exact while the use shrinks to it. Tasks that end at some shards only
+// make no room beyond it, nor does a Raise that is lost.
+func TestLowerLimit(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprint("raises lost ", lost), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newLevels(t, 3, 30)
+				c.burst(40, 10, anyOf(3))
+				if c.most != 30 {
+					t.Fatalf("%d tasks of 30", c.most)
+				}
+				c.setLimit(12)
+				for i := range 3 {
+					if full, _ := c.create(i); full == nil {
+						t.Error("a task was made above the limit")
+					}
+				}
+				c.mu.Lock()
+				c.mute = lost
+				c.mu.Unlock()
+				sleep(fullFor)
+				if full, _ := c.create(0); full == nil {
+					t.Error("a task was made above the limit")
+				}
+				c.mu.Lock()
+				kept := min(c.stores[2].tasks, 9) // one shard keeps its tasks, and the others lose theirs
+				c.mute, c.most = false, 0
+				c.mu.Unlock()
+				for i, n := range []int64{30, 30, c.stores[2].tasks - kept} {
+					c.drop(i, n)
+				}
+				sleep(fullFor)
+				if c.burst(40, 10, anyOf(3)); c.most != 12 {
+					t.Errorf("%d tasks of 12", c.most)
+				}
+			})
+		})
+	}
+}
+
+// TestLevelMoves checks that a full level stays full while tasks move between shards, with claims under way or without.
+func TestLevelMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 300
+		c := newLevels(t, 4, limit)
+		c.burst(400, 20, anyOf(3))
+		for i := range 12 {
+			c.move(i%4, (i+1)%4, 60)
+			if i%2 == 0 {
+				sleep(fullFor)
+			}
+			c.burst(80, 20, anyOf(4))
+		}
+		if c.most != limit {
+			t.Errorf("%d tasks of %d", c.most, limit)
+		}
+	})
+}
+
+// move moves up to n tasks from one shard to another. They count twice for a while.
+func (c *levels) move(from, to int, n int64) {
+	c.mu.Lock()
+	n = min(n, c.stores[from].tasks)
+	c.stores[to].tasks += n
+	c.mu.Unlock()
+	sleep(20 * time.Millisecond)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stores[from].tasks -= n
+	c.stores[from].drops++
 }
 
 // TestLevelSurvives checks that a level stays within its limit, and within 5 % of it at every refusal, while shards
@@ -334,6 +435,20 @@ func TestUnsure(t *testing.T) {
 	})
 }
 
+// TestFarLevel checks that shards far from their owner fill a limit exactly within the Trip, and that no claim is
+// unsure.
+func TestFarLevel(t *testing.T) {
+	for _, limit := range []int64{30, 2000} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newFarLevels(t, 3, limit, 400*time.Millisecond, 500*time.Millisecond)
+			refused, fewest := c.burst(int(limit)*11/10+50, min(int(limit), 50), anyOf(3))
+			if c.most != limit || refused == 0 || fewest < limit-50 || c.unsure > 0 {
+				t.Errorf("%d tasks of %d, %d refused, one at %d, %d unsure", c.most, limit, refused, fewest, c.unsure)
+			}
+		})
+	}
+}
+
 // TestOldRounds checks that a former owner, which still believes to be one, raises no ceiling after a later owner's
 // trim.
 func TestOldRounds(t *testing.T) {
@@ -369,7 +484,9 @@ func TestDivide(t *testing.T) {
 				weight: rapid.Int64Range(0, 64).Draw(t, "weight"), lost: rapid.Bool().Draw(t, "lost"),
 			}
 			held += parts[i].held
-			wanted += parts[i].want
+			if !parts[i].lost {
+				wanted += parts[i].want
+			}
 		}
 		used := divide(limit, parts)
 		sum, met, lost := int64(0), int64(0), int64(0)
@@ -378,7 +495,9 @@ func TestDivide(t *testing.T) {
 				t.Fatalf("a ceiling below its use: %+v", p)
 			}
 			if p.lost {
-				lost += p.held
+				if lost += p.held; p.ceiling != p.held {
+					t.Fatalf("a holder that did not answer was given more: %+v", p)
+				}
 			}
 			sum += p.ceiling
 			met += max(min(p.ceiling-p.held, p.want), 0)

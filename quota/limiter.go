@@ -12,6 +12,7 @@ type Config struct {
 	Node  string
 	Draw  func(ctx context.Context, d Draw) (Tokens, error) // asks the owner of the subject's rates
 	Nodes func() int                                        // nodes of the cluster; at least 1
+	Trip  time.Duration                                     // longest wait for the owner's answer
 	Now   func() time.Time
 }
 
@@ -29,8 +30,8 @@ type Limiter struct {
 func NewLimiter(cfg Config) *Limiter { return &Limiter{cfg: cfg, meters: map[rateKey]*meter{}} }
 
 // Take takes a token of a rate for one call. It returns at once while this node has tokens, or knows that there are
-// none. Otherwise it waits for the answer of the rate's owner, and for drawPatience at most. Errors are *Exceeded and
-// the context's.
+// none. Otherwise it waits for the answer of the rate's owner, for Config.Trip at most. Errors are *Exceeded and the
+// context's.
 func (l *Limiter) Take(ctx context.Context, s Subject, q Quota, perSecond float64) error {
 	if perSecond <= 0 {
 		return nil
@@ -89,8 +90,6 @@ func (l *Limiter) forget(now time.Time) {
 }
 
 const (
-	// drawPatience bounds one draw. The owner is near, and a call that waits for a token has not been read yet.
-	drawPatience = 250 * time.Millisecond
 	// drawAgain is the pause after a failed draw. The meter goes by its own bucket meanwhile.
 	drawAgain = 50 * time.Millisecond
 	// ahead is the time for which tokens are drawn in advance. It is short, since tokens at one node are missing at
@@ -232,7 +231,7 @@ func (m *meter) draw(now time.Time, perSecond float64) {
 		Want: max(m.waiting+m.reserve(now)-m.tokens, 1), Spent: m.spent,
 	}
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), drawPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), m.cfg.Trip)
 		defer cancel()
 		got, err := m.cfg.Draw(ctx, ask)
 		m.hear(ask, got, err)

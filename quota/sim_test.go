@@ -19,15 +19,21 @@ type rates struct {
 	draws int
 
 	mu    sync.Mutex
-	owner *Allocator // nil: the owner is lost
-	cut   string     // the node that does not reach the owner
+	owner *Allocator    // nil: the owner is lost
+	far   time.Duration // added to each round trip
+	cut   string        // the node that does not reach the owner
 }
 
-func newRates(n int) *rates {
-	c := &rates{owner: NewAllocator(time.Now)}
+const trip = 250 * time.Millisecond
+
+func newRates(n int) *rates { return newFarRates(n, 0, trip) }
+
+// newFarRates returns nodes with a longer round trip to the owner.
+func newFarRates(n int, far, trip time.Duration) *rates {
+	c := &rates{owner: NewAllocator(time.Now), far: far}
 	for i := range n {
 		c.nodes = append(c.nodes, NewLimiter(Config{
-			Node: fmt.Sprint(i), Draw: c.draw, Nodes: func() int { return n }, Now: time.Now,
+			Node: fmt.Sprint(i), Draw: c.draw, Nodes: func() int { return n }, Trip: trip, Now: time.Now,
 		}))
 	}
 	return c
@@ -35,7 +41,10 @@ func newRates(n int) *rates {
 
 // draw takes a millisecond or so. Without an owner it hangs.
 func (c *rates) draw(ctx context.Context, d Draw) (Tokens, error) {
-	sleep(time.Duration(200+rand.IntN(1500)) * time.Microsecond)
+	sleep(c.far + time.Duration(200+rand.IntN(1500))*time.Microsecond)
+	if ctx.Err() != nil {
+		return Tokens{}, errLost
+	}
 	c.mu.Lock()
 	owner := c.owner
 	if d.Node == c.cut {
@@ -218,6 +227,21 @@ func TestLimitChanges(t *testing.T) {
 			begin := time.Duration(i) * 12 * time.Second
 			admitted, _ := got.sum(begin+2*time.Second, begin+12*time.Second)
 			within(t, fmt.Sprintf("part %d", i+1), admitted, 10*want)
+		}
+	})
+}
+
+// TestFarRate checks a rate whose nodes are far from its owner, within the Trip.
+func TestFarRate(t *testing.T) {
+	eachSkew(t, func(t *testing.T, nodes int, part func(int, time.Duration) float64) {
+		const limit = 400.0
+		c := newFarRates(nodes, 400*time.Millisecond, 500*time.Millisecond)
+		got := c.run(t, load{limit: always(limit), length: 22 * time.Second,
+			demand: func(node int, at time.Duration) float64 { return 3.2 * limit * part(node, at) }})
+		admitted, refused := got.sum(2*time.Second, 22*time.Second)
+		within(t, "admitted", admitted, 20*limit)
+		if refused == 0 {
+			t.Error("nothing was refused")
 		}
 	})
 }
