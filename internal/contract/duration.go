@@ -150,6 +150,9 @@ func CeilMs(d time.Duration) int64 {
 // time.Duration.String ("10m", not "10m0s"), and in days for durations longer than 48 hours.
 func AppendDuration(b []byte, d time.Duration) []byte {
 	b = append(b, '"')
+	if d < 0 && d > math.MinInt64 {
+		b, d = append(b, '-'), -d
+	}
 	if d > 48*time.Hour {
 		b, d = appendUnit(b, d, day, 'd')
 	}

@@ -117,6 +117,41 @@ const (
 	Due1d
 	OldestOverdue
 
+	// Members of a schedule, of the rule in it, and of its occurrences. Requests name some of them too, but their objects
+	// are read by EachOnce, which needs no Set.
+	Schedule
+	Schedules
+	Occurrence
+	Repeat
+	Cron
+	Every
+	Anchor
+	TimeZone
+	Start
+	End
+	Except
+	Misfire
+	MisfireWindow
+	Overlap
+	Note
+	Last
+	NextAt
+	Running
+	Waiting
+	Started
+	Passed
+	Ended
+	TZData
+	Number
+	Next
+	Due
+	Local
+	ClockChange
+	Origin
+	Why
+	BeganAt
+	Late
+
 	Unknown // a name that no object has
 )
 
@@ -151,6 +186,13 @@ var names = [...]string{
 	Scheduled: "scheduled", Ready: "ready", Firing: "firing", Leased: "leased", Retrying: "retrying",
 	Delivered: "delivered", Dead: "dead", Cancelled: "cancelled", Due1m: "due_1m", Due1h: "due_1h", Due1d: "due_1d",
 	OldestOverdue: "oldest_overdue",
+
+	Schedule: "schedule", Schedules: "schedules", Occurrence: "occurrence", Repeat: "repeat", Cron: "cron",
+	Every: "every", Anchor: "anchor", TimeZone: "time_zone", Start: "start", End: "end", Except: "except",
+	Misfire: "misfire", MisfireWindow: "misfire_window", Overlap: "overlap", Note: "note", Last: "last",
+	NextAt: "next_at", Running: "running", Waiting: "waiting", Started: "started", Passed: "passed", Ended: "ended",
+	TZData: "tz_data", Number: "number", Next: "next", Due: "due", Local: "local", ClockChange: "clock_change",
+	Origin: "origin", Why: "why", BeganAt: "began_at", Late: "late",
 
 	Unknown: "unknown",
 }

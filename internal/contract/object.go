@@ -51,6 +51,7 @@ var (
 	ReplicationObject = Object{Takes: 1<<Preview | 1<<Replication}
 	MoveSlotsObject   = Object{Takes: 1<<Preview | 1<<Slots | 1<<To}
 	BalanceObject     = Object{Takes: 1<<Preview | 1<<To}
+	SeriesTaskObject  = ofTask(SpecFields) // the task of a schedule
 )
 
 func ofTask(takes Set) Object {
@@ -80,10 +81,13 @@ func (o *Object) refusal(f Field, name []byte) error {
 	switch {
 	case o.Takes.Has(f):
 		return Twice(full)
-	case o.Answered.Has(f):
+	case o.Answered.Has(f), o.Answered.Has(State) && (f == Schedule || f == Occurrence || f == Scheduled):
 		return &MemberError{Name: full, Detail: "is set by the service and cannot be sent"}
 	case o.Unpatched.Has(f):
 		return &MemberError{Name: full, Detail: "cannot be patched; PUT the task anew"}
+	case f == Repeat:
+		return &MemberError{Name: full, Detail: "is not a field of a task, which fires once: PUT /v1/schedules/{id} makes " +
+			"a schedule, which repeats"}
 	case o.Elsewhere.Has(f) && f == ID:
 		return &MemberError{Name: full, Detail: "is not sent here: it stands in the path, or POST /v1/tasks makes one"}
 	case o.Elsewhere.Has(f):

@@ -6,6 +6,7 @@ const ProblemPrefix = "urn:belfry:problem:"
 // The slugs of the problems that clients distinguish. openapi.yaml lists all types.
 const (
 	TaskNotFound      = "task-not-found"
+	ScheduleNotFound  = "schedule-not-found"
 	QueueNotFound     = "queue-not-found"
 	LeaseNotFound     = "lease-not-found"
 	NodeNotFound      = "node-not-found"

@@ -30,7 +30,8 @@ func TestDurationsAgreeWithGo(t *testing.T) {
 
 func TestAppendDuration(t *testing.T) {
 	for ms, want := range map[int64]string{500: "500ms", 1500: "1.5s", 15_000: "15s", 600_000: "10m", 5_400_000: "1h30m",
-		48 * 3_600_000: "48h", 7 * 86_400_000: "7d", 86_400_000*3 + 1: "3d1ms"} {
+		48 * 3_600_000: "48h", 7 * 86_400_000: "7d", 86_400_000*3 + 1: "3d1ms", -5_400_000: "-1h30m",
+		-7 * 86_400_000: "-7d"} {
 		if got := unquoted(AppendDuration(nil, time.Duration(ms)*time.Millisecond)); got != want {
 			t.Errorf("%d: %s, want %s", ms, got, want)
 		}
@@ -73,5 +74,42 @@ func TestStringsAreWrittenAsTheyWere(t *testing.T) {
 	})
 	if got := string(AppendString(nil, "a\xffb")); got != "\"a\ufffdb\"" {
 		t.Errorf("a bad byte became %s", got)
+	}
+}
+
+// TestEachOnce checks that members are read by name, and that a second one and an unknown one are refused.
+func TestEachOnce(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"a":1,"b":null}`: "", `{}`: "", `{"b":2}`: "", `{"a":1,"a":2}`: "x.a is given twice",
+		`{"c":1}`: "x.c is not a field that is known", `{"a":null}`: "x.a must be a whole number", `[]`: "x must be an object",
+		`{"a":1} 2`: "something follows the end of the JSON value at character 9",
+	} {
+		r, a, b := NewReader([]byte(text)), int64(0), int64(7)
+		err := r.EachOnce("x", "x.", func(name, full string) (known bool, err error) {
+			read := func() (int64, error) { return r.Whole(full, 0, 9) }
+			switch name {
+			case "a":
+				return true, Assign(r, false, &a, read)
+			case "b":
+				return true, Assign(r, true, &b, read)
+			}
+			return false, nil
+		})
+		if err == nil {
+			err = r.End()
+		}
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+		if text == `{"a":1,"b":null}` && (a != 1 || b != 0) {
+			t.Errorf("%s: a is %d, b is %d", text, a, b)
+		}
+	}
+	if err := NewReader([]byte(" ")).RootOnce(nil); err == nil || err.Error() != "the body is empty, and it ends at character 2" {
+		t.Errorf("an empty text: %v", err)
 	}
 }
