@@ -58,6 +58,8 @@
 //   - An entry that was deleted from the head of the newest segment stays readable. Here it is not found.
 //   - A read that meets a deletion may find its file closed. Here the read is repeated.
 //   - A log with another codec is recorded as one with raft-wal's, and cannot be opened again. Here it can.
+//   - A segment that found no room, or whose maker was killed, stays as a short file, and the next start writes into it
+//     as if its space were reserved. Here it is made anew, and a start without room fails.
 //   - Entries are read back without any check of their content. Here each carries a checksum.
 //
 // # Left to the caller

@@ -45,8 +45,8 @@ func checkSealed(dir string, info types.SegmentInfo) error {
 	return nil
 }
 
-// recoverNewest distinguishes a torn segment from a damaged one, cuts off a torn end, and completes an interrupted
-// rotation.
+// recoverNewest distinguishes a torn segment from a damaged one, removes one that holds no entry and was made only in
+// part, cuts off a torn end, and completes an interrupted rotation.
 func recoverNewest(dir string, meta types.MetaStore, state types.PersistentState) error {
 	info := state.Segments[len(state.Segments)-1]
 	path := filepath.Join(dir, segment.FileName(info))
@@ -62,6 +62,12 @@ func recoverNewest(dir string, meta types.MetaStore, state types.PersistentState
 	if index, found := lostEntry(b[s.end:], last); found {
 		return fmt.Errorf("%w: segment %s is whole to entry %d only, though entry %d was written later",
 			ErrDamaged, path, last, index)
+	}
+	if s.end == 0 && len(b) < int(info.SizeLimit) {
+		if err := os.Remove(path); err != nil { // raft-wal makes it anew, at its full size
+			return fmt.Errorf("removing a segment without its full size: %w", err)
+		}
+		return nil
 	}
 	if err := cutTorn(path, b[s.end:], int64(s.end)); err != nil {
 		return fmt.Errorf("cutting a torn write off %s: %w", path, err)

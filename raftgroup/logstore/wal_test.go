@@ -38,6 +38,30 @@ func TestCutHeadOfNewestSegmentIsNotFound(t *testing.T) {
 	mustHold(t, s.Log(), 4, 7, 1)
 }
 
+// TestSegmentMadeInPartIsMadeAnew checks that a segment which a full disk or a crash left short has its space reserved
+// after the next start. A node on a disk of 16 MiB became ready on such segments.
+func TestSegmentMadeInPartIsMadeAnew(t *testing.T) {
+	dir := t.TempDir()
+	mustClose(t, mustOpen(t, Config{Dir: dir}))
+	files := segmentFiles(t, dir)
+	if len(files) != 1 {
+		t.Fatalf("a new log has the segments %q", files)
+	}
+	whole := len(readFile(t, files[0]))
+	for _, size := range []int{0, whole / 2} {
+		if err := os.Truncate(files[0], int64(size)); err != nil {
+			t.Fatal(err)
+		}
+		mustClose(t, mustOpen(t, Config{Dir: dir}))
+		if n := len(readFile(t, files[0])); n != whole {
+			t.Errorf("a segment of %d bytes has %d bytes after the start, not %d", size, n, whole)
+		}
+	}
+	s := mustOpen(t, Config{Dir: dir})
+	mustStore(t, s, entries(1, 7, 1))
+	mustHold(t, s.Log(), 1, 7, 1)
+}
+
 // unrotated makes a folder as a crash leaves it between the append that seals a segment and the record of the rotation.
 // It returns the number of entries in the log and in the last append.
 func unrotated(t *testing.T, dir string) (last, batch uint64) {
