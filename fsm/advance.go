@@ -24,6 +24,8 @@ func (m *Machine) comeDue(e store.Edit, credits *credits) {
 		expire(e)
 	case fsmpb.State_STATE_FIRING:
 		m.endLease(e, credits)
+	case fsmpb.State_STATE_REPEATING:
+		m.recur(e, credits)
 	case fsmpb.State_STATE_DEAD:
 		if e.Rule().KeepDeadMs > 0 { // otherwise the queue's rule now keeps dead letters without a limit
 			e.Drop()

@@ -72,12 +72,24 @@ func (m *Machine) recall(r request) *fsmpb.Result {
 	}
 }
 
+// repeatSeries completes the recorded answer to a call about a schedule. The schedule has its present settings.
+func repeatSeries(result *fsmpb.Result, k *fsmpb.RememberedKey) *fsmpb.Result {
+	result.Number = uint64(k.NextAttemptAtMs)
+	if t := result.Task; t != nil {
+		t.Revision = k.Revision
+	}
+	return result
+}
+
 // repeat returns the recorded answer again. The fields that a schedule set come from the repeated call, which has the
 // same content. The fields that the service set come from the record. Other calls state only a part of the task, so
 // the rest has its present values.
 func (m *Machine) repeat(r request, k *fsmpb.RememberedKey) *fsmpb.Result {
 	result := &fsmpb.Result{Code: k.Code, Revision: k.Revision, Previous: k.Previous, Outcome: k.Outcome, Repeated: true}
 	m.answer(result, r.task, r.Answer)
+	if r.task.State() == fsmpb.State_STATE_REPEATING {
+		return repeatSeries(result, k)
+	}
 	if t := result.Task; t != nil {
 		if op := r.GetSchedule(); op != nil {
 			t.Spec = store.CopyOf(specOrEmpty(op))

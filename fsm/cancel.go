@@ -16,21 +16,25 @@ const (
 
 // applyCancel ends the task. The answer is final: the tombstone keeps it, so that a later cancel gets the same answer.
 func (m *Machine) applyCancel(r request) *fsmpb.Result {
+	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Outcome: m.cancel(r.task)}
+}
+
+func (m *Machine) cancel(t store.Task) fsmpb.CancelOutcome {
 	outcome := cancelled
-	switch state := r.task.State(); {
+	switch state := t.State(); {
 	case store.IsTombstone(state):
-		outcome = cmp.Or(r.task.Outcome(), alreadyFired)
+		outcome = cmp.Or(t.Outcome(), alreadyFired)
 	case state == fsmpb.State_STATE_FIRING:
 		outcome = stopped
-		m.stop(r.task)
-	case r.task.Begun():
+		m.stop(t)
+	case t.Begun():
 		outcome = stopped
-		m.endCancelled(r.task, outcome)
+		m.endCancelled(t, outcome)
 	case flawForgetsCancel(m.store.Number):
 	default:
-		m.endCancelled(r.task, outcome)
+		m.endCancelled(t, outcome)
 	}
-	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Outcome: outcome}
+	return outcome
 }
 
 func (m *Machine) endCancelled(t store.Task, outcome fsmpb.CancelOutcome) {

@@ -3,6 +3,7 @@ package fsm
 import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/internal/store"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // command describes how one kind of command is applied.
@@ -13,6 +14,8 @@ type command struct {
 	call bool
 	// present is set if the call needs an existing task. Without a task, the answer is not found.
 	present bool
+	// series is set if the call is about a schedule. Other calls find no schedule, and such a call finds no task.
+	series bool
 	// since is the first command version with the kind; 0 stands for version 1.
 	since uint32
 }
@@ -52,7 +55,31 @@ func commandOf(op any) command {
 	case *fsmpb.Command_Erase:
 		return command{apply: (*Machine).applyErase, call: true, present: true, since: 3}
 	}
-	return commandOfMove(op)
+	return commandOfSeries(op)
+}
+
+// seriesSince is the first command version with schedules.
+const seriesSince = 4
+
+func commandOfSeries(op any) command {
+	call := command{call: true, present: true, series: true, since: seriesSince}
+	switch op.(type) {
+	case *fsmpb.Command_SetSeries:
+		call.apply, call.present = (*Machine).applySetSeries, false
+	case *fsmpb.Command_PauseSeries:
+		call.apply = (*Machine).applyPauseSeries
+	case *fsmpb.Command_StartOccurrence:
+		call.apply = (*Machine).applyStartOccurrence
+	case *fsmpb.Command_SkipOccurrence:
+		call.apply = (*Machine).applySkipOccurrence
+	case *fsmpb.Command_Backfill:
+		call.apply = (*Machine).applyBackfill
+	case *fsmpb.Command_ExtendSeries:
+		return command{apply: (*Machine).applyExtendSeries, since: seriesSince}
+	default:
+		return commandOfMove(op)
+	}
+	return call
 }
 
 // request is a command together with the task that it names.
@@ -90,7 +117,7 @@ func (m *Machine) applyCall(kind command, r request) *fsmpb.Result {
 	if !holds(r.task, r.Condition) {
 		return m.unmet(r)
 	}
-	if kind.present && !r.task.Exists() {
+	if kind.present && !r.task.Exists() || !kind.fits(r) {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
 	}
 	result := kind.apply(m, r)
@@ -101,6 +128,12 @@ func (m *Machine) applyCall(kind command, r request) *fsmpb.Result {
 		m.answer(result, left, r.Answer)
 	}
 	return result
+}
+
+// fits reports whether a call about a task names a task, and one about a schedule a schedule. Both can be erased.
+func (kind command) fits(r request) bool {
+	_, isSeries := task.SplitSeries(r.Id)
+	return isSeries == kind.series || r.GetErase() != nil
 }
 
 // holds reports whether a task meets the condition of a call. The task may not exist.

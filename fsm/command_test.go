@@ -28,6 +28,9 @@ var firstKinds = []protoreflect.FieldNumber{8, 9, 10, 11, 12, 16, 17, 18, 19, 20
 // secondKinds are the kinds of command that version 2 brought. The list never grows.
 var secondKinds = []protoreflect.FieldNumber{32, 33, 34, 35, 36, 37, 38, 39}
 
+// thirdKinds are the kinds of command that version 3 brought. The list never grows.
+var thirdKinds = []protoreflect.FieldNumber{48}
+
 // TestLaterKindsDeclareTheirVersion checks that no kind that an older build cannot read has its version.
 func TestLaterKindsDeclareTheirVersion(t *testing.T) {
 	kinds := (&fsmpb.Command{}).ProtoReflect().Descriptor().Oneofs().ByName("op").Fields()
@@ -44,6 +47,8 @@ func TestLaterKindsDeclareTheirVersion(t *testing.T) {
 			want = FirstVersion
 		case slices.Contains(secondKinds, kinds.Get(i).Number()):
 			want = 2
+		case slices.Contains(thirdKinds, kinds.Get(i).Number()):
+			want = 3
 		}
 		if int(needed) != want {
 			t.Errorf("%s needs version %d, not %d", kinds.Get(i).Name(), needed, want)

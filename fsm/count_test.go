@@ -50,6 +50,31 @@ func listDead(m *Machine) (pages int, found []string) {
 	}
 }
 
+// A list may be bounded by the instants at which its tasks fire. The first bound belongs to the range, the second does
+// not.
+func TestListOfDueTimes(t *testing.T) {
+	m := New(1)
+	entry := &fsmpb.Entry{Version: CommandVersion, AtMs: 1000}
+	for i := range 10 {
+		entry.Commands = append(entry.Commands, scheduleCommand(fmt.Sprintf("t-%d", i), int64(1_000_000+i)))
+	}
+	applyBytes(t, m, mustMarshal(entry))
+	for _, c := range []struct {
+		after, before int64
+		want          int
+	}{{0, 0, 10}, {1_000_003, 0, 7}, {0, 1_000_003, 3}, {1_000_003, 1_000_005, 2}, {1_000_010, 0, 0}} {
+		page := m.List(&fsmpb.ListQuery{Limit: 100, DueAfterMs: c.after, DueBeforeMs: c.before}, task.Slots)
+		if len(page.Tasks) != c.want {
+			t.Errorf("from %d to %d: %d tasks, want %d", c.after, c.before, len(page.Tasks), c.want)
+		}
+		for _, v := range page.Tasks {
+			if v.FireAtMs < c.after || c.before > 0 && v.FireAtMs >= c.before {
+				t.Errorf("from %d to %d: %v", c.after, c.before, v)
+			}
+		}
+	}
+}
+
 // A page of large tasks is short, and all pages together have every task.
 func TestListCopiesLittleAtOnce(t *testing.T) {
 	const tasks, size = 30, 256 << 10

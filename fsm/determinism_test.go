@@ -197,9 +197,13 @@ func (g *logGenerator) entry() []byte {
 func (g *logGenerator) command() *fsmpb.Command {
 	verb := rapid.SampledFrom([]string{
 		"schedule", "schedule", "schedule", "cancel", "patch", "touch", "fire", "advance", "advance", "grant", "grant", "settle", "settle", "settle",
-		"takeover", "rule", "extend", "replay", "drop",
+		"takeover", "rule", "extend", "replay", "drop", "erase",
+		"repeat", "instants", "instants", "instants", "pause", "resume", "start", "skip", "backfill",
 	}).Draw(g.t, "verb")
 	c := &fsmpb.Command{Id: g.id(), Answer: fsmpb.Answer_ANSWER_FULL}
+	if setSeriesOp(&fsmpb.Command{}, verb, args{}, 0) {
+		return g.series(c, verb)
+	}
 	if verb == "settle" || verb == "extend" {
 		return g.settle(c, verb)
 	}
@@ -216,8 +220,29 @@ func (g *logGenerator) command() *fsmpb.Command {
 	return c
 }
 
+// series draws a command about a schedule.
+func (g *logGenerator) series(c *fsmpb.Command, verb string) *fsmpb.Command {
+	c.Id = rapid.SampledFrom([]string{"s@", "t@", "a-schedule-whose-id-is-long@"}).Draw(g.t, "schedule")
+	a := g.args()
+	at := func(i int) string { return fmt.Sprint(g.now + int64([]int{-40_000, -2000, 1, 800, 31_000}[i])) }
+	first := rapid.IntRange(0, 3).Draw(g.t, "first")
+	a.named["next"] = at(first) + "," + at(first+1) + "+5"
+	a.named["at"] = fmt.Sprint(g.now-9000, ",", g.now-8000)
+	g.maybe(a, "passed", "coalesced:3:5,missed:1:9", "missed:2:5")
+	g.maybe(a, "overlap", "queue_one", "queue_all", "allow", "cancel_previous")
+	g.maybe(a, "paused", "1")
+	g.maybe(a, "every", "1000")
+	g.maybe(a, "complete", "1")
+	if rapid.Bool().Draw(g.t, "keyed") && verb != "instants" {
+		c.Key = &fsmpb.Key{Hash: rapid.Uint64Range(1, 4).Draw(g.t, "key"), Call: rapid.Uint64Range(1, 2).Draw(g.t, "call")}
+	}
+	setSeriesOp(c, verb, a, g.now)
+	bindInstants(g.m, c, a)
+	return c
+}
+
 func (g *logGenerator) id() string {
-	return rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "an-id-that-is-too-long-for-the-record"}).Draw(g.t, "id")
+	return rapid.SampledFrom([]string{"a", "b", "c", "s@1", "s@2", "an-id-that-is-too-long-for-the-record"}).Draw(g.t, "id")
 }
 
 // args draws every argument that some verb takes. Each verb uses the arguments that it knows.

@@ -24,7 +24,7 @@
 //   - Applying the same entries therefore gives the same state, byte for byte where it counts. The state depends
 //     neither on the process nor on the build nor on the snapshot that it was restored from.
 //   - Every change of a task takes a number from one counter. The number is the task's revision, its place among tasks
-//     of equal due time and, if the change is a grant, its fence.
+//     of equal due time and, if the change is a grant, its fence. A schedule takes a new revision from calls only.
 //   - A command that changes many tasks takes one number for each, so that no two changes share a number. The order in
 //     the wheel is then total, and a replica restored from a snapshot pops equal dues in the same order as the others.
 //
@@ -43,6 +43,33 @@
 //   - A rule moves no task. A task waits where its queue and destination put it.
 //   - An attempt that has begun ends as it began: the task itself records whether a consumer has it and when its lease
 //     ends.
+//
+// # Schedules
+//
+// A schedule (a Series) is a record among the tasks of its slot, with the id {id}@. It waits in the wheel for the first
+// of its coming instants. Its occurrences are tasks with the ids {id}@1, {id}@2, ….
+//
+//	the leader                          the log             every replica
+//	computes instants from the rule  →  ExtendSeries     →  keeps them; the schedule waits for the first
+//	                                    Advance          →  takes an instant off, numbers it, makes its task due
+//	                                    Settle, Cancel   →  records the end, and starts the occurrence that waited
+//
+// Rules:
+//
+//   - No replica computes an instant. Time zone data may differ between nodes.
+//   - The number is taken in the Advance that pops the schedule. So each instant in the log has one number, whatever
+//     happens to leaders.
+//   - A schedule keeps instants for at least five seconds ahead, more than a failover takes. An instant that is missed
+//     by more than that is given up with all later ones, and the leader decides with the misfire policy.
+//   - The overlap policy needs the ends of earlier occurrences, which only the state machine knows at that point of the
+//     log. So the state machine applies it.
+//   - An Advance has popped tasks that it has not carried on yet. So a schedule cancels its earlier occurrences at the
+//     end of the command.
+//   - The revision of a schedule changes with calls, not with its occurrences. Otherwise If-Match would hardly ever
+//     hold.
+//
+// Why not a task that schedules its successor when it ends? A slow occurrence would delay all later ones. Why not all
+// occurrences in advance? A change of the rule would have to find and cancel them.
 //
 // # Rebuild
 //

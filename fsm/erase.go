@@ -7,6 +7,11 @@ import (
 
 // applyErase forgets a task in any state, a tombstone included. An attempt or a lease that runs ends without a task.
 func (m *Machine) applyErase(r request) *fsmpb.Result {
-	m.store.Change(r.task, store.Edit.Drop)
+	m.store.Change(r.task, func(e store.Edit) {
+		if !store.IsTombstone(e.State()) {
+			e.NoteEnd(fsmpb.State_STATE_CANCELLED, "the task was erased")
+		}
+		e.Drop()
+	})
 	return done()
 }

@@ -17,6 +17,16 @@ func flawForgetsCancel(number uint64) bool { return flaw.ForgottenCancel.Strikes
 // flawDropsSettle reports whether the settle of this number is answered but not carried out.
 func flawDropsSettle(number uint64) bool { return flaw.DroppedSettle.Strikes(number) }
 
+// flawAltersInstants repeats the first coming instant of a schedule, or drops it if there is another one.
+func flawAltersInstants(series *fsmpb.Series) {
+	switch {
+	case flaw.DoubledInstant.Strikes(series.Ruled):
+		series.Next = append(series.Next[:1:1], series.Next...)
+	case flaw.SkippedInstant.Strikes(series.Ruled) && len(series.Next) > 1:
+		series.Next = series.Next[1:]
+	}
+}
+
 // flawKeepsScheduled restores a snapshot beside the previous tasks: the scheduled tasks of before stay, even if the
 // snapshot contradicts them.
 func flawKeepsScheduled(fresh, before *store.Store) {

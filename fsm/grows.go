@@ -13,6 +13,8 @@ func Grows(c *fsmpb.Command) bool {
 	case *fsmpb.Command_Patch:
 		p := op.Patch
 		return p.Payload != nil || p.Target != nil || len(p.Labels) > 0
+	case *fsmpb.Command_SetSeries, *fsmpb.Command_StartOccurrence, *fsmpb.Command_Backfill:
+		return true
 	case *fsmpb.Command_ImportTasks:
 		return len(op.ImportTasks.Tasks) > 0
 	}

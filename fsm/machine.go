@@ -20,12 +20,14 @@ const FirstVersion = store.FirstVersion
 type Machine struct {
 	shard  uint32
 	moving atomic.Bool // a slot is not open
+	drops  atomic.Uint64
 
 	mu    sync.RWMutex // guards all fields below
 	store *store.Store
 
 	full   bool         // the caller wants the results of the current entry
 	grants []task.Grant // made by the current entry
+	after  []func()     // work of the current command for its end, when no task is being changed
 }
 
 // New returns an empty machine.
@@ -36,6 +38,7 @@ type Applied struct {
 	Results []*fsmpb.Result // one for each command, in order
 	Grants  []task.Grant    // in the order in which they were made
 	Lanes   []task.LaneLoad // lanes that the entry changed, each once, with their loads after it; an empty lane has zeros
+	Wanting bool            // a schedule wants coming instants: see WantingSeries
 }
 
 // Apply applies one entry, a marshalled fsmpb.Entry. The caller must not change data while Apply runs, because the
@@ -62,10 +65,12 @@ func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 		if result := m.apply(c, places[i]); full {
 			applied.Results = append(applied.Results, result)
 		}
+		m.closeOccurrences()
 	}
 	applied.Lanes = m.store.SettleLanes(full)
 	m.moving.Store(!m.store.Slots.AllOpen())
 	applied.Grants, m.grants = m.grants, nil
+	applied.Wanting = m.store.Wants()
 	return applied, nil
 }
 

@@ -78,6 +78,14 @@ func (m *Machine) Attempt(namespace, id string, fence uint64) (task *fsmpb.Task,
 	return t.View(true), t.WaitsUntilMs(), true
 }
 
+// WantingSeries returns at most limit schedules that want coming instants, without their payloads and in no order. It
+// leaves out schedules in slots that are not open.
+func (m *Machine) WantingSeries(limit int) []*fsmpb.Task {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.store.Wanting(limit)
+}
+
 // Remembers reports whether a call's task remembers the call's key. Such a call needs no memory.
 func (m *Machine) Remembers(c *fsmpb.Command) bool {
 	m.mu.RLock()
@@ -179,6 +187,10 @@ func (m *Machine) NamespaceUse(namespace string) task.NamespaceUse {
 	defer m.mu.RUnlock()
 	return m.store.NamespaceUse(namespace)
 }
+
+// Drops returns the number of times that tasks have left with their slots since the process began. It rises no later
+// than NamespaceUse falls for that reason.
+func (m *Machine) Drops() uint64 { return m.drops.Load() }
 
 // TaskUse returns the bytes that the task with this id counts with in NamespaceUse, and reports whether it is neither
 // delivered, cancelled nor dead.

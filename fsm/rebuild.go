@@ -39,15 +39,20 @@ func (b *Rebuild) Machine() *Machine {
 	return m
 }
 
-// BuryOverdue makes dead letters of the tasks whose next attempt is due by nowMs, and returns their number. It is no
-// command of the log: only a state outside a Raft group may be changed so.
+// BuryOverdue makes dead letters of the tasks whose next attempt is due by nowMs, and returns their number. A schedule
+// passes over its overdue occurrences, and its rule continues after nowMs. It is no command of the log: only a state
+// outside a Raft group may be changed so.
 func (m *Machine) BuryOverdue(nowMs int64, reason string) (buried int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	const atOnce = 10_000
-	for more := true; more; {
-		m.passTime(nowMs)
-		more = m.store.Advance(nowMs, atOnce, func(e store.Edit) {
+	m.passTime(nowMs)
+	for _, t := range m.store.Schedules() {
+		m.store.Number++
+		m.changeSeries(t, func(_ store.Edit, series *fsmpb.Series) { m.passOverdue(series) })
+	}
+	for due, ok := m.store.Next(); ok && due <= nowMs; due, ok = m.store.Next() {
+		m.store.Advance(nowMs, atOnce, func(e store.Edit) {
 			if s := e.State(); s != fsmpb.State_STATE_SCHEDULED && s != fsmpb.State_STATE_RETRYING {
 				m.comeDue(e, newCredits(&fsmpb.Advance{}))
 				return
@@ -57,9 +62,23 @@ func (m *Machine) BuryOverdue(nowMs int64, reason string) (buried int) {
 			e.Bury()
 			buried++
 		})
+		m.closeOccurrences() // which may start further ones
 	}
 	m.store.SettleLanes(false)
 	return buried
+}
+
+// passOverdue passes over the coming occurrences of a schedule that are overdue. Without coming ones, the rule
+// continues after the log's time.
+func (m *Machine) passOverdue(series *fsmpb.Series) {
+	for len(series.Next) > 0 && series.Next[0].FireMs <= m.store.NowMs {
+		o := nextOf(series)
+		o.Passed = fsmpb.Passed_PASSED_MISSED
+		pass(series, o)
+	}
+	if len(series.Next) == 0 && !series.Complete {
+		m.forgetInstants(series)
+	}
 }
 
 // SkipNumbers raises the machine's counter, so that it gives no number again that other replicas of the shard have

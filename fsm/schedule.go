@@ -12,12 +12,17 @@ func (m *Machine) applySchedule(r request) *fsmpb.Result { return m.schedule(r, 
 
 // schedule creates the task, or replaces an existing one in any state.
 func (m *Machine) schedule(r request, op *fsmpb.Schedule) *fsmpb.Result {
+	if _, _, ok := task.SplitOccurrence(r.Id); ok {
+		const detail = "is that of an occurrence, which only its schedule makes"
+		return invalid(r.task, &task.FieldError{Field: "id", Detail: detail})
+	}
 	if task.HasMasked(op.GetSpec().GetTarget()) {
-		kept, err := keepMasked(r.task, op)
+		kept, err := keepMasked(r.task, op.Spec)
 		if err != nil {
 			return invalid(r.task, err)
 		}
-		op = kept
+		op = proto.CloneOf(op)
+		op.Spec = kept
 	}
 	if !r.task.Exists() {
 		m.store.Add(r.at, r.Namespace, r.Id, r.Key, m.contentOf(op), op.FireAtMs)
@@ -34,19 +39,19 @@ func (m *Machine) schedule(r request, op *fsmpb.Schedule) *fsmpb.Result {
 	return result
 }
 
-// keepMasked returns a copy of op in which each masked credential is replaced by the task's own. The task may not
+// keepMasked returns a copy of spec in which each masked credential is replaced by the task's own. The task may not
 // exist.
-func keepMasked(t store.Task, op *fsmpb.Schedule) (*fsmpb.Schedule, *task.FieldError) {
+func keepMasked(t store.Task, spec *fsmpb.Spec) (*fsmpb.Spec, *task.FieldError) {
 	var stored *fsmpb.Target
 	if t.Exists() {
 		stored = t.Target()
 	}
-	op = proto.CloneOf(op)
-	op.Spec.Target = task.KeepMasked(op.Spec.Target, stored)
-	if err := task.CheckMasked(op.Spec.Target); err != nil {
+	spec = proto.CloneOf(spec)
+	spec.Target = task.KeepMasked(spec.Target, stored)
+	if err := task.CheckMasked(spec.Target); err != nil {
 		return nil, err
 	}
-	return op, task.CheckSpec(op.Spec)
+	return spec, task.CheckSpec(spec)
 }
 
 // contentOf returns the content of a new occurrence.

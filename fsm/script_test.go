@@ -171,6 +171,9 @@ func printResult(r *fsmpb.Result) string {
 			out += fmt.Sprintf(" limit=%q", r.Limit)
 		}
 	}
+	if r.Number != 0 {
+		out += fmt.Sprintf(" number=%d", r.Number)
+	}
 	if r.Repeated {
 		out += " repeated"
 	}
@@ -215,6 +218,10 @@ func (s *script) look(line string) string {
 		return fmt.Sprintf("queues %v", s.m.Queues(""))
 	case "queue":
 		return fmt.Sprintf("queue %s", printCounts(s.m.QueueCounts("", rest, s.now)))
+	case "series":
+		return printSeries(s.m.Get("", rest))
+	case "wanting":
+		return printWanting(s.m)
 	case "rules":
 		return fmt.Sprintf("rules %v", printRules(s.m.Rules()))
 	case "attempt":
@@ -286,6 +293,9 @@ func printTask(t *fsmpb.Task) string {
 	if len(t.Spec.Payload) > 0 {
 		out += fmt.Sprintf(" payload=%q", t.Spec.Payload)
 	}
+	if t.Spec.ScheduledMs != 0 {
+		out += fmt.Sprintf(" scheduled=%d", t.Spec.ScheduledMs)
+	}
 	if t.Spec.Target != nil {
 		out += " url=" + t.Spec.Target.Url
 	}
@@ -306,7 +316,7 @@ func (s *script) parse(line string) (*fsmpb.Command, string) {
 	case "now":
 		s.now = a.int("")
 		return nil, ""
-	case "get", "next", "counts", "attempt", "loads", "changed", "queue", "queues", "rules":
+	case "get", "next", "counts", "attempt", "loads", "changed", "queue", "queues", "rules", "series", "wanting":
 		return nil, line
 	}
 	c := &fsmpb.Command{Id: a.id, Answer: fsmpb.Answer_ANSWER_BRIEF}
@@ -320,6 +330,7 @@ func (s *script) parse(line string) (*fsmpb.Command, string) {
 	if op := c.GetSettle(); op != nil {
 		op.Fence, op.Occurrence = s.current(a)
 	}
+	bindInstants(s.m, c, a)
 	if op := c.GetExtend(); op != nil {
 		op.Fence, op.Occurrence = s.current(a)
 	}
@@ -388,7 +399,7 @@ func setOp(c *fsmpb.Command, verb string, a args, now int64) bool {
 	case "takeover":
 		c.Op = &fsmpb.Command_Takeover{Takeover: &fsmpb.Takeover{Origin: a.uint("origin"), Policy: a.policy(now)}}
 	default:
-		return false
+		return setSeriesOp(c, verb, a, now)
 	}
 	return true
 }

@@ -274,6 +274,7 @@ func (m *Machine) applyDropSlots(r request) *fsmpb.Result {
 	if op.Move == 0 || m.store.Coming() == op.Move || len(m.store.Slots.Of(op.Move, open)) > 0 {
 		return refusedMove("has slots that are open or coming")
 	}
+	m.drops.Add(1)
 	m.setPhase(m.store.Slots.Of(op.Move, sealed), gone)
 	more := m.store.DropTasks(m.store.Slots.Of(op.Move, gone), int(op.Max))
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}

@@ -25,6 +25,8 @@ const (
 	DropBeforeOpen   Flaw = "drop-before-open"   // a source drops tasks once it is sealed, before the target is open
 	KeptKey          Flaw = "kept-key"           // nodes that know an API key take it also after its revocation
 	ForeignList      Flaw = "foreign-list"       // lists of any namespace show the tasks of the default one
+	DoubledInstant   Flaw = "doubled-instant"    // now and then two occurrences begin for one instant
+	SkippedInstant   Flaw = "skipped-instant"    // now and then no occurrence begins for an instant
 )
 
 // All returns all flaws.
@@ -33,6 +35,7 @@ func All() []Flaw {
 		SkippedFsync, ForgottenCancel, DirtyRestore, FireBeforeCommit, DroppedSettle, StaleRead, TwoIDs, BlindClock,
 		UncheckedCopy, EarlyVote, EarlyRemoval, KeptFiles, UnboundChange,
 		SealedLate, OpenBeforeSeal, DropBeforeOpen, KeptKey, ForeignList,
+		DoubledInstant, SkippedInstant,
 	}
 }
 

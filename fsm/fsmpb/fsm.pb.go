@@ -203,6 +203,7 @@ const (
 	State_STATE_DELIVERED   State = 5
 	State_STATE_DEAD        State = 6
 	State_STATE_CANCELLED   State = 7
+	State_STATE_REPEATING   State = 8 // a schedule, see Series; a list has schedules only if it asks for this state
 )
 
 // Enum value maps for State.
@@ -216,6 +217,7 @@ var (
 		5: "STATE_DELIVERED",
 		6: "STATE_DEAD",
 		7: "STATE_CANCELLED",
+		8: "STATE_REPEATING",
 	}
 	State_value = map[string]int32{
 		"STATE_UNSPECIFIED": 0,
@@ -226,6 +228,7 @@ var (
 		"STATE_DELIVERED":   5,
 		"STATE_DEAD":        6,
 		"STATE_CANCELLED":   7,
+		"STATE_REPEATING":   8,
 	}
 )
 
@@ -254,6 +257,221 @@ func (x State) Number() protoreflect.EnumNumber {
 // Deprecated: Use State.Descriptor instead.
 func (State) EnumDescriptor() ([]byte, []int) {
 	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{3}
+}
+
+// Misfire says which of the occurrences run that no leader could begin in time.
+type Misfire int32
+
+const (
+	Misfire_MISFIRE_LATEST Misfire = 0
+	Misfire_MISFIRE_ALL    Misfire = 1
+	Misfire_MISFIRE_SKIP   Misfire = 2
+)
+
+// Enum value maps for Misfire.
+var (
+	Misfire_name = map[int32]string{
+		0: "MISFIRE_LATEST",
+		1: "MISFIRE_ALL",
+		2: "MISFIRE_SKIP",
+	}
+	Misfire_value = map[string]int32{
+		"MISFIRE_LATEST": 0,
+		"MISFIRE_ALL":    1,
+		"MISFIRE_SKIP":   2,
+	}
+)
+
+func (x Misfire) Enum() *Misfire {
+	p := new(Misfire)
+	*p = x
+	return p
+}
+
+func (x Misfire) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Misfire) Descriptor() protoreflect.EnumDescriptor {
+	return file_fsm_fsmpb_fsm_proto_enumTypes[4].Descriptor()
+}
+
+func (Misfire) Type() protoreflect.EnumType {
+	return &file_fsm_fsmpb_fsm_proto_enumTypes[4]
+}
+
+func (x Misfire) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Misfire.Descriptor instead.
+func (Misfire) EnumDescriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{4}
+}
+
+// Overlap says what happens to an occurrence that comes due while an earlier one is under way.
+type Overlap int32
+
+const (
+	Overlap_OVERLAP_SKIP            Overlap = 0
+	Overlap_OVERLAP_QUEUE_ONE       Overlap = 1
+	Overlap_OVERLAP_QUEUE_ALL       Overlap = 2
+	Overlap_OVERLAP_ALLOW           Overlap = 3
+	Overlap_OVERLAP_CANCEL_PREVIOUS Overlap = 4 // the earlier one is cancelled; the new one begins once its attempt has ended
+)
+
+// Enum value maps for Overlap.
+var (
+	Overlap_name = map[int32]string{
+		0: "OVERLAP_SKIP",
+		1: "OVERLAP_QUEUE_ONE",
+		2: "OVERLAP_QUEUE_ALL",
+		3: "OVERLAP_ALLOW",
+		4: "OVERLAP_CANCEL_PREVIOUS",
+	}
+	Overlap_value = map[string]int32{
+		"OVERLAP_SKIP":            0,
+		"OVERLAP_QUEUE_ONE":       1,
+		"OVERLAP_QUEUE_ALL":       2,
+		"OVERLAP_ALLOW":           3,
+		"OVERLAP_CANCEL_PREVIOUS": 4,
+	}
+)
+
+func (x Overlap) Enum() *Overlap {
+	p := new(Overlap)
+	*p = x
+	return p
+}
+
+func (x Overlap) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Overlap) Descriptor() protoreflect.EnumDescriptor {
+	return file_fsm_fsmpb_fsm_proto_enumTypes[5].Descriptor()
+}
+
+func (Overlap) Type() protoreflect.EnumType {
+	return &file_fsm_fsmpb_fsm_proto_enumTypes[5]
+}
+
+func (x Overlap) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Overlap.Descriptor instead.
+func (Overlap) EnumDescriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{5}
+}
+
+// Origin is the reason for an occurrence.
+type Origin int32
+
+const (
+	Origin_ORIGIN_RULE     Origin = 0
+	Origin_ORIGIN_CALL     Origin = 1 // a caller started it
+	Origin_ORIGIN_BACKFILL Origin = 2
+)
+
+// Enum value maps for Origin.
+var (
+	Origin_name = map[int32]string{
+		0: "ORIGIN_RULE",
+		1: "ORIGIN_CALL",
+		2: "ORIGIN_BACKFILL",
+	}
+	Origin_value = map[string]int32{
+		"ORIGIN_RULE":     0,
+		"ORIGIN_CALL":     1,
+		"ORIGIN_BACKFILL": 2,
+	}
+)
+
+func (x Origin) Enum() *Origin {
+	p := new(Origin)
+	*p = x
+	return p
+}
+
+func (x Origin) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Origin) Descriptor() protoreflect.EnumDescriptor {
+	return file_fsm_fsmpb_fsm_proto_enumTypes[6].Descriptor()
+}
+
+func (Origin) Type() protoreflect.EnumType {
+	return &file_fsm_fsmpb_fsm_proto_enumTypes[6]
+}
+
+func (x Origin) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Origin.Descriptor instead.
+func (Origin) EnumDescriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{6}
+}
+
+// Passed is the reason why an occurrence did not run.
+type Passed int32
+
+const (
+	Passed_PASSED_UNSPECIFIED Passed = 0 // it ran
+	Passed_PASSED_OVERLAP     Passed = 1 // an earlier one was under way, or as many wait as may
+	Passed_PASSED_MISSED      Passed = 2 // no leader could begin it in time, and the policy skips such ones
+	Passed_PASSED_COALESCED   Passed = 3 // missed, and a later one stands for it
+	Passed_PASSED_CALL        Passed = 4 // a caller skipped it
+	Passed_PASSED_REPLACED    Passed = 5 // a later one took its place while it waited
+)
+
+// Enum value maps for Passed.
+var (
+	Passed_name = map[int32]string{
+		0: "PASSED_UNSPECIFIED",
+		1: "PASSED_OVERLAP",
+		2: "PASSED_MISSED",
+		3: "PASSED_COALESCED",
+		4: "PASSED_CALL",
+		5: "PASSED_REPLACED",
+	}
+	Passed_value = map[string]int32{
+		"PASSED_UNSPECIFIED": 0,
+		"PASSED_OVERLAP":     1,
+		"PASSED_MISSED":      2,
+		"PASSED_COALESCED":   3,
+		"PASSED_CALL":        4,
+		"PASSED_REPLACED":    5,
+	}
+)
+
+func (x Passed) Enum() *Passed {
+	p := new(Passed)
+	*p = x
+	return p
+}
+
+func (x Passed) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Passed) Descriptor() protoreflect.EnumDescriptor {
+	return file_fsm_fsmpb_fsm_proto_enumTypes[7].Descriptor()
+}
+
+func (Passed) Type() protoreflect.EnumType {
+	return &file_fsm_fsmpb_fsm_proto_enumTypes[7]
+}
+
+func (x Passed) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Passed.Descriptor instead.
+func (Passed) EnumDescriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{7}
 }
 
 // CancelOutcome is the answer to a cancel.
@@ -293,11 +511,11 @@ func (x CancelOutcome) String() string {
 }
 
 func (CancelOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_fsm_fsmpb_fsm_proto_enumTypes[4].Descriptor()
+	return file_fsm_fsmpb_fsm_proto_enumTypes[8].Descriptor()
 }
 
 func (CancelOutcome) Type() protoreflect.EnumType {
-	return &file_fsm_fsmpb_fsm_proto_enumTypes[4]
+	return &file_fsm_fsmpb_fsm_proto_enumTypes[8]
 }
 
 func (x CancelOutcome) Number() protoreflect.EnumNumber {
@@ -306,7 +524,7 @@ func (x CancelOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CancelOutcome.Descriptor instead.
 func (CancelOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{4}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{8}
 }
 
 // Code is the result of a command.
@@ -377,11 +595,11 @@ func (x Code) String() string {
 }
 
 func (Code) Descriptor() protoreflect.EnumDescriptor {
-	return file_fsm_fsmpb_fsm_proto_enumTypes[5].Descriptor()
+	return file_fsm_fsmpb_fsm_proto_enumTypes[9].Descriptor()
 }
 
 func (Code) Type() protoreflect.EnumType {
-	return &file_fsm_fsmpb_fsm_proto_enumTypes[5]
+	return &file_fsm_fsmpb_fsm_proto_enumTypes[9]
 }
 
 func (x Code) Number() protoreflect.EnumNumber {
@@ -390,7 +608,7 @@ func (x Code) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Code.Descriptor instead.
 func (Code) EnumDescriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{5}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{9}
 }
 
 // Entry is the data of one Raft log entry of a shard. It has all commands that waited while the previous entry
@@ -489,6 +707,12 @@ type Command struct {
 	//	*Command_UnsealSlots
 	//	*Command_DropSlots
 	//	*Command_Erase
+	//	*Command_SetSeries
+	//	*Command_PauseSeries
+	//	*Command_StartOccurrence
+	//	*Command_SkipOccurrence
+	//	*Command_Backfill
+	//	*Command_ExtendSeries
 	Op            isCommand_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -764,6 +988,60 @@ func (x *Command) GetErase() *Erase {
 	return nil
 }
 
+func (x *Command) GetSetSeries() *SetSeries {
+	if x != nil {
+		if x, ok := x.Op.(*Command_SetSeries); ok {
+			return x.SetSeries
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetPauseSeries() *PauseSeries {
+	if x != nil {
+		if x, ok := x.Op.(*Command_PauseSeries); ok {
+			return x.PauseSeries
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetStartOccurrence() *StartOccurrence {
+	if x != nil {
+		if x, ok := x.Op.(*Command_StartOccurrence); ok {
+			return x.StartOccurrence
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetSkipOccurrence() *SkipOccurrence {
+	if x != nil {
+		if x, ok := x.Op.(*Command_SkipOccurrence); ok {
+			return x.SkipOccurrence
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetBackfill() *Backfill {
+	if x != nil {
+		if x, ok := x.Op.(*Command_Backfill); ok {
+			return x.Backfill
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetExtendSeries() *ExtendSeries {
+	if x != nil {
+		if x, ok := x.Op.(*Command_ExtendSeries); ok {
+			return x.ExtendSeries
+		}
+	}
+	return nil
+}
+
 type isCommand_Op interface {
 	isCommand_Op()
 }
@@ -856,6 +1134,30 @@ type Command_Erase struct {
 	Erase *Erase `protobuf:"bytes,48,opt,name=erase,proto3,oneof"`
 }
 
+type Command_SetSeries struct {
+	SetSeries *SetSeries `protobuf:"bytes,56,opt,name=set_series,json=setSeries,proto3,oneof"`
+}
+
+type Command_PauseSeries struct {
+	PauseSeries *PauseSeries `protobuf:"bytes,57,opt,name=pause_series,json=pauseSeries,proto3,oneof"`
+}
+
+type Command_StartOccurrence struct {
+	StartOccurrence *StartOccurrence `protobuf:"bytes,58,opt,name=start_occurrence,json=startOccurrence,proto3,oneof"`
+}
+
+type Command_SkipOccurrence struct {
+	SkipOccurrence *SkipOccurrence `protobuf:"bytes,59,opt,name=skip_occurrence,json=skipOccurrence,proto3,oneof"`
+}
+
+type Command_Backfill struct {
+	Backfill *Backfill `protobuf:"bytes,60,opt,name=backfill,proto3,oneof"`
+}
+
+type Command_ExtendSeries struct {
+	ExtendSeries *ExtendSeries `protobuf:"bytes,61,opt,name=extend_series,json=extendSeries,proto3,oneof"`
+}
+
 func (*Command_Schedule) isCommand_Op() {}
 
 func (*Command_Cancel) isCommand_Op() {}
@@ -899,6 +1201,18 @@ func (*Command_UnsealSlots) isCommand_Op() {}
 func (*Command_DropSlots) isCommand_Op() {}
 
 func (*Command_Erase) isCommand_Op() {}
+
+func (*Command_SetSeries) isCommand_Op() {}
+
+func (*Command_PauseSeries) isCommand_Op() {}
+
+func (*Command_StartOccurrence) isCommand_Op() {}
+
+func (*Command_SkipOccurrence) isCommand_Op() {}
+
+func (*Command_Backfill) isCommand_Op() {}
+
+func (*Command_ExtendSeries) isCommand_Op() {}
 
 // Key is an idempotency key as two hashes: of the caller's key, and of the call that came with the key.
 type Key struct {
@@ -1026,8 +1340,11 @@ type Spec struct {
 	ExpiresAfterMs int64                  `protobuf:"varint,7,opt,name=expires_after_ms,json=expiresAfterMs,proto3" json:"expires_after_ms,omitempty"` // 0: never
 	Labels         []*Label               `protobuf:"bytes,8,rep,name=labels,proto3" json:"labels,omitempty"`                                          // sorted by name, names unique
 	Traceparent    string                 `protobuf:"bytes,9,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Of an occurrence: the instant that the schedule's rule names, if the task is due at another one. The state machine
+	// sets it.
+	ScheduledMs   int64 `protobuf:"varint,10,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Spec) Reset() {
@@ -1121,6 +1438,13 @@ func (x *Spec) GetTraceparent() string {
 		return x.Traceparent
 	}
 	return ""
+}
+
+func (x *Spec) GetScheduledMs() int64 {
+	if x != nil {
+		return x.ScheduledMs
+	}
+	return 0
 }
 
 // Target is the webhook or the broker that gets the task.
@@ -4163,6 +4487,797 @@ func (x *Takeover) GetPolicy() *Policy {
 	return nil
 }
 
+// Series is a schedule: a rule with the state of its occurrences. It is kept among the tasks under the id {id}@, in the
+// state STATE_REPEATING. Its spec is that of its occurrences, which are tasks with the ids {id}@1, {id}@2, …. All of
+// them are in the slot of {id}.
+type Series struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Repeat          *Repeat                `protobuf:"bytes,1,opt,name=repeat,proto3" json:"repeat,omitempty"`
+	Misfire         Misfire                `protobuf:"varint,2,opt,name=misfire,proto3,enum=belfry.fsm.v1.Misfire" json:"misfire,omitempty"`
+	MisfireWindowMs int64                  `protobuf:"varint,3,opt,name=misfire_window_ms,json=misfireWindowMs,proto3" json:"misfire_window_ms,omitempty"` // older occurrences that were missed are skipped; 0: no limit
+	Overlap         Overlap                `protobuf:"varint,4,opt,name=overlap,proto3,enum=belfry.fsm.v1.Overlap" json:"overlap,omitempty"`
+	Paused          bool                   `protobuf:"varint,5,opt,name=paused,proto3" json:"paused,omitempty"`
+	Note            string                 `protobuf:"bytes,6,opt,name=note,proto3" json:"note,omitempty"`
+	// The state machine sets the fields below.
+	Version       uint64        `protobuf:"varint,16,opt,name=version,proto3" json:"version,omitempty"`                   // number of the command that last changed the rule or the pause
+	Last          uint64        `protobuf:"varint,17,opt,name=last,proto3" json:"last,omitempty"`                         // number of the last occurrence; 0 before the first
+	Ruled         uint64        `protobuf:"varint,18,opt,name=ruled,proto3" json:"ruled,omitempty"`                       // number of occurrences that the present rule has had; Repeat.count bounds it
+	AfterMs       int64         `protobuf:"varint,19,opt,name=after_ms,json=afterMs,proto3" json:"after_ms,omitempty"`    // the rule continues after this instant
+	Next          []*Instant    `protobuf:"bytes,20,rep,name=next,proto3" json:"next,omitempty"`                          // the coming occurrences, ascending
+	Complete      bool          `protobuf:"varint,21,opt,name=complete,proto3" json:"complete,omitempty"`                 // the rule has no occurrence behind those in next
+	Live          []*Occurrence `protobuf:"bytes,22,rep,name=live,proto3" json:"live,omitempty"`                          // occurrences under way, ascending
+	Queued        []*Occurrence `protobuf:"bytes,23,rep,name=queued,proto3" json:"queued,omitempty"`                      // occurrences that wait for the end of those under way, ascending
+	Past          []*Occurrence `protobuf:"bytes,24,rep,name=past,proto3" json:"past,omitempty"`                          // the last few that ended or did not run, oldest first
+	Started       uint64        `protobuf:"varint,25,opt,name=started,proto3" json:"started,omitempty"`                   // occurrences that became a task
+	Passed        uint64        `protobuf:"varint,26,opt,name=passed,proto3" json:"passed,omitempty"`                     // occurrences that did not run
+	JudgedMs      int64         `protobuf:"varint,27,opt,name=judged_ms,json=judgedMs,proto3" json:"judged_ms,omitempty"` // instant of the last ExtendSeries, which judged whether the occurrences were missed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Series) Reset() {
+	*x = Series{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Series) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Series) ProtoMessage() {}
+
+func (x *Series) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Series.ProtoReflect.Descriptor instead.
+func (*Series) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *Series) GetRepeat() *Repeat {
+	if x != nil {
+		return x.Repeat
+	}
+	return nil
+}
+
+func (x *Series) GetMisfire() Misfire {
+	if x != nil {
+		return x.Misfire
+	}
+	return Misfire_MISFIRE_LATEST
+}
+
+func (x *Series) GetMisfireWindowMs() int64 {
+	if x != nil {
+		return x.MisfireWindowMs
+	}
+	return 0
+}
+
+func (x *Series) GetOverlap() Overlap {
+	if x != nil {
+		return x.Overlap
+	}
+	return Overlap_OVERLAP_SKIP
+}
+
+func (x *Series) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *Series) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *Series) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Series) GetLast() uint64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *Series) GetRuled() uint64 {
+	if x != nil {
+		return x.Ruled
+	}
+	return 0
+}
+
+func (x *Series) GetAfterMs() int64 {
+	if x != nil {
+		return x.AfterMs
+	}
+	return 0
+}
+
+func (x *Series) GetNext() []*Instant {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *Series) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+func (x *Series) GetLive() []*Occurrence {
+	if x != nil {
+		return x.Live
+	}
+	return nil
+}
+
+func (x *Series) GetQueued() []*Occurrence {
+	if x != nil {
+		return x.Queued
+	}
+	return nil
+}
+
+func (x *Series) GetPast() []*Occurrence {
+	if x != nil {
+		return x.Past
+	}
+	return nil
+}
+
+func (x *Series) GetStarted() uint64 {
+	if x != nil {
+		return x.Started
+	}
+	return 0
+}
+
+func (x *Series) GetPassed() uint64 {
+	if x != nil {
+		return x.Passed
+	}
+	return 0
+}
+
+func (x *Series) GetJudgedMs() int64 {
+	if x != nil {
+		return x.JudgedMs
+	}
+	return 0
+}
+
+// Repeat says when a schedule fires. Cron expressions or an interval are given.
+type Repeat struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Cron          []string               `protobuf:"bytes,1,rep,name=cron,proto3" json:"cron,omitempty"`
+	EveryMs       int64                  `protobuf:"varint,2,opt,name=every_ms,json=everyMs,proto3" json:"every_ms,omitempty"`
+	AnchorMs      *int64                 `protobuf:"varint,3,opt,name=anchor_ms,json=anchorMs,proto3,oneof" json:"anchor_ms,omitempty"` // of the interval; absent in a SetSeries: the former one of the same interval, the start, or the receipt
+	TimeZone      string                 `protobuf:"bytes,4,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`        // empty: UTC
+	StartMs       *int64                 `protobuf:"varint,5,opt,name=start_ms,json=startMs,proto3,oneof" json:"start_ms,omitempty"`
+	EndMs         *int64                 `protobuf:"varint,6,opt,name=end_ms,json=endMs,proto3,oneof" json:"end_ms,omitempty"`
+	Count         int64                  `protobuf:"varint,7,opt,name=count,proto3" json:"count,omitempty"` // 0: no limit
+	Except        []string               `protobuf:"bytes,8,rep,name=except,proto3" json:"except,omitempty"`
+	JitterMs      int64                  `protobuf:"varint,9,opt,name=jitter_ms,json=jitterMs,proto3" json:"jitter_ms,omitempty"` // each occurrence fires up to this much after its instant
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Repeat) Reset() {
+	*x = Repeat{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Repeat) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Repeat) ProtoMessage() {}
+
+func (x *Repeat) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Repeat.ProtoReflect.Descriptor instead.
+func (*Repeat) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *Repeat) GetCron() []string {
+	if x != nil {
+		return x.Cron
+	}
+	return nil
+}
+
+func (x *Repeat) GetEveryMs() int64 {
+	if x != nil {
+		return x.EveryMs
+	}
+	return 0
+}
+
+func (x *Repeat) GetAnchorMs() int64 {
+	if x != nil && x.AnchorMs != nil {
+		return *x.AnchorMs
+	}
+	return 0
+}
+
+func (x *Repeat) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
+func (x *Repeat) GetStartMs() int64 {
+	if x != nil && x.StartMs != nil {
+		return *x.StartMs
+	}
+	return 0
+}
+
+func (x *Repeat) GetEndMs() int64 {
+	if x != nil && x.EndMs != nil {
+		return *x.EndMs
+	}
+	return 0
+}
+
+func (x *Repeat) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Repeat) GetExcept() []string {
+	if x != nil {
+		return x.Except
+	}
+	return nil
+}
+
+func (x *Repeat) GetJitterMs() int64 {
+	if x != nil {
+		return x.JitterMs
+	}
+	return 0
+}
+
+// Instant is a coming occurrence.
+type Instant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ScheduledMs   int64                  `protobuf:"varint,1,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"` // that the rule names
+	FireMs        int64                  `protobuf:"varint,2,opt,name=fire_ms,json=fireMs,proto3" json:"fire_ms,omitempty"`                // with the jitter
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Instant) Reset() {
+	*x = Instant{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Instant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Instant) ProtoMessage() {}
+
+func (x *Instant) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Instant.ProtoReflect.Descriptor instead.
+func (*Instant) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *Instant) GetScheduledMs() int64 {
+	if x != nil {
+		return x.ScheduledMs
+	}
+	return 0
+}
+
+func (x *Instant) GetFireMs() int64 {
+	if x != nil {
+		return x.FireMs
+	}
+	return 0
+}
+
+// Occurrence is an occurrence that waits, is under way or has ended, or consecutive ones that did not run for one
+// reason.
+type Occurrence struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Count         uint64                 `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`                                // number of consecutive occurrences; 0: one
+	ScheduledMs   int64                  `protobuf:"varint,3,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"` // of the first
+	Origin        Origin                 `protobuf:"varint,4,opt,name=origin,proto3,enum=belfry.fsm.v1.Origin" json:"origin,omitempty"`
+	Passed        Passed                 `protobuf:"varint,5,opt,name=passed,proto3,enum=belfry.fsm.v1.Passed" json:"passed,omitempty"`
+	State         State                  `protobuf:"varint,6,opt,name=state,proto3,enum=belfry.fsm.v1.State" json:"state,omitempty"` // in which its task ended
+	Attempts      uint32                 `protobuf:"varint,7,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	BeganMs       int64                  `protobuf:"varint,8,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"` // start of the first attempt; 0: not known
+	EndedMs       int64                  `protobuf:"varint,9,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`
+	Error         string                 `protobuf:"bytes,10,opt,name=error,proto3" json:"error,omitempty"`                  // the last error of its task; empty after a success
+	FireMs        int64                  `protobuf:"varint,11,opt,name=fire_ms,json=fireMs,proto3" json:"fire_ms,omitempty"` // instant at which it came due: with the jitter
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Occurrence) Reset() {
+	*x = Occurrence{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Occurrence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Occurrence) ProtoMessage() {}
+
+func (x *Occurrence) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Occurrence.ProtoReflect.Descriptor instead.
+func (*Occurrence) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *Occurrence) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Occurrence) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Occurrence) GetScheduledMs() int64 {
+	if x != nil {
+		return x.ScheduledMs
+	}
+	return 0
+}
+
+func (x *Occurrence) GetOrigin() Origin {
+	if x != nil {
+		return x.Origin
+	}
+	return Origin_ORIGIN_RULE
+}
+
+func (x *Occurrence) GetPassed() Passed {
+	if x != nil {
+		return x.Passed
+	}
+	return Passed_PASSED_UNSPECIFIED
+}
+
+func (x *Occurrence) GetState() State {
+	if x != nil {
+		return x.State
+	}
+	return State_STATE_UNSPECIFIED
+}
+
+func (x *Occurrence) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *Occurrence) GetBeganMs() int64 {
+	if x != nil {
+		return x.BeganMs
+	}
+	return 0
+}
+
+func (x *Occurrence) GetEndedMs() int64 {
+	if x != nil {
+		return x.EndedMs
+	}
+	return 0
+}
+
+func (x *Occurrence) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *Occurrence) GetFireMs() int64 {
+	if x != nil {
+		return x.FireMs
+	}
+	return 0
+}
+
+// SetSeries creates a schedule, or changes the rule and the spec of an existing one. The numbers of occurrences go on.
+type SetSeries struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Spec          *Spec                  `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`
+	Series        *Series                `protobuf:"bytes,2,opt,name=series,proto3" json:"series,omitempty"` // only the fields that callers set
+	ReceivedAtMs  int64                  `protobuf:"varint,3,opt,name=received_at_ms,json=receivedAtMs,proto3" json:"received_at_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetSeries) Reset() {
+	*x = SetSeries{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetSeries) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetSeries) ProtoMessage() {}
+
+func (x *SetSeries) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetSeries.ProtoReflect.Descriptor instead.
+func (*SetSeries) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *SetSeries) GetSpec() *Spec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+func (x *SetSeries) GetSeries() *Series {
+	if x != nil {
+		return x.Series
+	}
+	return nil
+}
+
+func (x *SetSeries) GetReceivedAtMs() int64 {
+	if x != nil {
+		return x.ReceivedAtMs
+	}
+	return 0
+}
+
+// PauseSeries pauses or resumes a schedule. The rule has no occurrences in a pause.
+type PauseSeries struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Paused        bool                   `protobuf:"varint,1,opt,name=paused,proto3" json:"paused,omitempty"`
+	Note          string                 `protobuf:"bytes,2,opt,name=note,proto3" json:"note,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseSeries) Reset() {
+	*x = PauseSeries{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseSeries) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseSeries) ProtoMessage() {}
+
+func (x *PauseSeries) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseSeries.ProtoReflect.Descriptor instead.
+func (*PauseSeries) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *PauseSeries) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *PauseSeries) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+// StartOccurrence begins an occurrence at the entry's instant, under the schedule's overlap policy.
+type StartOccurrence struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartOccurrence) Reset() {
+	*x = StartOccurrence{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartOccurrence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartOccurrence) ProtoMessage() {}
+
+func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartOccurrence.ProtoReflect.Descriptor instead.
+func (*StartOccurrence) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
+}
+
+// SkipOccurrence passes the next occurrence of the rule over.
+type SkipOccurrence struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SkipOccurrence) Reset() {
+	*x = SkipOccurrence{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SkipOccurrence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SkipOccurrence) ProtoMessage() {}
+
+func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SkipOccurrence.ProtoReflect.Descriptor instead.
+func (*SkipOccurrence) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
+}
+
+// Backfill begins occurrences of the past, one after the other unless the overlap policy allows them at once.
+type Backfill struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ScheduledMs   []int64                `protobuf:"varint,1,rep,packed,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"` // ascending
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Backfill) Reset() {
+	*x = Backfill{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Backfill) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Backfill) ProtoMessage() {}
+
+func (x *Backfill) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Backfill.ProtoReflect.Descriptor instead.
+func (*Backfill) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *Backfill) GetScheduledMs() []int64 {
+	if x != nil {
+		return x.ScheduledMs
+	}
+	return nil
+}
+
+// ExtendSeries adds coming occurrences to a schedule. It changes nothing if the schedule has changed since the leader
+// computed them.
+type ExtendSeries struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	FromMs        int64                  `protobuf:"varint,2,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`               // scheduled instant of the last occurrence in next, or after_ms if there is none
+	Passed        []*Occurrence          `protobuf:"bytes,3,rep,name=passed,proto3" json:"passed,omitempty"`                              // occurrences that were missed and do not run, ascending; only their count, instant and reason
+	PassedToMs    int64                  `protobuf:"varint,4,opt,name=passed_to_ms,json=passedToMs,proto3" json:"passed_to_ms,omitempty"` // scheduled instant of the last of them; 0: none
+	Next          []*Instant             `protobuf:"bytes,5,rep,name=next,proto3" json:"next,omitempty"`
+	Complete      bool                   `protobuf:"varint,6,opt,name=complete,proto3" json:"complete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExtendSeries) Reset() {
+	*x = ExtendSeries{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExtendSeries) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExtendSeries) ProtoMessage() {}
+
+func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExtendSeries.ProtoReflect.Descriptor instead.
+func (*ExtendSeries) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *ExtendSeries) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ExtendSeries) GetFromMs() int64 {
+	if x != nil {
+		return x.FromMs
+	}
+	return 0
+}
+
+func (x *ExtendSeries) GetPassed() []*Occurrence {
+	if x != nil {
+		return x.Passed
+	}
+	return nil
+}
+
+func (x *ExtendSeries) GetPassedToMs() int64 {
+	if x != nil {
+		return x.PassedToMs
+	}
+	return 0
+}
+
+func (x *ExtendSeries) GetNext() []*Instant {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *ExtendSeries) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
 // Result is the effect of one command. A repeat of a remembered key gets the first result again.
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4176,13 +5291,14 @@ type Result struct {
 	Repeated      bool                   `protobuf:"varint,8,opt,name=repeated,proto3" json:"repeated,omitempty"` // the answer comes from a remembered key; nothing changed
 	More          bool                   `protobuf:"varint,9,opt,name=more,proto3" json:"more,omitempty"`         // advance: further tasks are due beyond max
 	Limit         string                 `protobuf:"bytes,10,opt,name=limit,proto3" json:"limit,omitempty"`       // with CODE_INVALID: the limit, if the field breaks one
+	Number        uint64                 `protobuf:"varint,11,opt,name=number,proto3" json:"number,omitempty"`    // start occurrence: its number
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4194,7 +5310,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4207,7 +5323,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Result) GetCode() Code {
@@ -4280,6 +5396,13 @@ func (x *Result) GetLimit() string {
 	return ""
 }
 
+func (x *Result) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
 // Task is a task as a caller sees it.
 type Task struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -4301,13 +5424,14 @@ type Task struct {
 	History         []*Past                `protobuf:"bytes,16,rep,name=history,proto3" json:"history,omitempty"`                            // the last few attempts, oldest first
 	LeaseEndMs      int64                  `protobuf:"varint,17,opt,name=lease_end_ms,json=leaseEndMs,proto3" json:"lease_end_ms,omitempty"` // of a leased task: end of its receipt's validity
 	Leased          bool                   `protobuf:"varint,18,opt,name=leased,proto3" json:"leased,omitempty"`                             // a consumer has the task
+	Series          *Series                `protobuf:"bytes,19,opt,name=series,proto3" json:"series,omitempty"`                              // of a schedule
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4319,7 +5443,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4332,7 +5456,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Task) GetNamespace() string {
@@ -4461,6 +5585,13 @@ func (x *Task) GetLeased() bool {
 	return false
 }
 
+func (x *Task) GetSeries() *Series {
+	if x != nil {
+		return x.Series
+	}
+	return nil
+}
+
 // ListQuery selects tasks of one shard, slot by slot, sorted by id within a slot.
 type ListQuery struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -4472,16 +5603,17 @@ type ListQuery struct {
 	DueBeforeMs    int64                  `protobuf:"varint,6,opt,name=due_before_ms,json=dueBeforeMs,proto3" json:"due_before_ms,omitempty"`  // fire_at is earlier; 0: any fire_at
 	Limit          uint32                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
 	IncludePayload bool                   `protobuf:"varint,8,opt,name=include_payload,json=includePayload,proto3" json:"include_payload,omitempty"`
-	Slot           uint32                 `protobuf:"varint,9,opt,name=slot,proto3" json:"slot,omitempty"`                      // the page begins in this slot
-	AfterId        string                 `protobuf:"bytes,10,opt,name=after_id,json=afterId,proto3" json:"after_id,omitempty"` // and after this id there
-	End            uint32                 `protobuf:"varint,11,opt,name=end,proto3" json:"end,omitempty"`                       // the page ends before this slot; 0: with the last one
+	Slot           uint32                 `protobuf:"varint,9,opt,name=slot,proto3" json:"slot,omitempty"`                                  // the page begins in this slot
+	AfterId        string                 `protobuf:"bytes,10,opt,name=after_id,json=afterId,proto3" json:"after_id,omitempty"`             // and after this id there
+	End            uint32                 `protobuf:"varint,11,opt,name=end,proto3" json:"end,omitempty"`                                   // the page ends before this slot; 0: with the last one
+	DueAfterMs     int64                  `protobuf:"varint,12,opt,name=due_after_ms,json=dueAfterMs,proto3" json:"due_after_ms,omitempty"` // fire_at is this instant or later; 0: any fire_at
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4493,7 +5625,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4506,7 +5638,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -4586,6 +5718,13 @@ func (x *ListQuery) GetEnd() uint32 {
 	return 0
 }
 
+func (x *ListQuery) GetDueAfterMs() int64 {
+	if x != nil {
+		return x.DueAfterMs
+	}
+	return 0
+}
+
 // ListPage is one page of a ListQuery's tasks.
 type ListPage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4599,7 +5738,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4611,7 +5750,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4624,7 +5763,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -4663,8 +5802,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x13\n" +
 	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\x122\n" +
-	"\bcommands\x18\x03 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"\xf6\n" +
-	"\n" +
+	"\bcommands\x18\x03 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"\x84\x0e\n" +
 	"\aCommand\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12$\n" +
@@ -4697,7 +5835,14 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\funseal_slots\x18& \x01(\v2\x1a.belfry.fsm.v1.UnsealSlotsH\x00R\vunsealSlots\x129\n" +
 	"\n" +
 	"drop_slots\x18' \x01(\v2\x18.belfry.fsm.v1.DropSlotsH\x00R\tdropSlots\x12,\n" +
-	"\x05erase\x180 \x01(\v2\x14.belfry.fsm.v1.EraseH\x00R\x05eraseB\x04\n" +
+	"\x05erase\x180 \x01(\v2\x14.belfry.fsm.v1.EraseH\x00R\x05erase\x129\n" +
+	"\n" +
+	"set_series\x188 \x01(\v2\x18.belfry.fsm.v1.SetSeriesH\x00R\tsetSeries\x12?\n" +
+	"\fpause_series\x189 \x01(\v2\x1a.belfry.fsm.v1.PauseSeriesH\x00R\vpauseSeries\x12K\n" +
+	"\x10start_occurrence\x18: \x01(\v2\x1e.belfry.fsm.v1.StartOccurrenceH\x00R\x0fstartOccurrence\x12H\n" +
+	"\x0fskip_occurrence\x18; \x01(\v2\x1d.belfry.fsm.v1.SkipOccurrenceH\x00R\x0eskipOccurrence\x125\n" +
+	"\bbackfill\x18< \x01(\v2\x17.belfry.fsm.v1.BackfillH\x00R\bbackfill\x12B\n" +
+	"\rextend_series\x18= \x01(\v2\x1b.belfry.fsm.v1.ExtendSeriesH\x00R\fextendSeriesB\x04\n" +
 	"\x02op\"-\n" +
 	"\x03Key\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\x06R\x04hash\x12\x12\n" +
@@ -4705,7 +5850,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\tCondition\x12\x16\n" +
 	"\x06absent\x18\x01 \x01(\bR\x06absent\x12\x18\n" +
 	"\apresent\x18\x02 \x01(\bR\apresent\x12\x1c\n" +
-	"\trevisions\x18\x03 \x03(\x04R\trevisions\"\xd8\x02\n" +
+	"\trevisions\x18\x03 \x03(\x04R\trevisions\"\xfb\x02\n" +
 	"\x04Spec\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\apayload\x18\x02 \x01(\fR\apayload\x12(\n" +
@@ -4715,7 +5860,9 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05retry\x18\x06 \x01(\v2\x14.belfry.fsm.v1.RetryR\x05retry\x12(\n" +
 	"\x10expires_after_ms\x18\a \x01(\x03R\x0eexpiresAfterMs\x12,\n" +
 	"\x06labels\x18\b \x03(\v2\x14.belfry.fsm.v1.LabelR\x06labels\x12 \n" +
-	"\vtraceparent\x18\t \x01(\tR\vtraceparent\"j\n" +
+	"\vtraceparent\x18\t \x01(\tR\vtraceparent\x12!\n" +
+	"\fscheduled_ms\x18\n" +
+	" \x01(\x03R\vscheduledMs\"j\n" +
 	"\x06Target\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12/\n" +
 	"\aheaders\x18\x02 \x03(\v2\x15.belfry.fsm.v1.HeaderR\aheaders\x12\x1d\n" +
@@ -4974,7 +6121,76 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05error\x18\x06 \x01(\tR\x05error\"Q\n" +
 	"\bTakeover\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\x04R\x06origin\x12-\n" +
-	"\x06policy\x18\x02 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\"\xd4\x02\n" +
+	"\x06policy\x18\x02 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\"\xfa\x04\n" +
+	"\x06Series\x12-\n" +
+	"\x06repeat\x18\x01 \x01(\v2\x15.belfry.fsm.v1.RepeatR\x06repeat\x120\n" +
+	"\amisfire\x18\x02 \x01(\x0e2\x16.belfry.fsm.v1.MisfireR\amisfire\x12*\n" +
+	"\x11misfire_window_ms\x18\x03 \x01(\x03R\x0fmisfireWindowMs\x120\n" +
+	"\aoverlap\x18\x04 \x01(\x0e2\x16.belfry.fsm.v1.OverlapR\aoverlap\x12\x16\n" +
+	"\x06paused\x18\x05 \x01(\bR\x06paused\x12\x12\n" +
+	"\x04note\x18\x06 \x01(\tR\x04note\x12\x18\n" +
+	"\aversion\x18\x10 \x01(\x04R\aversion\x12\x12\n" +
+	"\x04last\x18\x11 \x01(\x04R\x04last\x12\x14\n" +
+	"\x05ruled\x18\x12 \x01(\x04R\x05ruled\x12\x19\n" +
+	"\bafter_ms\x18\x13 \x01(\x03R\aafterMs\x12*\n" +
+	"\x04next\x18\x14 \x03(\v2\x16.belfry.fsm.v1.InstantR\x04next\x12\x1a\n" +
+	"\bcomplete\x18\x15 \x01(\bR\bcomplete\x12-\n" +
+	"\x04live\x18\x16 \x03(\v2\x19.belfry.fsm.v1.OccurrenceR\x04live\x121\n" +
+	"\x06queued\x18\x17 \x03(\v2\x19.belfry.fsm.v1.OccurrenceR\x06queued\x12-\n" +
+	"\x04past\x18\x18 \x03(\v2\x19.belfry.fsm.v1.OccurrenceR\x04past\x12\x18\n" +
+	"\astarted\x18\x19 \x01(\x04R\astarted\x12\x16\n" +
+	"\x06passed\x18\x1a \x01(\x04R\x06passed\x12\x1b\n" +
+	"\tjudged_ms\x18\x1b \x01(\x03R\bjudgedMs\"\xa3\x02\n" +
+	"\x06Repeat\x12\x12\n" +
+	"\x04cron\x18\x01 \x03(\tR\x04cron\x12\x19\n" +
+	"\bevery_ms\x18\x02 \x01(\x03R\aeveryMs\x12 \n" +
+	"\tanchor_ms\x18\x03 \x01(\x03H\x00R\banchorMs\x88\x01\x01\x12\x1b\n" +
+	"\ttime_zone\x18\x04 \x01(\tR\btimeZone\x12\x1e\n" +
+	"\bstart_ms\x18\x05 \x01(\x03H\x01R\astartMs\x88\x01\x01\x12\x1a\n" +
+	"\x06end_ms\x18\x06 \x01(\x03H\x02R\x05endMs\x88\x01\x01\x12\x14\n" +
+	"\x05count\x18\a \x01(\x03R\x05count\x12\x16\n" +
+	"\x06except\x18\b \x03(\tR\x06except\x12\x1b\n" +
+	"\tjitter_ms\x18\t \x01(\x03R\bjitterMsB\f\n" +
+	"\n" +
+	"_anchor_msB\v\n" +
+	"\t_start_msB\t\n" +
+	"\a_end_ms\"E\n" +
+	"\aInstant\x12!\n" +
+	"\fscheduled_ms\x18\x01 \x01(\x03R\vscheduledMs\x12\x17\n" +
+	"\afire_ms\x18\x02 \x01(\x03R\x06fireMs\"\xe8\x02\n" +
+	"\n" +
+	"Occurrence\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x04R\x05count\x12!\n" +
+	"\fscheduled_ms\x18\x03 \x01(\x03R\vscheduledMs\x12-\n" +
+	"\x06origin\x18\x04 \x01(\x0e2\x15.belfry.fsm.v1.OriginR\x06origin\x12-\n" +
+	"\x06passed\x18\x05 \x01(\x0e2\x15.belfry.fsm.v1.PassedR\x06passed\x12*\n" +
+	"\x05state\x18\x06 \x01(\x0e2\x14.belfry.fsm.v1.StateR\x05state\x12\x1a\n" +
+	"\battempts\x18\a \x01(\rR\battempts\x12\x19\n" +
+	"\bbegan_ms\x18\b \x01(\x03R\abeganMs\x12\x19\n" +
+	"\bended_ms\x18\t \x01(\x03R\aendedMs\x12\x14\n" +
+	"\x05error\x18\n" +
+	" \x01(\tR\x05error\x12\x17\n" +
+	"\afire_ms\x18\v \x01(\x03R\x06fireMs\"\x89\x01\n" +
+	"\tSetSeries\x12'\n" +
+	"\x04spec\x18\x01 \x01(\v2\x13.belfry.fsm.v1.SpecR\x04spec\x12-\n" +
+	"\x06series\x18\x02 \x01(\v2\x15.belfry.fsm.v1.SeriesR\x06series\x12$\n" +
+	"\x0ereceived_at_ms\x18\x03 \x01(\x03R\freceivedAtMs\"9\n" +
+	"\vPauseSeries\x12\x16\n" +
+	"\x06paused\x18\x01 \x01(\bR\x06paused\x12\x12\n" +
+	"\x04note\x18\x02 \x01(\tR\x04note\"\x11\n" +
+	"\x0fStartOccurrence\"\x10\n" +
+	"\x0eSkipOccurrence\"-\n" +
+	"\bBackfill\x12!\n" +
+	"\fscheduled_ms\x18\x01 \x03(\x03R\vscheduledMs\"\xde\x01\n" +
+	"\fExtendSeries\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x17\n" +
+	"\afrom_ms\x18\x02 \x01(\x03R\x06fromMs\x121\n" +
+	"\x06passed\x18\x03 \x03(\v2\x19.belfry.fsm.v1.OccurrenceR\x06passed\x12 \n" +
+	"\fpassed_to_ms\x18\x04 \x01(\x03R\n" +
+	"passedToMs\x12*\n" +
+	"\x04next\x18\x05 \x03(\v2\x16.belfry.fsm.v1.InstantR\x04next\x12\x1a\n" +
+	"\bcomplete\x18\x06 \x01(\bR\bcomplete\"\xec\x02\n" +
 	"\x06Result\x12'\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x13.belfry.fsm.v1.CodeR\x04code\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x120\n" +
@@ -4986,7 +6202,8 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\brepeated\x18\b \x01(\bR\brepeated\x12\x12\n" +
 	"\x04more\x18\t \x01(\bR\x04more\x12\x14\n" +
 	"\x05limit\x18\n" +
-	" \x01(\tR\x05limit\"\xdb\x04\n" +
+	" \x01(\tR\x05limit\x12\x16\n" +
+	"\x06number\x18\v \x01(\x04R\x06number\"\x8a\x05\n" +
 	"\x04Task\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12'\n" +
@@ -5012,7 +6229,8 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\ahistory\x18\x10 \x03(\v2\x13.belfry.fsm.v1.PastR\ahistory\x12 \n" +
 	"\flease_end_ms\x18\x11 \x01(\x03R\n" +
 	"leaseEndMs\x12\x16\n" +
-	"\x06leased\x18\x12 \x01(\bR\x06leased\"\xd7\x02\n" +
+	"\x06leased\x18\x12 \x01(\bR\x06leased\x12-\n" +
+	"\x06series\x18\x13 \x01(\v2\x15.belfry.fsm.v1.SeriesR\x06series\"\xf9\x02\n" +
 	"\tListQuery\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12,\n" +
 	"\x06states\x18\x02 \x03(\x0e2\x14.belfry.fsm.v1.StateR\x06states\x12\x14\n" +
@@ -5025,7 +6243,9 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x04slot\x18\t \x01(\rR\x04slot\x12\x19\n" +
 	"\bafter_id\x18\n" +
 	" \x01(\tR\aafterId\x12\x10\n" +
-	"\x03end\x18\v \x01(\rR\x03end\"x\n" +
+	"\x03end\x18\v \x01(\rR\x03end\x12 \n" +
+	"\fdue_after_ms\x18\f \x01(\x03R\n" +
+	"dueAfterMs\"x\n" +
 	"\bListPage\x12)\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x13.belfry.fsm.v1.TaskR\x05tasks\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12\x12\n" +
@@ -5046,7 +6266,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x11SLOT_PHASE_SEALED\x10\x01\x12\x15\n" +
 	"\x11SLOT_PHASE_COMING\x10\x02\x12\x14\n" +
 	"\x10SLOT_PHASE_READY\x10\x03\x12\x13\n" +
-	"\x0fSLOT_PHASE_GONE\x10\x04*\xa4\x01\n" +
+	"\x0fSLOT_PHASE_GONE\x10\x04*\xb9\x01\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fSTATE_SCHEDULED\x10\x01\x12\x0f\n" +
@@ -5056,7 +6276,29 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x0fSTATE_DELIVERED\x10\x05\x12\x0e\n" +
 	"\n" +
 	"STATE_DEAD\x10\x06\x12\x13\n" +
-	"\x0fSTATE_CANCELLED\x10\a*\x8b\x01\n" +
+	"\x0fSTATE_CANCELLED\x10\a\x12\x13\n" +
+	"\x0fSTATE_REPEATING\x10\b*@\n" +
+	"\aMisfire\x12\x12\n" +
+	"\x0eMISFIRE_LATEST\x10\x00\x12\x0f\n" +
+	"\vMISFIRE_ALL\x10\x01\x12\x10\n" +
+	"\fMISFIRE_SKIP\x10\x02*y\n" +
+	"\aOverlap\x12\x10\n" +
+	"\fOVERLAP_SKIP\x10\x00\x12\x15\n" +
+	"\x11OVERLAP_QUEUE_ONE\x10\x01\x12\x15\n" +
+	"\x11OVERLAP_QUEUE_ALL\x10\x02\x12\x11\n" +
+	"\rOVERLAP_ALLOW\x10\x03\x12\x1b\n" +
+	"\x17OVERLAP_CANCEL_PREVIOUS\x10\x04*?\n" +
+	"\x06Origin\x12\x0f\n" +
+	"\vORIGIN_RULE\x10\x00\x12\x0f\n" +
+	"\vORIGIN_CALL\x10\x01\x12\x13\n" +
+	"\x0fORIGIN_BACKFILL\x10\x02*\x83\x01\n" +
+	"\x06Passed\x12\x16\n" +
+	"\x12PASSED_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0ePASSED_OVERLAP\x10\x01\x12\x11\n" +
+	"\rPASSED_MISSED\x10\x02\x12\x14\n" +
+	"\x10PASSED_COALESCED\x10\x03\x12\x0f\n" +
+	"\vPASSED_CALL\x10\x04\x12\x13\n" +
+	"\x0fPASSED_REPLACED\x10\x05*\x8b\x01\n" +
 	"\rCancelOutcome\x12\x1e\n" +
 	"\x1aCANCEL_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_CANCELLED\x10\x01\x12\x1a\n" +
@@ -5093,142 +6335,177 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 	return file_fsm_fsmpb_fsm_proto_rawDescData
 }
 
-var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
-	(Answer)(0),           // 0: belfry.fsm.v1.Answer
-	(Verdict)(0),          // 1: belfry.fsm.v1.Verdict
-	(SlotPhase)(0),        // 2: belfry.fsm.v1.SlotPhase
-	(State)(0),            // 3: belfry.fsm.v1.State
-	(CancelOutcome)(0),    // 4: belfry.fsm.v1.CancelOutcome
-	(Code)(0),             // 5: belfry.fsm.v1.Code
-	(*Entry)(nil),         // 6: belfry.fsm.v1.Entry
-	(*Command)(nil),       // 7: belfry.fsm.v1.Command
-	(*Key)(nil),           // 8: belfry.fsm.v1.Key
-	(*Condition)(nil),     // 9: belfry.fsm.v1.Condition
-	(*Spec)(nil),          // 10: belfry.fsm.v1.Spec
-	(*Target)(nil),        // 11: belfry.fsm.v1.Target
-	(*Header)(nil),        // 12: belfry.fsm.v1.Header
-	(*Retry)(nil),         // 13: belfry.fsm.v1.Retry
-	(*Label)(nil),         // 14: belfry.fsm.v1.Label
-	(*Schedule)(nil),      // 15: belfry.fsm.v1.Schedule
-	(*Cancel)(nil),        // 16: belfry.fsm.v1.Cancel
-	(*Patch)(nil),         // 17: belfry.fsm.v1.Patch
-	(*Payload)(nil),       // 18: belfry.fsm.v1.Payload
-	(*TargetPatch)(nil),   // 19: belfry.fsm.v1.TargetPatch
-	(*HeaderPatch)(nil),   // 20: belfry.fsm.v1.HeaderPatch
-	(*RetryPatch)(nil),    // 21: belfry.fsm.v1.RetryPatch
-	(*RetryDelays)(nil),   // 22: belfry.fsm.v1.RetryDelays
-	(*LabelPatch)(nil),    // 23: belfry.fsm.v1.LabelPatch
-	(*Touch)(nil),         // 24: belfry.fsm.v1.Touch
-	(*FireNow)(nil),       // 25: belfry.fsm.v1.FireNow
-	(*Policy)(nil),        // 26: belfry.fsm.v1.Policy
-	(*Lane)(nil),          // 27: belfry.fsm.v1.Lane
-	(*LaneCredit)(nil),    // 28: belfry.fsm.v1.LaneCredit
-	(*Advance)(nil),       // 29: belfry.fsm.v1.Advance
-	(*Grant)(nil),         // 30: belfry.fsm.v1.Grant
-	(*Settle)(nil),        // 31: belfry.fsm.v1.Settle
-	(*Extend)(nil),        // 32: belfry.fsm.v1.Extend
-	(*QueueRule)(nil),     // 33: belfry.fsm.v1.QueueRule
-	(*SetRules)(nil),      // 34: belfry.fsm.v1.SetRules
-	(*Replay)(nil),        // 35: belfry.fsm.v1.Replay
-	(*Drop)(nil),          // 36: belfry.fsm.v1.Drop
-	(*Erase)(nil),         // 37: belfry.fsm.v1.Erase
-	(*SlotRange)(nil),     // 38: belfry.fsm.v1.SlotRange
-	(*TaskName)(nil),      // 39: belfry.fsm.v1.TaskName
-	(*Inherited)(nil),     // 40: belfry.fsm.v1.Inherited
-	(*ExpectSlots)(nil),   // 41: belfry.fsm.v1.ExpectSlots
-	(*ImportTasks)(nil),   // 42: belfry.fsm.v1.ImportTasks
-	(*ReadySlots)(nil),    // 43: belfry.fsm.v1.ReadySlots
-	(*OpenSlots)(nil),     // 44: belfry.fsm.v1.OpenSlots
-	(*AbandonSlots)(nil),  // 45: belfry.fsm.v1.AbandonSlots
-	(*SealSlots)(nil),     // 46: belfry.fsm.v1.SealSlots
-	(*UnsealSlots)(nil),   // 47: belfry.fsm.v1.UnsealSlots
-	(*DropSlots)(nil),     // 48: belfry.fsm.v1.DropSlots
-	(*QueuePolicy)(nil),   // 49: belfry.fsm.v1.QueuePolicy
-	(*Sealed)(nil),        // 50: belfry.fsm.v1.Sealed
-	(*PolicySecrets)(nil), // 51: belfry.fsm.v1.PolicySecrets
-	(*QueueCounts)(nil),   // 52: belfry.fsm.v1.QueueCounts
-	(*Past)(nil),          // 53: belfry.fsm.v1.Past
-	(*Takeover)(nil),      // 54: belfry.fsm.v1.Takeover
-	(*Result)(nil),        // 55: belfry.fsm.v1.Result
-	(*Task)(nil),          // 56: belfry.fsm.v1.Task
-	(*ListQuery)(nil),     // 57: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),      // 58: belfry.fsm.v1.ListPage
+	(Answer)(0),             // 0: belfry.fsm.v1.Answer
+	(Verdict)(0),            // 1: belfry.fsm.v1.Verdict
+	(SlotPhase)(0),          // 2: belfry.fsm.v1.SlotPhase
+	(State)(0),              // 3: belfry.fsm.v1.State
+	(Misfire)(0),            // 4: belfry.fsm.v1.Misfire
+	(Overlap)(0),            // 5: belfry.fsm.v1.Overlap
+	(Origin)(0),             // 6: belfry.fsm.v1.Origin
+	(Passed)(0),             // 7: belfry.fsm.v1.Passed
+	(CancelOutcome)(0),      // 8: belfry.fsm.v1.CancelOutcome
+	(Code)(0),               // 9: belfry.fsm.v1.Code
+	(*Entry)(nil),           // 10: belfry.fsm.v1.Entry
+	(*Command)(nil),         // 11: belfry.fsm.v1.Command
+	(*Key)(nil),             // 12: belfry.fsm.v1.Key
+	(*Condition)(nil),       // 13: belfry.fsm.v1.Condition
+	(*Spec)(nil),            // 14: belfry.fsm.v1.Spec
+	(*Target)(nil),          // 15: belfry.fsm.v1.Target
+	(*Header)(nil),          // 16: belfry.fsm.v1.Header
+	(*Retry)(nil),           // 17: belfry.fsm.v1.Retry
+	(*Label)(nil),           // 18: belfry.fsm.v1.Label
+	(*Schedule)(nil),        // 19: belfry.fsm.v1.Schedule
+	(*Cancel)(nil),          // 20: belfry.fsm.v1.Cancel
+	(*Patch)(nil),           // 21: belfry.fsm.v1.Patch
+	(*Payload)(nil),         // 22: belfry.fsm.v1.Payload
+	(*TargetPatch)(nil),     // 23: belfry.fsm.v1.TargetPatch
+	(*HeaderPatch)(nil),     // 24: belfry.fsm.v1.HeaderPatch
+	(*RetryPatch)(nil),      // 25: belfry.fsm.v1.RetryPatch
+	(*RetryDelays)(nil),     // 26: belfry.fsm.v1.RetryDelays
+	(*LabelPatch)(nil),      // 27: belfry.fsm.v1.LabelPatch
+	(*Touch)(nil),           // 28: belfry.fsm.v1.Touch
+	(*FireNow)(nil),         // 29: belfry.fsm.v1.FireNow
+	(*Policy)(nil),          // 30: belfry.fsm.v1.Policy
+	(*Lane)(nil),            // 31: belfry.fsm.v1.Lane
+	(*LaneCredit)(nil),      // 32: belfry.fsm.v1.LaneCredit
+	(*Advance)(nil),         // 33: belfry.fsm.v1.Advance
+	(*Grant)(nil),           // 34: belfry.fsm.v1.Grant
+	(*Settle)(nil),          // 35: belfry.fsm.v1.Settle
+	(*Extend)(nil),          // 36: belfry.fsm.v1.Extend
+	(*QueueRule)(nil),       // 37: belfry.fsm.v1.QueueRule
+	(*SetRules)(nil),        // 38: belfry.fsm.v1.SetRules
+	(*Replay)(nil),          // 39: belfry.fsm.v1.Replay
+	(*Drop)(nil),            // 40: belfry.fsm.v1.Drop
+	(*Erase)(nil),           // 41: belfry.fsm.v1.Erase
+	(*SlotRange)(nil),       // 42: belfry.fsm.v1.SlotRange
+	(*TaskName)(nil),        // 43: belfry.fsm.v1.TaskName
+	(*Inherited)(nil),       // 44: belfry.fsm.v1.Inherited
+	(*ExpectSlots)(nil),     // 45: belfry.fsm.v1.ExpectSlots
+	(*ImportTasks)(nil),     // 46: belfry.fsm.v1.ImportTasks
+	(*ReadySlots)(nil),      // 47: belfry.fsm.v1.ReadySlots
+	(*OpenSlots)(nil),       // 48: belfry.fsm.v1.OpenSlots
+	(*AbandonSlots)(nil),    // 49: belfry.fsm.v1.AbandonSlots
+	(*SealSlots)(nil),       // 50: belfry.fsm.v1.SealSlots
+	(*UnsealSlots)(nil),     // 51: belfry.fsm.v1.UnsealSlots
+	(*DropSlots)(nil),       // 52: belfry.fsm.v1.DropSlots
+	(*QueuePolicy)(nil),     // 53: belfry.fsm.v1.QueuePolicy
+	(*Sealed)(nil),          // 54: belfry.fsm.v1.Sealed
+	(*PolicySecrets)(nil),   // 55: belfry.fsm.v1.PolicySecrets
+	(*QueueCounts)(nil),     // 56: belfry.fsm.v1.QueueCounts
+	(*Past)(nil),            // 57: belfry.fsm.v1.Past
+	(*Takeover)(nil),        // 58: belfry.fsm.v1.Takeover
+	(*Series)(nil),          // 59: belfry.fsm.v1.Series
+	(*Repeat)(nil),          // 60: belfry.fsm.v1.Repeat
+	(*Instant)(nil),         // 61: belfry.fsm.v1.Instant
+	(*Occurrence)(nil),      // 62: belfry.fsm.v1.Occurrence
+	(*SetSeries)(nil),       // 63: belfry.fsm.v1.SetSeries
+	(*PauseSeries)(nil),     // 64: belfry.fsm.v1.PauseSeries
+	(*StartOccurrence)(nil), // 65: belfry.fsm.v1.StartOccurrence
+	(*SkipOccurrence)(nil),  // 66: belfry.fsm.v1.SkipOccurrence
+	(*Backfill)(nil),        // 67: belfry.fsm.v1.Backfill
+	(*ExtendSeries)(nil),    // 68: belfry.fsm.v1.ExtendSeries
+	(*Result)(nil),          // 69: belfry.fsm.v1.Result
+	(*Task)(nil),            // 70: belfry.fsm.v1.Task
+	(*ListQuery)(nil),       // 71: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),        // 72: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
-	7,  // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
-	8,  // 1: belfry.fsm.v1.Command.key:type_name -> belfry.fsm.v1.Key
-	9,  // 2: belfry.fsm.v1.Command.condition:type_name -> belfry.fsm.v1.Condition
+	11, // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
+	12, // 1: belfry.fsm.v1.Command.key:type_name -> belfry.fsm.v1.Key
+	13, // 2: belfry.fsm.v1.Command.condition:type_name -> belfry.fsm.v1.Condition
 	0,  // 3: belfry.fsm.v1.Command.answer:type_name -> belfry.fsm.v1.Answer
-	15, // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
-	16, // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
-	17, // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
-	24, // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
-	25, // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
-	29, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
-	30, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
-	31, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	54, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
-	32, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
-	34, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
-	35, // 15: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
-	36, // 16: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
-	41, // 17: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
-	42, // 18: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
-	43, // 19: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
-	44, // 20: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
-	45, // 21: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
-	46, // 22: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
-	47, // 23: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
-	48, // 24: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
-	37, // 25: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
-	11, // 26: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
-	13, // 27: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
-	14, // 28: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
-	12, // 29: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
-	10, // 30: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
-	18, // 31: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
-	19, // 32: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
-	21, // 33: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
-	23, // 34: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
-	20, // 35: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
-	22, // 36: belfry.fsm.v1.RetryPatch.delays:type_name -> belfry.fsm.v1.RetryDelays
-	15, // 37: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
-	27, // 38: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
-	26, // 39: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
-	28, // 40: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
-	27, // 41: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
-	26, // 42: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
-	1,  // 43: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
-	33, // 44: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
-	38, // 45: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	39, // 46: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
-	40, // 47: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
-	38, // 48: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	38, // 49: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	38, // 50: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	11, // 51: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
-	13, // 52: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
-	50, // 53: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
-	12, // 54: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
-	26, // 55: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	5,  // 56: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,  // 57: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	4,  // 58: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	56, // 59: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	10, // 60: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,  // 61: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	4,  // 62: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	53, // 63: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	3,  // 64: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	14, // 65: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	56, // 66: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	67, // [67:67] is the sub-list for method output_type
-	67, // [67:67] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	19, // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
+	20, // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
+	21, // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
+	28, // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
+	29, // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
+	33, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
+	34, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
+	35, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
+	58, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	36, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
+	38, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
+	39, // 15: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
+	40, // 16: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
+	45, // 17: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
+	46, // 18: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
+	47, // 19: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
+	48, // 20: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
+	49, // 21: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
+	50, // 22: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
+	51, // 23: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
+	52, // 24: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
+	41, // 25: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
+	63, // 26: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
+	64, // 27: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
+	65, // 28: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
+	66, // 29: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
+	67, // 30: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
+	68, // 31: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
+	15, // 32: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
+	17, // 33: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
+	18, // 34: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
+	16, // 35: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
+	14, // 36: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
+	22, // 37: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
+	23, // 38: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
+	25, // 39: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
+	27, // 40: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
+	24, // 41: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
+	26, // 42: belfry.fsm.v1.RetryPatch.delays:type_name -> belfry.fsm.v1.RetryDelays
+	19, // 43: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
+	31, // 44: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
+	30, // 45: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
+	32, // 46: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
+	31, // 47: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
+	30, // 48: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
+	1,  // 49: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
+	37, // 50: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
+	42, // 51: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	43, // 52: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
+	44, // 53: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
+	42, // 54: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	42, // 55: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	42, // 56: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	15, // 57: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
+	17, // 58: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
+	54, // 59: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
+	16, // 60: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
+	30, // 61: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	60, // 62: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
+	4,  // 63: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
+	5,  // 64: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
+	61, // 65: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
+	62, // 66: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
+	62, // 67: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
+	62, // 68: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
+	6,  // 69: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
+	7,  // 70: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
+	3,  // 71: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
+	14, // 72: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
+	59, // 73: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
+	62, // 74: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
+	61, // 75: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
+	9,  // 76: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,  // 77: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	8,  // 78: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	70, // 79: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	14, // 80: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,  // 81: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	8,  // 82: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	57, // 83: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	59, // 84: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
+	3,  // 85: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	18, // 86: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	70, // 87: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	88, // [88:88] is the sub-list for method output_type
+	88, // [88:88] is the sub-list for method input_type
+	88, // [88:88] is the sub-list for extension type_name
+	88, // [88:88] is the sub-list for extension extendee
+	0,  // [0:88] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -5259,6 +6536,12 @@ func file_fsm_fsmpb_fsm_proto_init() {
 		(*Command_UnsealSlots)(nil),
 		(*Command_DropSlots)(nil),
 		(*Command_Erase)(nil),
+		(*Command_SetSeries)(nil),
+		(*Command_PauseSeries)(nil),
+		(*Command_StartOccurrence)(nil),
+		(*Command_SkipOccurrence)(nil),
+		(*Command_Backfill)(nil),
+		(*Command_ExtendSeries)(nil),
 	}
 	file_fsm_fsmpb_fsm_proto_msgTypes[9].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[11].OneofWrappers = []any{}
@@ -5268,13 +6551,14 @@ func file_fsm_fsmpb_fsm_proto_init() {
 	file_fsm_fsmpb_fsm_proto_msgTypes[17].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[18].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[25].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[50].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   53,
+			NumEnums:      10,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

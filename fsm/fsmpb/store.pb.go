@@ -32,6 +32,8 @@ type Extra struct {
 	Labels         []*Label               `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty"`
 	Traceparent    string                 `protobuf:"bytes,5,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	Target         *Target                `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"` // set only if the table of shared targets is full
+	Series         *Series                `protobuf:"bytes,7,opt,name=series,proto3" json:"series,omitempty"` // of a schedule
+	ScheduledMs    int64                  `protobuf:"varint,8,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -108,6 +110,20 @@ func (x *Extra) GetTarget() *Target {
 	return nil
 }
 
+func (x *Extra) GetSeries() *Series {
+	if x != nil {
+		return x.Series
+	}
+	return nil
+}
+
+func (x *Extra) GetScheduledMs() int64 {
+	if x != nil {
+		return x.ScheduledMs
+	}
+	return 0
+}
+
 // Remembered is the idempotency record of a task: the last two calls with a key that changed the task, oldest first.
 type Remembered struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -167,7 +183,7 @@ type RememberedKey struct {
 	CreatedAtMs int64                  `protobuf:"varint,9,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
 	Occurrence  uint64                 `protobuf:"varint,10,opt,name=occurrence,proto3" json:"occurrence,omitempty"` // 0: equal to the revision, as after every schedule
 	// The next two fields are of a task with attempts. The answer to a cancel does not have them.
-	NextAttemptAtMs int64  `protobuf:"varint,11,opt,name=next_attempt_at_ms,json=nextAttemptAtMs,proto3" json:"next_attempt_at_ms,omitempty"`
+	NextAttemptAtMs int64  `protobuf:"varint,11,opt,name=next_attempt_at_ms,json=nextAttemptAtMs,proto3" json:"next_attempt_at_ms,omitempty"` // of a schedule: number of the occurrence that the call has started
 	LastError       string `protobuf:"bytes,12,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
 	Unchanged       bool   `protobuf:"varint,13,opt,name=unchanged,proto3" json:"unchanged,omitempty"` // the call changed nothing; such a key is the first to be forgotten
 	unknownFields   protoimpl.UnknownFields
@@ -848,14 +864,16 @@ var File_fsm_fsmpb_store_proto protoreflect.FileDescriptor
 
 const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\n" +
-	"\x15fsm/fsmpb/store.proto\x12\rbelfry.fsm.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xff\x01\n" +
+	"\x15fsm/fsmpb/store.proto\x12\rbelfry.fsm.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xd1\x02\n" +
 	"\x05Extra\x12!\n" +
 	"\fcontent_type\x18\x01 \x01(\tR\vcontentType\x12*\n" +
 	"\x05retry\x18\x02 \x01(\v2\x14.belfry.fsm.v1.RetryR\x05retry\x12(\n" +
 	"\x10expires_after_ms\x18\x03 \x01(\x03R\x0eexpiresAfterMs\x12,\n" +
 	"\x06labels\x18\x04 \x03(\v2\x14.belfry.fsm.v1.LabelR\x06labels\x12 \n" +
 	"\vtraceparent\x18\x05 \x01(\tR\vtraceparent\x12-\n" +
-	"\x06target\x18\x06 \x01(\v2\x15.belfry.fsm.v1.TargetR\x06target\">\n" +
+	"\x06target\x18\x06 \x01(\v2\x15.belfry.fsm.v1.TargetR\x06target\x12-\n" +
+	"\x06series\x18\a \x01(\v2\x15.belfry.fsm.v1.SeriesR\x06series\x12!\n" +
+	"\fscheduled_ms\x18\b \x01(\x03R\vscheduledMs\">\n" +
 	"\n" +
 	"Remembered\x120\n" +
 	"\x04keys\x18\x01 \x03(\v2\x1c.belfry.fsm.v1.RememberedKeyR\x04keys\"\xf8\x03\n" +
@@ -956,39 +974,41 @@ var file_fsm_fsmpb_store_proto_goTypes = []any{
 	(*Retry)(nil),           // 9: belfry.fsm.v1.Retry
 	(*Label)(nil),           // 10: belfry.fsm.v1.Label
 	(*Target)(nil),          // 11: belfry.fsm.v1.Target
-	(*Key)(nil),             // 12: belfry.fsm.v1.Key
-	(Code)(0),               // 13: belfry.fsm.v1.Code
-	(State)(0),              // 14: belfry.fsm.v1.State
-	(CancelOutcome)(0),      // 15: belfry.fsm.v1.CancelOutcome
-	(*Inherited)(nil),       // 16: belfry.fsm.v1.Inherited
-	(SlotPhase)(0),          // 17: belfry.fsm.v1.SlotPhase
-	(*Task)(nil),            // 18: belfry.fsm.v1.Task
-	(*QueueRule)(nil),       // 19: belfry.fsm.v1.QueueRule
+	(*Series)(nil),          // 12: belfry.fsm.v1.Series
+	(*Key)(nil),             // 13: belfry.fsm.v1.Key
+	(Code)(0),               // 14: belfry.fsm.v1.Code
+	(State)(0),              // 15: belfry.fsm.v1.State
+	(CancelOutcome)(0),      // 16: belfry.fsm.v1.CancelOutcome
+	(*Inherited)(nil),       // 17: belfry.fsm.v1.Inherited
+	(SlotPhase)(0),          // 18: belfry.fsm.v1.SlotPhase
+	(*Task)(nil),            // 19: belfry.fsm.v1.Task
+	(*QueueRule)(nil),       // 20: belfry.fsm.v1.QueueRule
 }
 var file_fsm_fsmpb_store_proto_depIdxs = []int32{
 	9,  // 0: belfry.fsm.v1.Extra.retry:type_name -> belfry.fsm.v1.Retry
 	10, // 1: belfry.fsm.v1.Extra.labels:type_name -> belfry.fsm.v1.Label
 	11, // 2: belfry.fsm.v1.Extra.target:type_name -> belfry.fsm.v1.Target
-	2,  // 3: belfry.fsm.v1.Remembered.keys:type_name -> belfry.fsm.v1.RememberedKey
-	12, // 4: belfry.fsm.v1.RememberedKey.key:type_name -> belfry.fsm.v1.Key
-	13, // 5: belfry.fsm.v1.RememberedKey.code:type_name -> belfry.fsm.v1.Code
-	14, // 6: belfry.fsm.v1.RememberedKey.previous:type_name -> belfry.fsm.v1.State
-	15, // 7: belfry.fsm.v1.RememberedKey.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	14, // 8: belfry.fsm.v1.RememberedKey.state:type_name -> belfry.fsm.v1.State
-	16, // 9: belfry.fsm.v1.SnapshotHeader.inherited:type_name -> belfry.fsm.v1.Inherited
-	4,  // 10: belfry.fsm.v1.SnapshotHeader.slots:type_name -> belfry.fsm.v1.SlotState
-	5,  // 11: belfry.fsm.v1.SnapshotHeader.coming:type_name -> belfry.fsm.v1.Coming
-	17, // 12: belfry.fsm.v1.SlotState.phase:type_name -> belfry.fsm.v1.SlotPhase
-	18, // 13: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
-	1,  // 14: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
-	6,  // 15: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
-	8,  // 16: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
-	19, // 17: belfry.fsm.v1.SnapshotRecord.rule:type_name -> belfry.fsm.v1.QueueRule
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	12, // 3: belfry.fsm.v1.Extra.series:type_name -> belfry.fsm.v1.Series
+	2,  // 4: belfry.fsm.v1.Remembered.keys:type_name -> belfry.fsm.v1.RememberedKey
+	13, // 5: belfry.fsm.v1.RememberedKey.key:type_name -> belfry.fsm.v1.Key
+	14, // 6: belfry.fsm.v1.RememberedKey.code:type_name -> belfry.fsm.v1.Code
+	15, // 7: belfry.fsm.v1.RememberedKey.previous:type_name -> belfry.fsm.v1.State
+	16, // 8: belfry.fsm.v1.RememberedKey.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	15, // 9: belfry.fsm.v1.RememberedKey.state:type_name -> belfry.fsm.v1.State
+	17, // 10: belfry.fsm.v1.SnapshotHeader.inherited:type_name -> belfry.fsm.v1.Inherited
+	4,  // 11: belfry.fsm.v1.SnapshotHeader.slots:type_name -> belfry.fsm.v1.SlotState
+	5,  // 12: belfry.fsm.v1.SnapshotHeader.coming:type_name -> belfry.fsm.v1.Coming
+	18, // 13: belfry.fsm.v1.SlotState.phase:type_name -> belfry.fsm.v1.SlotPhase
+	19, // 14: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
+	1,  // 15: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
+	6,  // 16: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
+	8,  // 17: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
+	20, // 18: belfry.fsm.v1.SnapshotRecord.rule:type_name -> belfry.fsm.v1.QueueRule
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_store_proto_init() }

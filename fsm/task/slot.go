@@ -11,8 +11,10 @@ import (
 // Slots is the number of slots that ids hash to. It is published and never changes, because clients compute slots too.
 const Slots = 4096
 
-// Slot returns the slot of an id: xxhash64(namespace, 0 byte, id) modulo Slots, with seed 0.
+// Slot returns the slot of an id: xxhash64(namespace, 0 byte, id) modulo Slots, with seed 0. An occurrence has the slot
+// of its schedule.
 func Slot(namespace, id string) uint32 {
+	id = slotName(id)
 	namespace = CanonicalNamespace(namespace)
 	var short [96]byte // hashing in one call costs a third of the time of a digest
 	if n := len(namespace) + 1 + len(id); n <= len(short) {

@@ -13,7 +13,8 @@ type Content struct {
 	Spec       *fsmpb.Spec // never nil
 	CreatedMs  int64
 	Occurrence uint64
-	DelayMs    int64 // of the last call with a delay; NoDelay: no call had one
+	DelayMs    int64         // of the last call with a delay; NoDelay: no call had one
+	Series     *fsmpb.Series // of a schedule; nil: a task
 }
 
 // NoDelay is the delay of a task for which no call has given one.
@@ -23,7 +24,10 @@ const NoDelay = -1
 // tasks share parts of it.
 func (t Task) Content(withPayload bool) Content {
 	c := t.cold()
-	return Content{t.s.specOf(&c, withPayload), c.created, c.occurrence, c.delay}
+	return Content{
+		Spec: t.s.specOf(&c, withPayload), CreatedMs: c.created, Occurrence: c.occurrence, DelayMs: c.delay,
+		Series: t.s.extraOf(&c).Series,
+	}
 }
 
 // DelayMs returns the delay that the last call gave, or NoDelay.
@@ -95,7 +99,7 @@ func (s *Store) newCold(namespace string, content *Content) *cold {
 		asBytes:  spec.PayloadIsBytes,
 		payload:  spec.Payload,
 	}
-	if isPlain(spec) { // most tasks are plain; the code below makes garbage
+	if isPlain(spec) && content.Series == nil { // most tasks are plain; the code below makes garbage
 		return c
 	}
 	extra := &fsmpb.Extra{
@@ -104,6 +108,8 @@ func (s *Store) newCold(namespace string, content *Content) *cold {
 		ExpiresAfterMs: spec.ExpiresAfterMs,
 		Labels:         spec.Labels,
 		Traceparent:    spec.Traceparent,
+		Series:         content.Series,
+		ScheduledMs:    spec.ScheduledMs,
 	}
 	if spec.Target != nil {
 		c.target = s.targets.acquire(targetKey(spec.Target), func() target { return newTarget(CopyOf(spec.Target)) })
@@ -118,7 +124,7 @@ func (s *Store) newCold(namespace string, content *Content) *cold {
 // isPlain reports whether a task has at most a payload and a queue.
 func isPlain(spec *fsmpb.Spec) bool {
 	return spec.Target == nil && spec.ContentType == "" && spec.Retry == nil && spec.ExpiresAfterMs == 0 &&
-		len(spec.Labels) == 0 && spec.Traceparent == ""
+		len(spec.Labels) == 0 && spec.Traceparent == "" && spec.ScheduledMs == 0
 }
 
 // CopyOf returns a copy of a message. The copy shares no memory with the entry that the message came in.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"math"
 
 	"github.com/cespare/xxhash/v2"
@@ -14,8 +15,11 @@ import (
 // tasks by due time. The counts change together with the state hash: lift subtracts a task, land adds it again after
 // the change.
 
+// states is the number of states, with the unspecified one.
+const states = fsmpb.State_STATE_REPEATING + 1
+
 // byState counts tasks; it is indexed by fsmpb.State.
-type byState [fsmpb.State_STATE_CANCELLED + 1]int
+type byState [states]int
 
 // tally adds n, 1 or -1, to all counts that the task belongs to in its present state.
 func (s *Store) tally(r *record, n int) {
@@ -50,7 +54,7 @@ func (c *queueCounts) add(s *Store, r *record, n int) {
 
 // slotCounts counts, by slot and state, the tasks that are not scheduled. Scheduled tasks are left out because most
 // tasks are scheduled, and a list of them reads most slots anyway.
-type slotCounts [][fsmpb.State_STATE_CANCELLED + 1]uint32
+type slotCounts [][states]uint32
 
 func (c slotCounts) count(slot uint32, state uint8, n int) {
 	held := &c[slot][state]
@@ -77,7 +81,11 @@ func (s *Store) slotOf(r *record) uint32 {
 	}
 	var key [len(task.DefaultNamespace) + 1 + inlineIDBytes]byte
 	n := copy(key[:], task.DefaultNamespace) + 1
-	n += copy(key[n:], r.id[:r.idLen])
+	id := r.id[:r.idLen]
+	if at := bytes.IndexByte(id, '@'); at >= 0 {
+		id = id[:at]
+	}
+	n += copy(key[n:], id)
 	return uint32(xxhash.Sum64(key[:n]) % task.Slots)
 }
 

@@ -30,6 +30,11 @@
 //   - Many tasks share targets and other equal parts (retries, labels, content type, expiry). The tables of shared
 //     values are bounded, because a different target for each task would fill them.
 //
+// # Schedules
+//
+// A schedule is a task to this package: it has a record in the state STATE_REPEATING, content and a place in the wheel.
+// Its Series lies in the cold blob and is written anew with each occurrence. It takes about 600 bytes.
+//
 // # Queues
 //
 // A queue in use is one object of about 800 bytes: its rule and its counts. Its counts are the same on every replica,
@@ -58,7 +63,7 @@ package store
 
 // Version is the newest version of commands and snapshots that this build writes and reads. A build that adds a kind
 // of command or of control entry has the next number. Builds of one release share a number.
-const Version = 3
+const Version = 4
 
 // FirstVersion is the version of the first build. Every build reads it.
 const FirstVersion = 1

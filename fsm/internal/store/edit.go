@@ -84,6 +84,7 @@ func (e Edit) Drop() {
 	at := s.PlaceOf(s.idOf(r))
 	s.index.Delete(at.slot, at.hash, e.h)
 	s.dropCold(r)
+	delete(s.wanting, e.h)
 	s.tasks.Free(e.h)
 }
 

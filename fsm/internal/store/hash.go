@@ -136,7 +136,9 @@ func (s *Store) idDigest(r *record) uint64 {
 }
 
 // digestCold hashes the content of a blob. Shared values enter by their content, not by their numbers.
-func (s *Store) digestCold(r *record, c *cold) uint64 {
+func (s *Store) digestCold(r *record, c *cold) uint64 { return s.digestContent(r, c, s.extraOf(c)) }
+
+func (s *Store) digestContent(r *record, c *cold, extra *fsmpb.Extra) uint64 {
 	d := digester{}
 	if c.id != "" {
 		d.string(c.namespace)
@@ -149,13 +151,18 @@ func (s *Store) digestCold(r *record, c *cold) uint64 {
 	d.int(c.delay)
 	d.bool(c.asBytes)
 	d.uint(xxhash.Sum64(c.payload))
-	extra := s.extraOf(c)
 	d.string(s.queues.at(c.queue).name)
 	if t := s.targetOf(c, extra); t != nil {
 		d.target(t)
 	}
 	if hasManner(extra) || extra.Traceparent != "" {
 		d.extra(extra)
+	}
+	if extra.Series != nil {
+		d.series(extra.Series)
+	}
+	if extra.ScheduledMs != 0 {
+		d.int(extra.ScheduledMs)
 	}
 	return d.sum()
 }

@@ -55,7 +55,9 @@ func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result) {
 	if c.occurrence != result.Revision {
 		k.occurrence = c.occurrence
 	}
-	if r.progress != 0 && result.Outcome == 0 {
+	if r.is(fsmpb.State_STATE_REPEATING) {
+		k.next = int64(result.Number)
+	} else if r.progress != 0 && result.Outcome == 0 {
 		s.rememberProgress(&k, r)
 	}
 	if s.watch != nil {

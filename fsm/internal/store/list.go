@@ -86,10 +86,12 @@ func (s *Store) listSlot(slot uint32, after string, q *fsmpb.ListQuery, page *fs
 
 // matches reports whether the task passes all filters but those on its id.
 func (t Task) matches(q *fsmpb.ListQuery) bool {
-	if len(q.States) > 0 && !slices.Contains(q.States, t.State()) {
+	state := t.State()
+	if len(q.States) > 0 && !slices.Contains(q.States, state) ||
+		len(q.States) == 0 && state == fsmpb.State_STATE_REPEATING {
 		return false
 	}
-	if q.DueBeforeMs != 0 && t.FireAtMs() >= q.DueBeforeMs {
+	if q.DueBeforeMs != 0 && t.FireAtMs() >= q.DueBeforeMs || q.DueAfterMs != 0 && t.FireAtMs() < q.DueAfterMs {
 		return false
 	}
 	if q.Queue == "" && len(q.Labels) == 0 {

@@ -18,7 +18,7 @@ type remembered struct {
 	revision        uint64
 	occurrence      uint64 // 0: the revision
 	fireAt, created int64
-	next            int64
+	next            int64 // next attempt; of a schedule, the number of the occurrence that the call has started
 	lastError       string
 	unchanged       bool // the call changed no task
 }

@@ -161,7 +161,9 @@ func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
 	if spec == nil {
 		spec = &fsmpb.Spec{}
 	}
-	content := Content{Spec: spec, CreatedMs: task.CreatedAtMs, Occurrence: task.Occurrence, DelayMs: NoDelay}
+	content := Content{
+		Spec: spec, CreatedMs: task.CreatedAtMs, Occurrence: task.Occurrence, DelayMs: NoDelay, Series: task.Series,
+	}
 	if t.DelayMs != nil {
 		content.DelayMs = *t.DelayMs
 	}
@@ -187,6 +189,9 @@ func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
 		e.putKeys(keys)
 		e.addKeys()
 	}
+	if task.Series != nil {
+		to.s.noteWanting(h, task.Series)
+	}
 	return h, nil
 }
 
@@ -203,8 +208,10 @@ func (to *restoring) checkTask(t *fsmpb.SnapshotTask) error {
 	switch {
 	case task.GetId() == "":
 		return errors.New("has no id")
-	case task.State < fsmpb.State_STATE_SCHEDULED || task.State > fsmpb.State_STATE_CANCELLED:
+	case task.State < fsmpb.State_STATE_SCHEDULED || task.State >= states:
 		return fmt.Errorf("%q is in state %d, which there is not", task.Id, task.State)
+	case (task.State == fsmpb.State_STATE_REPEATING) != (task.Series != nil):
+		return fmt.Errorf("%q is a schedule without a rule, or a task with one", task.Id)
 	case task.State == fsmpb.State_STATE_SCHEDULED && !t.InWheel && !t.Parked:
 		return fmt.Errorf("%q is scheduled and in no wheel", task.Id)
 	case task.CreatedAtMs>>48 != 0 || t.GetDelayMs() < 0 || t.WheelSeq > to.s.Number || task.Occurrence > to.s.Number:

@@ -48,6 +48,7 @@ func (s *shared) fillSpec(spec *fsmpb.Spec, c *cold) {
 		Labels:         extra.Labels,
 		Traceparent:    extra.Traceparent,
 		PayloadIsBytes: c.asBytes,
+		ScheduledMs:    extra.ScheduledMs,
 	}
 }
 
@@ -72,7 +73,7 @@ func (s *shared) destinationOf(c *cold, extra *fsmpb.Extra) string {
 // setExtra writes an extra into a task's cold part, and counts its use of the manner.
 func (s *shared) setExtra(c *cold, e *fsmpb.Extra) {
 	c.manner, c.extra = 0, nil
-	own := &fsmpb.Extra{Traceparent: e.Traceparent, Target: e.Target}
+	own := &fsmpb.Extra{Traceparent: e.Traceparent, Target: e.Target, Series: e.Series, ScheduledMs: e.ScheduledMs}
 	if hasManner(e) {
 		manner := mustMarshal(&fsmpb.Extra{
 			ContentType: e.ContentType, Retry: e.Retry, ExpiresAfterMs: e.ExpiresAfterMs, Labels: e.Labels,
@@ -82,7 +83,7 @@ func (s *shared) setExtra(c *cold, e *fsmpb.Extra) {
 			own = e
 		}
 	}
-	if hasManner(own) || own.Traceparent != "" || own.Target != nil {
+	if hasManner(own) || own.Traceparent != "" || own.Target != nil || own.Series != nil || own.ScheduledMs != 0 {
 		c.extra = mustMarshal(own)
 	}
 }
@@ -145,7 +146,7 @@ func (e Edit) ForgetExpiry() {
 		before := c.manner
 		e.s.setExtra(c, &fsmpb.Extra{
 			ContentType: extra.ContentType, Retry: extra.Retry, Labels: extra.Labels, Traceparent: extra.Traceparent,
-			Target: extra.Target,
+			Target: extra.Target, Series: extra.Series, ScheduledMs: extra.ScheduledMs,
 		})
 		e.s.manners.release(before)
 	})

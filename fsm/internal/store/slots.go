@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/internal/slots"
@@ -186,9 +185,7 @@ func (s *Store) resting(slot uint32) []handle {
 		if c := cmp.Compare(x.read().order, y.read().order); c != 0 {
 			return c
 		}
-		namespace, id := x.ID()
-		otherNamespace, otherID := y.ID()
-		return cmp.Or(strings.Compare(namespace, otherNamespace), strings.Compare(id, otherID))
+		return x.compareNames(y)
 	})
 	return all
 }

@@ -162,6 +162,9 @@ func (m *taskMessage) of(s taskSource, r *record) *fsmpb.SnapshotRecord {
 	if r.idLen != 0 {
 		m.seen.Id = string(r.id[:r.idLen])
 	}
+	if r.is(fsmpb.State_STATE_REPEATING) {
+		m.seen.Series = s.sharedValues().extraOf(&c).Series
+	}
 	m.stored = fsmpb.SnapshotTask{Task: &m.seen, InWheel: r.waits, Parked: r.parked}
 	if c.delay != NoDelay {
 		m.delay = c.delay

@@ -35,6 +35,8 @@ type Store struct {
 	bySlot   slotCounts
 	idle     map[uint32][]handle // by slot: see rest; may have stale handles
 	watch    *Watch              // nil: no move reads the changes
+	wanting  map[handle]struct{} // schedules that want coming instants; derived from the tasks
+	ended    []EndedOccurrence   // by the current command
 	leases   leaseRing
 	sum      uint64 // sum of digest over all tasks, digestCold over their blobs and digestKeys over their keys
 	rulesSum uint64 // sum of digestRule over all rules
@@ -80,6 +82,7 @@ func New(shard uint32) *Store {
 		lanes:    newLanes(),
 		bySlot:   make(slotCounts, task.Slots),
 		idle:     map[uint32][]handle{},
+		wanting:  map[handle]struct{}{},
 	}
 	s.wheel = wheel.New(nodes{s.tasks}, 0)
 	return s

@@ -10,6 +10,7 @@ func (e Edit) Entomb(as fsmpb.State) {
 	e.LeaveList()
 	e.DropPayload()
 	e.SetState(as)
+	e.noteEnd()
 	e.WaitUntil(roundUpToSecond(s.NowMs + s.keepDone(e.Rule())))
 	e.joinTombstones()
 }
@@ -36,6 +37,7 @@ func (e Edit) Bury() {
 	e.StopWaiting()
 	e.LeaveList()
 	e.SetState(fsmpb.State_STATE_DEAD)
+	e.noteEnd()
 	if ms := e.Rule().KeepDeadMs; ms > 0 {
 		e.WaitUntil(roundUpToSecond(e.s.NowMs + ms))
 	}

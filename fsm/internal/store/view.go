@@ -25,6 +25,9 @@ func (t Task) View(withPayload bool) *fsmpb.Task {
 		WebhookId:   s.WebhookID(namespace, id, c.occurrence),
 		Shard:       s.shard,
 	}
+	if r.is(fsmpb.State_STATE_REPEATING) {
+		v.Series = t.Series()
+	}
 	if r.progress == 0 {
 		return v
 	}
@@ -68,12 +71,12 @@ func (s *Store) originOf(namespace, id string, occurrence uint64) uint64 {
 
 // Counts holds the numbers of tasks, lanes and bytes of a store. Reading them costs the same at any size.
 type Counts struct {
-	ByState [fsmpb.State_STATE_CANCELLED + 1]int // indexed by fsmpb.State
-	Tasks   int                                  // tombstones included
-	Lanes   int                                  // lanes with a task in them
-	Bytes   int64                                // memory of tasks, blobs, index and queues
-	Free    int64                                // the free part of Bytes, for new tasks
-	Coming  int64                                // beside Bytes: memory that tasks may take when they come due
+	ByState [states]int // indexed by fsmpb.State
+	Tasks   int         // tombstones included
+	Lanes   int         // lanes with a task in them
+	Bytes   int64       // memory of tasks, blobs, index and queues
+	Free    int64       // the free part of Bytes, for new tasks
+	Coming  int64       // beside Bytes: memory that tasks may take when they come due
 }
 
 // comingBytes is the memory that a task takes from the moment it comes due, in addition to its own. It is the task's

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// A schedule is a record among the tasks of its slot, in the state STATE_REPEATING. Its content is that of its
+// occurrences, and it waits in the wheel for the first of its coming instants. It has a progress record for its
+// revision, and is in no list.
+
+// AddSeries makes a schedule under an id that has none, in no wheel.
+func (s *Store) AddSeries(at Place, namespace, id string, content Content) Task {
+	h := s.add(at, namespace, id, s.newCold(namespace, &content))
+	s.tasks.Write(h).state = uint8(fsmpb.State_STATE_REPEATING)
+	s.progressOf(h).revision = s.Number
+	s.land(h)
+	s.noteWanting(h, content.Series)
+	return Task{s, h}
+}
+
+// Series returns a copy of the state of a schedule, or nil for a task.
+func (t Task) Series() *fsmpb.Series {
+	c := t.cold()
+	return t.s.extraOf(&c).Series
+}
+
+// EditSeries calls edit to change the state of a schedule, and makes it wait for its next instant. edit may change
+// other tasks, too.
+func (e Edit) EditSeries(edit func(*fsmpb.Series)) {
+	s := e.s
+	c := e.cold()
+	extra := s.extraOf(&c) // of its own: no other task shares a schedule's
+	s.sum -= s.digestContent(e.record(), &c, extra)
+	number := s.Number
+	edit(extra.Series)
+	if s.Number != number {
+		s.Number++ // the numbers since are those of other tasks in the wheel
+	}
+	c = e.cold() // edit may have moved the blob's memory
+	shared, old := c.manner, e.record().cold
+	s.setExtra(&c, extra)
+	s.manners.release(shared)
+	s.scratch = c.appendTo(s.scratch[:0])
+	ref := s.blobs.Put(s.scratch)
+	s.blobs.Free(old)
+	r := s.tasks.Write(e.h)
+	r.cold = ref
+	s.sum += s.digestContent(r, &c, extra)
+	e.AwaitNext(extra.Series)
+}
+
+// AwaitNext makes a schedule with this state wait in the wheel for its next instant, if it has one.
+func (e Edit) AwaitNext(series *fsmpb.Series) {
+	switch {
+	case len(series.Next) == 0:
+		e.StopWaiting()
+	case !e.record().waits || e.WaitsUntilMs() != series.Next[0].FireMs:
+		e.WaitUntil(series.Next[0].FireMs)
+	}
+	e.s.noteWanting(e.h, series)
+}
+
+// A schedule wants coming instants while it has fewer than fewestNext of them, or fewer than enoughNext that reach no
+// further than nextSpan ahead. The span is longer than a failover takes.
+const (
+	fewestNext = 2
+	enoughNext = 32
+	nextSpanMs = 5000
+)
+
+func wantsInstants(s *fsmpb.Series, nowMs int64) bool {
+	if s.Paused || s.Complete {
+		return false
+	}
+	n := len(s.Next)
+	return n < fewestNext || n < enoughNext && s.Next[n-1].FireMs < nowMs+nextSpanMs
+}
+
+// noteWanting records whether a schedule that is new or has changed wants coming instants.
+func (s *Store) noteWanting(h handle, series *fsmpb.Series) {
+	if wantsInstants(series, s.NowMs) {
+		s.wanting[h] = struct{}{}
+	} else {
+		delete(s.wanting, h)
+	}
+}
+
+// Wants reports whether a schedule wants coming instants.
+func (s *Store) Wants() bool { return len(s.wanting) > 0 }
+
+// Wanting returns at most limit schedules in open slots that want coming instants, without payloads and in no order.
+func (s *Store) Wanting(limit int) []*fsmpb.Task {
+	var views []*fsmpb.Task
+	for h := range s.wanting {
+		if len(views) == limit {
+			break
+		}
+		if s.Slots.IsOpen(s.slotOf(s.tasks.Read(h))) {
+			views = append(views, Task{s, h}.View(false))
+		}
+	}
+	return views
+}
+
+// Schedules returns all schedules, slot by slot and sorted by namespace and id within one.
+func (s *Store) Schedules() (all []Task) {
+	for slot := range uint32(task.Slots) {
+		if s.bySlot[slot][fsmpb.State_STATE_REPEATING] == 0 {
+			continue
+		}
+		first := len(all)
+		for h := range s.index.Each(slot) {
+			if t := (Task{s, h}); t.State() == fsmpb.State_STATE_REPEATING {
+				all = append(all, t)
+			}
+		}
+		slices.SortFunc(all[first:], Task.compareNames)
+	}
+	return all
+}
+
+func (t Task) compareNames(other Task) int {
+	namespace, id := t.ID()
+	otherNamespace, otherID := other.ID()
+	return cmp.Or(strings.Compare(namespace, otherNamespace), strings.Compare(id, otherID))
+}
+
+// EndedOccurrence is an occurrence whose task has ended.
+type EndedOccurrence struct {
+	Namespace, Schedule string
+	Number              uint64
+	State               fsmpb.State
+	Attempts            uint32
+	BeganMs             int64 // start of the first attempt; 0: not known
+	Error               string
+}
+
+// noteEnd records that a task has ended if it is an occurrence.
+func (e Edit) noteEnd() {
+	if e.isOccurrence() {
+		e.NoteEnd(e.State(), "")
+	}
+}
+
+// NoteEnd records that the occurrence ends in a state, for the error if it is not empty, or else for the task's last
+// error. It does nothing for other tasks.
+func (e Edit) NoteEnd(state fsmpb.State, reason string) {
+	namespace, id := e.ID()
+	schedule, number, ok := task.SplitOccurrence(id)
+	if !ok {
+		return
+	}
+	p := e.read()
+	h := readHistory(e.s.blob(p.history))
+	ended := EndedOccurrence{
+		Namespace: namespace, Schedule: schedule, Number: number, State: state, Attempts: p.attempts, Error: h.lastError,
+	}
+	if reason != "" {
+		ended.Error = reason
+	}
+	if len(h.past) > 0 && h.past[0].attempt == 1 {
+		ended.BeganMs = h.past[0].start
+	}
+	e.s.ended = append(e.s.ended, ended)
+}
+
+// TakeEnded returns the first occurrence that the current command has ended and that no call has returned yet.
+func (s *Store) TakeEnded() (ended EndedOccurrence, ok bool) {
+	if len(s.ended) == 0 {
+		return EndedOccurrence{}, false
+	}
+	ended = s.ended[0]
+	s.ended = s.ended[1:]
+	if len(s.ended) == 0 {
+		s.ended = nil
+	}
+	return ended, true
+}
+
+// isOccurrence reports whether the task's id is that of an occurrence. It allocates nothing.
+func (t Task) isOccurrence() bool {
+	r := t.record()
+	if r.idLen != 0 {
+		return bytes.IndexByte(r.id[:r.idLen], '@') >= 0
+	}
+	return bytes.IndexByte(coldID(t.s.blobs.Get(r.cold)), '@') >= 0
+}
+
+// coldID returns the id in a blob that has one. The result aliases the blob.
+func coldID(b []byte) []byte {
+	_, in := readHead(b)
+	in.sized() // the namespace
+	return in.sized()
+}
