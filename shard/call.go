@@ -25,8 +25,8 @@ type call struct {
 	taken    int
 	answered int
 	refusal  error         // the answer to the commands that are not taken any more; nil: they may be taken
-	gone     bool          // the caller has left and owns replies
-	done     chan struct{} // closed when all are answered
+	gone     bool          // the caller has left and owns replies; no further command is taken
+	done     chan struct{} // closed when all are answered; after the caller has left, all that were taken
 }
 
 // newCall encodes commands.
@@ -91,20 +91,22 @@ func (c *call) fit(commands, bytes int) int {
 	return n
 }
 
-// answer stores the next replies, in order.
+// answer stores the next replies, in order. It only counts them if the caller has left.
 func (c *call) answer(replies []task.Reply) {
+	last := len(c.ends)
 	if c.gone {
-		return
+		last = c.taken
+	} else {
+		copy(c.replies[c.answered:], replies)
 	}
-	c.answered += copy(c.replies[c.answered:], replies)
-	if c.answered == len(c.ends) {
+	if c.answered += len(replies); c.answered == last {
 		close(c.done)
 	}
 }
 
 // refuseRest answers the commands that are not taken any more, once those that were taken have their answers.
 func (c *call) refuseRest() {
-	if c.refusal != nil && c.taken < len(c.ends) && c.answered == c.taken {
+	if c.refusal != nil && !c.gone && c.taken < len(c.ends) && c.answered == c.taken {
 		c.answer(refuse(len(c.ends)-c.taken, c.refusal))
 	}
 }
@@ -118,6 +120,9 @@ func (c *call) leave(unknown, notProposed error) {
 		if i < c.taken {
 			c.replies[i].Err = unknown
 		}
+	}
+	if c.answered == c.taken {
+		close(c.done)
 	}
 }
 

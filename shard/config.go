@@ -48,6 +48,9 @@ type Config struct {
 
 	Clock func() time.Time // wall clock; default time.Now
 
+	// DevClock is the clock that Clock reads in dev mode, where a test sets it ahead. Nil: the shard is not in dev mode.
+	DevClock DevClock
+
 	// ClockAgrees compares this node's clock with those of a majority of the voters. A leader proposes nothing before
 	// the first nil from it. After a jump of its clock, the leader moves the wheel only after another nil. Nil: the
 	// clock is trusted.
@@ -138,6 +141,14 @@ func Fast() Timing {
 	t := LAN()
 	t.Heartbeat, t.Election, t.Lease = 150*time.Millisecond, 150*time.Millisecond, 150*time.Millisecond
 	t.Beat = 30 * time.Millisecond
+	return t
+}
+
+// Alone returns the timing for a node whose groups have no other voters.
+func Alone() Timing {
+	t := LAN()
+	t.Heartbeat, t.Election, t.Lease = 10*time.Millisecond, 10*time.Millisecond, 10*time.Millisecond
+	t.Beat, t.HeadStart = 10*time.Millisecond, 0
 	return t
 }
 

@@ -142,7 +142,7 @@ func batchesOf(attempts []begun) [][]begun {
 // deliver sends attempts with equal targets and settles them.
 func (f *firing) deliver(batch []begun) {
 	timeout := batch[0].Timeout
-	ctx, cancel := context.WithTimeout(f.shard.attempts.ctx, timeout)
+	ctx, cancel := f.shard.within(f.shard.attempts.ctx, timeout)
 	defer cancel()
 	started, _ := f.shard.clock.now()
 	began := time.Now()

@@ -11,6 +11,7 @@
 //	firing    holds each grant until its instant, verifies the leadership, and starts the attempt
 //	desk      holds consumers' demands and hands them the tasks leased for them (package dispatch/desk)
 //	rules     makes the shard's rules follow the queues' policies
+//	extender  computes the coming instants of schedules (package recur), many schedules in one entry
 //	reclaim   gives back the tasks that the previous leader leased and that no node received
 //	verifier  proves leadership for linearizable reads, once for all reads that wait
 //	homing    gives the leadership to the node that placement prefers, once that node is healthy

@@ -44,8 +44,9 @@ type entry struct {
 	version  uint32 // command version in data
 	commands int
 	takeover bool
-	rules    *ruleChange // nil: none
-	advance  *advance    // nil: none
+	rules    *ruleChange   // nil: none
+	series   *seriesChange // nil: none
+	advance  *advance      // nil: none
 	// advanceAt is the index of the Advance's result; users' results begin at usersAt, those of settles at settlesAt.
 	advanceAt, usersAt, settlesAt int
 	settles                       []settle
@@ -95,8 +96,28 @@ func (e *entry) addFramed(framed []byte, commands int) {
 	e.commands += commands
 }
 
-// advance is a request to move the wheel. The proposer sets the target time when it assembles the entry.
-type advance struct{ done chan advanced }
+// advance is a request to move the wheel. The proposer sets the target time when it assembles the entry. The intake's
+// mutex guards waiting until the proposer takes the request.
+type advance struct{ waiting []chan<- advanced }
+
+// wait returns a channel for the answer. ended reports whether the leadership is over: the channel then holds the
+// answer.
+func (a *advance) wait(ended bool) <-chan advanced {
+	done := make(chan advanced, 1)
+	if ended {
+		done <- advanced{ended: true}
+		return done
+	}
+	a.waiting = append(a.waiting, done)
+	return done
+}
+
+// answer sends r to all channels. It never blocks, because each has room for its only answer.
+func (a *advance) answer(r advanced) {
+	for _, w := range a.waiting {
+		w <- r
+	}
+}
 
 // ruleChange is a request to set rules.
 type ruleChange struct {

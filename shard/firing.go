@@ -24,6 +24,8 @@ type firing struct {
 	held   grantHeap
 	order  uint64 // order of the last grant added; grants of equal instants start in the order of their grants
 	paused bool
+	// starting is set while due grants have left held and have not started yet.
+	starting bool
 }
 
 type heldGrant struct {
@@ -66,8 +68,12 @@ func (f *firing) run(ctx context.Context) {
 		case <-f.changed:
 		case <-timer.C:
 		}
-		if due := f.due(); len(due) > 0 && !f.start(ctx, due) {
+		due := f.due()
+		if len(due) > 0 && !f.start(ctx, due) {
 			return
+		}
+		if f.shard.cfg.DevClock != nil {
+			f.started(due)
 		}
 		if wait, ok := f.untilNext(); ok {
 			timer.Reset(wait)
@@ -89,6 +95,7 @@ func (f *firing) due() []task.Grant {
 		}
 		due = append(due, g)
 	}
+	f.starting = len(due) > 0
 	return due
 }
 

@@ -34,6 +34,7 @@ type intake struct {
 	grants   bool // a lane may have both room and waiting tasks
 	news     []news
 	rules    *ruleChange
+	series   *seriesChange
 	advance  *advance
 	calls    callQueue // and the settles
 	pace     pace
@@ -50,6 +51,7 @@ type work struct {
 	news     []news
 	settles  []settle
 	rules    *ruleChange
+	series   *seriesChange
 	advance  *advance
 	segments []segment
 	bytes    int
@@ -63,6 +65,11 @@ func (w *work) commands() int {
 		n += s.n
 	}
 	return n
+}
+
+func (w *work) isEmpty() bool {
+	return !w.takeover && !w.grants && w.rules == nil && w.series == nil && w.advance == nil &&
+		len(w.news)+len(w.settles)+len(w.segments) == 0
 }
 
 func newIntake(limit int64) *intake {
@@ -167,14 +174,12 @@ func (q *intake) settle(s settle) (queued bool) {
 func (q *intake) requestAdvance() <-chan advanced {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	a := &advance{done: make(chan advanced, 1)}
-	if q.closed != nil {
-		a.done <- advanced{ended: true}
-		return a.done
+	if q.advance == nil || q.closed != nil {
+		q.advance = &advance{}
 	}
-	q.advance = a
+	done := q.advance.wait(q.closed != nil)
 	wake(q.changed)
-	return a.done
+	return done
 }
 
 // requestRules requests rules in the next entry. The channel is closed when they are set, and stays open if the
@@ -185,6 +190,16 @@ func (q *intake) requestRules(rules []*fsmpb.QueueRule) <-chan struct{} {
 	q.rules = &ruleChange{rules: rules, done: make(chan struct{})}
 	wake(q.changed)
 	return q.rules.done
+}
+
+// requestSeries requests the extension of schedules in the next entry. The channel is closed when the entry is applied,
+// and stays open if the leadership ends before.
+func (q *intake) requestSeries(change *seriesChange) <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.series = change
+	wake(q.changed)
+	return change.done
 }
 
 // requestTakeover opens the intake, with a Takeover before all other commands.
@@ -244,10 +259,11 @@ func (q *intake) tryTake() *work {
 		w.news, q.news = q.news, nil
 		w.mayGrant = true
 		w.rules, q.rules = q.rules, nil
+		w.series, q.series = q.series, nil
 		w.advance, q.advance = q.advance, nil
 		q.takeCalls(w)
 	}
-	if !w.takeover && !w.grants && w.rules == nil && w.advance == nil && len(w.news)+len(w.settles)+len(w.segments) == 0 {
+	if w.isEmpty() {
 		q.reportFlushed()
 		return nil
 	}
@@ -356,7 +372,7 @@ func (q *intake) close(reason error) {
 		c.refuseRest()
 	}
 	if q.advance != nil {
-		q.advance.done <- advanced{ended: true}
+		q.advance.answer(advanced{ended: true})
 	}
 	q.calls.clear()
 	q.news, q.advance, q.pending = nil, nil, 0

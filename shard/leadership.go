@@ -38,6 +38,7 @@ type leadership struct {
 	inForce  mark         // version of the policies that the rules follow; 0: none yet
 	proposer *proposer
 	ticker   *ticker
+	extender *extender
 	firing   *firing
 	verifier *verifier
 	moving   sync.Mutex // held during a transfer
@@ -55,6 +56,7 @@ func newLeadership(ctx context.Context, s *Shard) *leadership {
 	l.lender = lend.NewLender()
 	l.proposer = newProposer(l)
 	l.ticker = newTicker(l)
+	l.extender = newExtender(l)
 	l.firing = newFiring(l)
 	l.verifier = &verifier{lead: l}
 	l.source = moves.NewSource(s.machine)
@@ -84,6 +86,7 @@ func (l *leadership) takeOver() {
 	l.workers.Go(func() { l.firing.run(l.ctx) })
 	l.workers.Go(func() { l.ticker.run(l.ctx) })
 	l.workers.Go(func() { l.keepRules(l.ctx) })
+	l.workers.Go(func() { l.extender.run(l.ctx) })
 	l.workers.Go(func() { l.reclaim(l.ctx) })
 	l.workers.Go(func() { l.goHome(l.ctx) })
 	l.workers.Go(func() { l.stepAside(l.ctx) })

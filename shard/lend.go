@@ -65,7 +65,7 @@ func (s *Shard) limits() Limits {
 // single borrower per queue.
 func (p *proposer) permits(name dispatch.QueueName) dispatch.Permits {
 	if borrower, ok := p.borrowers[name]; ok {
-		return borrower
+		return p.shard.permitsOf(borrower)
 	}
 	borrower := lend.NewBorrower(lend.BorrowerConfig{
 		Context: p.lead.ctx, Namespace: name.Namespace, Queue: name.Queue, Shard: p.shard.cfg.ID,
@@ -74,5 +74,5 @@ func (p *proposer) permits(name dispatch.QueueName) dispatch.Permits {
 		Got:  func() { p.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Lent(now, name) }) },
 	})
 	p.borrowers[name] = borrower
-	return borrower
+	return p.shard.permitsOf(borrower)
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -23,7 +24,8 @@ type proposer struct {
 	intake    *intake
 	planner   *dispatch.Planner
 	borrowers map[dispatch.QueueName]*lend.Borrower
-	alarm     *time.Timer // set to the instant from which a plan may grant more
+	alarm     *time.Timer  // set to the instant from which a plan may grant more
+	nextPlan  atomic.Int64 // that instant in Unix milliseconds, for a dev clock; never: only an event changes it
 	done      chan struct{}
 }
 
@@ -33,6 +35,7 @@ func newProposer(l *leadership) *proposer {
 		borrowers: map[dispatch.QueueName]*lend.Borrower{},
 	}
 	p.intake.calls.weight = l.shard.cfg.Weight
+	p.nextPlan.Store(never)
 	p.planner = newPlanner(p)
 	p.alarm = time.AfterFunc(never, p.intake.requestGrants)
 	return p
@@ -96,7 +99,7 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 	e := newEntry(now, w.bytes)
 	e.takeover, e.segments = w.takeover, w.segments
 	if w.advance != nil && !inOrder {
-		w.advance.done <- advanced{paused: true}
+		w.advance.answer(advanced{paused: true})
 		w.advance = nil
 	}
 	err := p.addOwn(e, w, p.plan(w), now)
@@ -110,7 +113,7 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 
 // plan tells the planner the content of the entry and returns the plan of its grants.
 func (p *proposer) plan(w *work) dispatch.Plan {
-	now := time.Now()
+	now := p.shard.planningTime()
 	for _, n := range w.news {
 		n(p.planner, now)
 	}
@@ -142,6 +145,10 @@ func (p *proposer) addOwn(e *entry, w *work, plan dispatch.Plan, now time.Time) 
 		if err != nil {
 			return err
 		}
+	}
+	if e.series = w.series; e.series != nil {
+		e.addFramed(e.series.framed, e.series.commands)
+		e.raise(e.series.version)
 	}
 	e.settles, e.settlesAt = w.settles, e.commands
 	for _, s := range w.settles {
@@ -177,7 +184,7 @@ func (p *proposer) propose(ctx context.Context, e *entry) (applied, error) {
 // about to.
 func (p *proposer) fail(e *entry, err error) {
 	if e.advance != nil {
-		e.advance.done <- advanced{ended: true}
+		e.advance.answer(advanced{ended: true})
 	}
 	p.lead.end(err)
 	var lost *raftgroup.LostError
@@ -227,14 +234,20 @@ func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 	if e.rules != nil {
 		close(e.rules.done)
 	}
+	if e.series != nil {
+		close(e.series.done)
+	}
+	if got.Wanting {
+		p.lead.extender.look()
+	}
 	if e.takeover {
-		p.planner.Begin(time.Now(), p.shard.machine.Loads(), p.shard.heldUnknown())
+		p.planner.Begin(p.shard.planningTime(), p.shard.machine.Loads(), p.shard.heldUnknown())
 	}
 	p.land(dispatch.Entry{
 		Proposed: true, Took: took, Lanes: got.Lanes, Grants: got.Grants, Renewed: e.takeover,
 	})
 	if e.advance != nil {
-		e.advance.done <- advanced{more: got.Results[e.advanceAt].More}
+		e.advance.answer(advanced{more: got.Results[e.advanceAt].More})
 	}
 	p.lead.ticker.look()
 }
@@ -242,7 +255,7 @@ func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 // land tells the planner of an applied entry, starts the entry's grants, and schedules the next entry that may grant
 // more.
 func (p *proposer) land(e dispatch.Entry) {
-	start, back := p.planner.Applied(time.Now(), e)
+	start, back := p.planner.Applied(p.shard.planningTime(), e)
 	p.lead.desk.Granted(leased(e.Grants))
 	p.tellReady(e.Lanes)
 	p.lead.firing.add(start, e.Renewed)
@@ -253,6 +266,7 @@ func (p *proposer) land(e dispatch.Entry) {
 	}
 	p.planNext()
 	p.shard.metrics.broken.Set(float64(stats.Broken))
+	p.shard.stir()
 }
 
 // answerLooks tells consumers that their lanes hold no task for them. It tells none while the clock is unsure, because
@@ -273,8 +287,10 @@ func (p *proposer) answerLooks() {
 
 // planNext schedules the next entry for the instant at which it may grant more.
 func (p *proposer) planNext() {
-	now := time.Now()
-	switch at, ok := p.planner.Next(now); {
+	now := p.shard.planningTime()
+	at, ok := p.planner.Next(now)
+	p.rests(now, at, ok)
+	switch {
 	case !ok:
 	case at.After(now):
 		p.alarm.Reset(at.Sub(now))

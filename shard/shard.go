@@ -27,6 +27,7 @@ type Shard struct {
 	clock     *clockGuard
 	latencies *latencies
 	attempts  *attempts
+	tally     tally // for Config.DevClock
 	metrics   *metrics
 
 	ctx      context.Context // ends the background workers
@@ -87,20 +88,43 @@ func (s *Shard) open() error {
 // task.ErrOverloaded, task.ErrNoRoom and task.ErrNoMemory (nothing was proposed), task.ErrNotProposed and
 // task.ErrUnknown. A *task.MovedError means that the task's slot is not open here.
 func (s *Shard) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
+	return s.doAll(ctx, cmds, &left{})
+}
+
+// DoThen executes commands as Do does, and calls then once, when no command is under way any more. If ctx ends while
+// the entry of a command is being committed, that is after DoThen has returned.
+func (s *Shard) DoThen(ctx context.Context, cmds []*fsmpb.Command, then func()) []task.Reply {
+	left := &left{}
+	replies := s.doAll(ctx, cmds, left)
+	if left.call == nil {
+		then()
+		return replies
+	}
+	go func() {
+		<-left.call.done
+		then()
+	}()
+	return replies
+}
+
+// left holds the call that its caller has left before all commands had answers; nil: there is none.
+type left struct{ call *call }
+
+func (s *Shard) doAll(ctx context.Context, cmds []*fsmpb.Command, left *left) []task.Reply {
 	if s.machine.IsMoving() {
-		return s.doOpen(ctx, cmds)
+		return s.doOpen(ctx, cmds, left)
 	}
-	return movedIn(s.doWithRoom(ctx, cmds))
+	return movedIn(s.doWithRoom(ctx, cmds, left))
 }
 
-func (s *Shard) doWithRoom(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
+func (s *Shard) doWithRoom(ctx context.Context, cmds []*fsmpb.Command, left *left) []task.Reply {
 	if lack := s.lacking(); lack != nil {
-		return s.doInPlace(ctx, cmds, lack)
+		return s.doInPlace(ctx, cmds, lack, left)
 	}
-	return s.do(ctx, cmds)
+	return s.do(ctx, cmds, left)
 }
 
-func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
+func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command, left *left) []task.Reply {
 	if len(cmds) == 0 {
 		return nil
 	}
@@ -134,6 +158,7 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	case <-c.done:
 	case <-ctx.Done():
 		intake.leave(ctx, c)
+		left.call = c
 	}
 	return c.replies
 }

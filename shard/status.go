@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/raftgroup/install"
@@ -60,11 +61,18 @@ func (s *Shard) Lead(ctx context.Context) (term uint64, err error) {
 // Use returns the use of a namespace in this replica's applied state.
 func (s *Shard) Use(namespace string) task.NamespaceUse { return s.machine.NamespaceUse(namespace) }
 
+// Drops returns the number of times that tasks have left this replica with their slots: see fsm.Machine.Drops.
+func (s *Shard) Drops() uint64 { return s.machine.Drops() }
+
 // TaskUse returns the bytes that a task counts with in this replica's applied state, and reports whether the task is
 // not done.
 func (s *Shard) TaskUse(namespace, id string) (bytes int, pending bool) {
 	return s.machine.TaskUse(namespace, id)
 }
+
+// Remembers reports whether a command repeats a call that this replica's applied state remembers. Such a command gets
+// the kept answer, and changes nothing.
+func (s *Shard) Remembers(cmd *fsmpb.Command) bool { return s.machine.Remembers(cmd) }
 
 // ID returns the shard's id.
 func (s *Shard) ID() uint32 { return s.cfg.ID }

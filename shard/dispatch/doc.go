@@ -76,7 +76,8 @@
 //     namespace alone has the whole plan.
 //   - A rest holds back the namespaces that had a quarter of the burst before it. The others get up to an eighth of a
 //     burst in each entry meanwhile.
-//   - A quarter beyond Config.Strangers is for namespaces with less than a quarter of it under way.
+//   - A quarter beyond Config.Strangers is for namespaces with less than a quarter of it under way. A place there
+//     is free again when its attempt ends, even while the receivers of other namespaces stay silent.
 //   - If woken lanes filled a plan, limited queues come first in the next one.
 //
 // # Parts of a plan

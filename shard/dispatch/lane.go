@@ -173,13 +173,6 @@ func (p *Planner) wakeSleepers() (next time.Time, ok bool) {
 // strangers returns how many more attempts may begin at receivers whose last answer was not a success.
 func (p *Planner) strangers() int { return max(p.cfg.Strangers-p.pushed, 0) }
 
-// wakeHeldBack wakes as many held-back lanes as may begin an attempt.
-func (p *Planner) wakeHeldBack() {
-	for range min(p.heldBack.len(), p.strangers()) {
-		p.wake(p.heldBack.take())
-	}
-}
-
 // enter marks a lane as changed by the entry being made.
 func (p *Planner) enter(l *lane) { p.drafted.add(l) }
 

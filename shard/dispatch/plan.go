@@ -113,7 +113,7 @@ func (p *planning) room(l *lane) int {
 	room = min(room, ready)
 	if strangers := p.strangersOf(l.queue.space); room > strangers && !l.throttle.IsWell() {
 		room = strangers
-		p.heldBack.add(l)
+		p.holdBack(l)
 	}
 	return room
 }

@@ -43,13 +43,13 @@ type Planner struct {
 
 	// The sets below. A lane with tasks that is in none of them waits for an event: an attempt's end, a demand, a
 	// policy.
-	woken    turns       // lanes that the next plan looks at, in order
-	asleep   sleepers    // lanes that an instant wakes
-	heldBack fifo[*lane] // lanes that fewer attempts under way wake
-	asked    ring        // pulled lanes with a demand
-	unusual  ring        // pushed lanes that need a credit in an Advance
-	idle     *list.List  // lanes without a task, the longest idle first
-	drafted  fifo[*lane] // lanes that the entry being made changes
+	woken   turns        // lanes that the next plan looks at, in order
+	asleep  sleepers     // lanes that an instant wakes
+	holding fifo[*space] // namespaces with lanes that fewer attempts under way wake
+	asked   ring         // pulled lanes with a demand
+	unusual ring         // pushed lanes that need a credit in an Advance
+	idle    *list.List   // lanes without a task, the longest idle first
+	drafted fifo[*lane]  // lanes that the entry being made changes
 
 	beginning fifo[*space] // namespaces whose attempts the entry being made begins
 
@@ -72,7 +72,7 @@ func New(cfg Config) *Planner {
 	return &Planner{
 		cfg: cfg, lanes: map[task.Lane]*lane{}, queues: map[QueueName]*queue{}, idle: list.New(),
 		spaces: map[string]*space{}, beginning: fifo[*space]{set: beginning},
-		woken: turns{spaces: fifo[*space]{set: inTurn}}, heldBack: fifo[*lane]{set: heldBack},
+		woken: turns{spaces: fifo[*space]{set: inTurn}}, holding: fifo[*space]{set: holding},
 		drafted: fifo[*lane]{set: inDraft},
 		asked:   ring{id: ringAsked}, unusual: ring{id: ringUnusual},
 		serving: fifo[*queue]{set: serving}, reporting: fifo[*queue]{set: reporting},
@@ -230,7 +230,7 @@ func (p *Planner) Next(now time.Time) (at time.Time, ok bool) {
 
 // mayGrant reports whether the next plan may grant a task, apart from rests.
 func (p *Planner) mayGrant() bool {
-	return p.woken.len()+p.serving.len() > 0 || p.heldBack.len() > 0 && p.strangers() > 0
+	return p.woken.len()+p.serving.len() > 0 || p.mayWake()
 }
 
 // Stats holds counts of a planner's contents.
@@ -248,9 +248,13 @@ type Stats struct {
 
 // Stats returns counts of the planner's contents.
 func (p *Planner) Stats() Stats {
+	held := 0
+	for _, s := range p.holding.members {
+		held += s.heldBack.len()
+	}
 	return Stats{
 		Lanes: len(p.lanes), Firing: p.firing, Pushed: p.pushed, Broken: p.broken,
-		Woken: p.woken.len(), Asleep: len(p.asleep), HeldBack: p.heldBack.len(), Serving: p.serving.len(),
+		Woken: p.woken.len(), Asleep: len(p.asleep), HeldBack: held, Serving: p.serving.len(),
 		Looks: len(p.looks.lanes),
 	}
 }

@@ -1,6 +1,10 @@
 package dispatch
 
-import "github.com/belfryhq/belfry/fsm/task"
+import (
+	"slices"
+
+	"github.com/belfryhq/belfry/fsm/task"
+)
 
 // space is the planner's record of a namespace with queues.
 type space struct {
@@ -11,6 +15,8 @@ type space struct {
 	credit int         // the rest of its turn
 	pushed int         // attempts under way, without leases: the sum over its lanes
 	begun  int         // pushed attempts that the entry being made begins
+
+	heldBack fifo[*lane] // lanes that fewer attempts under way wake
 
 	burst   int  // tasks granted since the backlog's start or last rest
 	resting bool // the last burst had at least burst/4 tasks of this namespace, or it is the only one
@@ -80,7 +86,7 @@ func (t *turns) spend(s *space, n int) {
 func (p *Planner) spaceOf(name string) *space {
 	s, ok := p.spaces[name]
 	if !ok {
-		s = &space{name: name, woken: fifo[*lane]{set: woken}}
+		s = &space{name: name, woken: fifo[*lane]{set: woken}, heldBack: fifo[*lane]{set: heldBack}}
 		p.spaces[name] = s
 	}
 	return s
@@ -107,7 +113,47 @@ func (p *Planner) weight(name string) int {
 func (p *Planner) strangersOf(s *space) int {
 	most := p.cfg.Strangers
 	all, own := p.pushed+p.begun, s.pushed+s.begun
-	return max(most-all, min(most/4-own, most+most/4-all), 0)
+	return max(most-all, min(most/4-own, p.strangersLeft()), 0)
+}
+
+// holdBack makes a lane wait until fewer attempts are under way.
+func (p *Planner) holdBack(l *lane) {
+	s := l.queue.space
+	s.heldBack.add(l)
+	p.holding.add(s)
+}
+
+// wakeHeldBack wakes as many held-back lanes as may begin an attempt. The namespaces take turns, so that each gets a
+// part of the room.
+func (p *Planner) wakeHeldBack() {
+	left := p.strangersLeft()
+	for range p.holding.len() {
+		if left <= 0 {
+			return
+		}
+		s := p.holding.take()
+		n := min(s.heldBack.len(), p.strangersOf(s), left)
+		for range n {
+			p.wake(s.heldBack.take())
+		}
+		left -= n
+		if s.heldBack.len() > 0 {
+			p.holding.add(s)
+		}
+	}
+}
+
+// mayWake reports whether wakeHeldBack would wake a lane. The search is short: it passes over no namespaces but the few
+// that fill the room.
+func (p *Planner) mayWake() bool {
+	return p.strangersLeft() > 0 &&
+		slices.ContainsFunc(p.holding.members, func(s *space) bool { return p.strangersOf(s) > 0 })
+}
+
+// strangersLeft returns the largest number of attempts that may still begin, over all namespaces, at receivers whose
+// last answer was not a success.
+func (p *Planner) strangersLeft() int {
+	return p.cfg.Strangers + p.cfg.Strangers/4 - p.pushed - p.begun
 }
 
 // countBegun counts pushed attempts that the entry being made begins.

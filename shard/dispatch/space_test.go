@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -129,6 +130,44 @@ func TestSilentReceiversOfANeighbour(t *testing.T) {
 	w.entry(false)
 	if got := w.planner.spaces["calm"].pushed; got != 10 {
 		t.Errorf("%d attempts of the neighbour, want 10", got)
+	}
+}
+
+// endOf ends all attempts of a namespace, and returns their number.
+func (w *world) endOf(namespace string) int {
+	isOther := func(g task.Grant) bool { return g.Lane.Namespace != namespace }
+	own := slices.DeleteFunc(slices.Clone(w.running), isOther)
+	w.running = slices.Concat(own, slices.DeleteFunc(w.running, func(g task.Grant) bool { return !isOther(g) }))
+	w.end(len(own), time.Millisecond)
+	return len(own)
+}
+
+// TestNeighbourUsesItsRoomAgain checks that a namespace beside silent receivers gets the extra attempts again each time
+// when some of its own have ended, and that the silent namespace gets none of them.
+func TestNeighbourUsesItsRoomAgain(t *testing.T) {
+	w := newWorld(t, 40)
+	w.storm("silent", 10, 40)
+	w.entry(true)
+	w.entry(false)
+	w.storm("calm", 60, 1)
+	w.storm("other", 60, 1)
+	w.entry(true)
+	for done := 0; done < 120; {
+		w.entry(true)
+		if n := w.planner.pushed; n > 50 {
+			t.Fatalf("%d attempts are under way", n)
+		}
+		if n := w.planner.spaces["silent"].pushed; n != 40 {
+			t.Fatalf("%d attempts of the silent namespace", n)
+		}
+		ended := w.endOf("calm") + w.endOf("other")
+		if done += ended; ended == 0 {
+			t.Fatalf("the neighbours stand still after %d tasks: %+v", done, w.planner.Stats())
+		}
+		w.entry(false)
+		if at, ok := w.planner.Next(w.now); done < 120 && (!ok || at.After(w.now)) {
+			t.Fatalf("after %d tasks the next plan is at %v, %v", done, at, ok)
+		}
 	}
 }
 

@@ -1,0 +1,110 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// TestDoThen: the caller of a call leaves while an entry with some of its commands cannot commit. The call's end is
+// told once, when these commands are applied, and the other commands never are.
+func TestDoThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		var cmds []*fsmpb.Command
+		for i := range 2 * maxEntryCommands {
+			cmds = append(cmds, schedule(fmt.Sprint("task-", i), time.Now().Add(time.Hour)))
+		}
+		applied := make(chan uint64, 2) // at each call of then
+		then := func() { applied <- n.machine.NamespaceUse("").Pending }
+		c.cut(n.cfg.NodeID)
+		ctx, cancel := context.WithTimeout(t.Context(), n.cfg.Timing.Lease/4)
+		defer cancel()
+		unknown := uint64(0)
+		for _, r := range n.DoThen(ctx, cmds, then) {
+			if errors.Is(r.Err, task.ErrUnknown) {
+				unknown++
+			}
+		}
+		synctest.Wait()
+		if unknown == 0 || unknown == uint64(len(cmds)) || len(applied) > 0 {
+			t.Fatalf("%d commands of %d are under way, then was called %d times", unknown, len(cmds), len(applied))
+		}
+		c.link(n.cfg.NodeID)
+		if got := <-applied; got != unknown {
+			t.Errorf("%d tasks at the end of the call, in place of %d", got, unknown)
+		}
+		n.must(t, schedule("another", time.Now().Add(time.Hour)))
+		if got := n.machine.NamespaceUse("").Pending; got != unknown+1 || len(applied) > 0 {
+			t.Errorf("%d tasks in place of %d, then was called %d times again", got, unknown+1, len(applied))
+		}
+	})
+}
+
+// TestDoThenAfterTheLeadership checks that a call of unknown outcome ends with the leadership of its leader, which
+// other replicas have replaced meanwhile. Its claims would otherwise be held for ever.
+func TestDoThenAfterTheLeadership(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		ended := make(chan struct{})
+		c.cut(n.cfg.NodeID)
+		ctx, cancel := context.WithTimeout(t.Context(), n.cfg.Timing.Lease/4)
+		defer cancel()
+		cmds := []*fsmpb.Command{schedule("a", time.Now().Add(time.Hour))}
+		for _, r := range n.DoThen(ctx, cmds, func() { close(ended) }) { // a second call of the function would panic
+			if !errors.Is(r.Err, task.ErrUnknown) {
+				t.Errorf("%v", r.Err)
+			}
+		}
+		synctest.Wait()
+		select {
+		case <-ended:
+			t.Fatal("the call ended while its entry could still commit")
+		default:
+		}
+		begin := time.Now()
+		<-ended
+		if took := time.Since(begin); took > 10*n.cfg.Timing.Lease {
+			t.Errorf("the call ended after %v", took)
+		}
+		if n.IsLeader() {
+			t.Error("the call ended during the leadership")
+		}
+		c.link(n.cfg.NodeID)
+	})
+}
+
+// TestDoThenAtOnce checks the end of calls of which no command is under way any more when they return.
+func TestDoThenAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 1, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		cmds := []*fsmpb.Command{schedule("a", time.Now().Add(time.Hour))}
+		for name, ctx := range map[string]context.Context{"answered": t.Context(), "cancelled": over} {
+			var ends atomic.Int32
+			n.DoThen(ctx, cmds, func() { ends.Add(1) })
+			n.DoThen(ctx, nil, func() { ends.Add(1) })
+			if got := ends.Load(); name == "answered" && got != 2 {
+				t.Errorf("%d ends in place of 2", got)
+			}
+			synctest.Wait()
+			if got := ends.Load(); got != 2 {
+				t.Errorf("%s: %d ends in place of 2", name, got)
+			}
+		}
+	})
+}
