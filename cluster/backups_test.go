@@ -48,6 +48,7 @@ func fillLarge(t *testing.T, c *clustertest.Cluster) {
 
 // The death of a node that sends the state of its shards ends the backup with an error, and leaves no whole stream.
 func TestBackupEndsWithALeader(t *testing.T) {
+	t.Parallel()
 	c := clustertest.New(t, 3, nil)
 	fillLarge(t, c)
 	out := &pausing{once: func() { c.Crash(2) }}
@@ -68,6 +69,7 @@ func TestBackupEndsWithALeader(t *testing.T) {
 
 // A backup of a cluster whose shards lack a majority fails before its first byte.
 func TestBackupWithoutLeaders(t *testing.T) {
+	t.Parallel()
 	c := clustertest.New(t, 3, nil)
 	c.Crash(1)
 	c.Crash(2)
@@ -84,6 +86,7 @@ func TestBackupWithoutLeaders(t *testing.T) {
 
 // A caller that leaves ends the backup, also while the shards are being cut.
 func TestBackupEndsWithItsCaller(t *testing.T) {
+	t.Parallel()
 	c := clustertest.New(t, 3, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -100,6 +103,7 @@ func TestBackupEndsWithItsCaller(t *testing.T) {
 
 // The record of the scheduled backups is changed through any node, and only on the basis of its present revision.
 func TestRecordOfBackups(t *testing.T) {
+	t.Parallel()
 	c := clustertest.New(t, 3, nil)
 	for i := range 3 {
 		record := &clusterpb.Backups{Revision: uint64(i), Running: &clusterpb.BackupTry{Node: fmt.Sprint("n", i)}}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/devclock"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
@@ -85,7 +86,8 @@ type Config struct {
 	Policy         shard.Policy // its bound on tombstones is ignored:
 	TombstoneBytes int64        // bytes for the tombstones of all replicas here together; 0: no bound
 	Snapshots      Snapshots
-	Clock          func() time.Time // nil: time.Now
+	Clock          func() time.Time // nil: time.Now, or that of DevClock
+	DevClock       *devclock.Clock  // decides when tasks are due; nil: Clock does
 	MaxClockOffset time.Duration    // 0: 250 ms
 	GossipMuted    func() bool      // reports whether all gossip is lost, for tests; nil: no gossip is lost
 
@@ -103,10 +105,14 @@ type Config struct {
 	// MaxPending is the number of bytes of calls that may wait at each shard led here; 0: the shard's default.
 	MaxPending int64
 
-	// AuditFault returns the reason why the audit log of this node loses records, or nil, for the doctor; nil: there is no
-	// log. Audit answers other nodes that read it.
+	// AuditFault returns the reason why the audit log of this node is not written, or nil, for the doctor; nil: there is
+	// no log. Audit answers other nodes that read it.
 	AuditFault func() error
 	Audit      func(ctx context.Context, r *clusterpb.AuditRequest) (*clusterpb.AuditReply, error)
+
+	// IssuerFault serves the doctor. It returns the instant at which the keys of the issuer of tokens were read, zero if
+	// they never were, and the reason why they are missing or not fresh, or nil. Nil: the node has no issuer.
+	IssuerFault func() (keysRead time.Time, fault error)
 
 	Build      string                // version of the binary, for people
 	Logger     *slog.Logger          // nil: none
@@ -166,6 +172,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Timing == (shard.Timing{}) {
 		c.Timing = shard.LAN()
+	}
+	if c.DevClock != nil {
+		c.Clock = c.DevClock.Now
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
@@ -283,3 +292,6 @@ func ParseTiming(name string) (shard.Timing, error) {
 	}
 	return shard.Timing{}, fmt.Errorf("%q is no timing: fast, lan or wan", name)
 }
+
+// TimingAlone returns the timing of a cluster that never has a second node.
+func TimingAlone() shard.Timing { return shard.Alone() }

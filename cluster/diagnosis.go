@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/status"
@@ -43,12 +44,34 @@ func (n *Node) vitals() *clusterpb.Vitals {
 	if n.cfg.HTTPKeysEnd != nil {
 		v.HttpKeysEndMs = n.cfg.HTTPKeysEnd().UnixMilli()
 	}
+	n.addIssuer(v)
 	for _, id := range n.known() {
 		if id != n.ID() && n.health.Alive(id) {
 			v.Hears = append(v.Hears, id)
 		}
 	}
 	return v
+}
+
+// maxFault bounds the reason of a fault, in bytes. An issuer's answer may be a part of it.
+const maxFault = 300
+
+// addIssuer adds the fault of the issuer of tokens, if there is one.
+func (n *Node) addIssuer(v *clusterpb.Vitals) {
+	if n.cfg.IssuerFault == nil {
+		return
+	}
+	read, fault := n.cfg.IssuerFault()
+	if fault == nil {
+		return
+	}
+	v.IssuerFault = strings.Join(strings.Fields(strings.ToValidUTF8(fault.Error(), "")), " ")
+	if len(v.IssuerFault) > maxFault {
+		v.IssuerFault = strings.ToValidUTF8(v.IssuerFault[:maxFault], "") + "…"
+	}
+	if !read.IsZero() {
+		v.IssuerKeysMs = read.UnixMilli()
+	}
 }
 
 // known returns the ids of the nodes in the control group's map and in its group. A node without a quorum may know
@@ -83,10 +106,21 @@ func (n *Node) snapshot(ctx context.Context) *doctor.Snapshot {
 		s.Groups = append(s.Groups, n.shardGroup(shard, accounts))
 	}
 	n.addShape(s, state, shapeOf(accounts))
-	s.Secrets = n.Secrets()
+	s.Secrets, s.APIKeys = n.Secrets(), apiKeys(state, n.cfg.Clock())
 	s.Backup = newestBackup(state.Backups, accounts, n.cfg.Clock())
 	s.Queues = <-queues
 	return s
+}
+
+// apiKeys returns the keys of callers that have not expired.
+func apiKeys(state *clusterpb.ControlState, now time.Time) (keys []doctor.APIKey) {
+	for _, k := range state.ApiKeys {
+		if k.ExpiresMs == 0 || k.ExpiresMs > now.UnixMilli() {
+			used := time.UnixMilli(max(k.UsedMs, k.CreatedMs))
+			keys = append(keys, doctor.APIKey{ID: k.Id, Unused: now.Sub(used)})
+		}
+	}
+	return keys
 }
 
 // addShape adds the moves, and the absences that the leader of the control group reports.
@@ -138,6 +172,9 @@ func (n *Node) describe(id string, state *clusterpb.ControlState, a *account, fa
 	d.DiskLow, d.MemoryFull = a.diskLow, a.memoryFull
 	d.AuditFault, d.ClusterKeys = v.GetAuditFault(), v.GetClusterKeys()
 	d.MemoryUsed, d.MemoryLimit = v.GetMemoryUsed(), v.GetMemoryLimit()
+	if d.IssuerFault = v.GetIssuerFault(); v.GetIssuerKeysMs() != 0 {
+		d.IssuerKeys = max(time.Since(time.UnixMilli(v.GetIssuerKeysMs())), time.Millisecond)
+	}
 	d.KeysEnd, d.HTTPKeysEnd = untilEnd(v.GetKeysEndMs()), untilEnd(v.GetHttpKeysEndMs())
 	return d
 }

@@ -57,7 +57,7 @@ func TestDisksFill(t *testing.T) {
 	c.Until("node 1 leads nothing", func() error { return leadsNothing(c, 1) })
 	calm := time.After(6 * time.Second) // longer than a leadership takes to return to its preferred node
 	for i, waiting := 0, true; waiting; i++ {
-		mustRepeat(t, c.Node(i%3), schedule(fmt.Sprint("task-", i), time.Hour))
+		mustDo(t, c.Node(i%3), schedule(fmt.Sprint("task-", i), time.Hour))
 		if err := leadsNothing(c, 1); err != nil {
 			t.Fatal(err)
 		}

@@ -42,6 +42,7 @@
 //	tenants     API keys and namespaces: their changes, and the present ones for the calls here
 //	tenancy     the same in the control group's state: a pure function
 //	erasure     the tasks of namespaces that are being deleted, at the control group's leader
+//	bulk        one call on many tasks: the record of an operation, and its runner at the control group's leader
 //	cuts        a cut of every shard, for a backup
 //	compare     steady comparison of this node's replicas with those elsewhere
 //	health      live nodes and their room; whether the replicas here may lead and grow

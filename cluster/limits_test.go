@@ -97,7 +97,7 @@ func into(t *testing.T, c *clustertest.Cluster, queue string, n int, target *fsm
 		}
 		for j, r := range c.Node(i).Do(t.Context(), cmds) {
 			if r.Err != nil { // a starved machine has elected another leader
-				mustRepeat(t, c.Node(i), cmds[j])
+				mustDo(t, c.Node(i), cmds[j])
 			}
 		}
 	}

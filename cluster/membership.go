@@ -63,6 +63,7 @@ func (n *Node) newRegistrar() *membership.Registrar {
 	cfg := membership.RegistrarConfig{
 		Entry: n.entry(),
 		Hold:  n.cfg.HoldVersion, Control: n.control, Peer: n.peers.rpc, Removed: n.removed, Logger: n.cfg.Logger,
+		Pause: min(200*time.Millisecond, n.cfg.Timing.Heartbeat),
 	}
 	if n.NeedsJoinTokens() {
 		cfg.TokenFile = n.cfg.JoinTokenFile

@@ -210,6 +210,9 @@ func (n *Node) openShards() {
 	n.quotas = n.newQuotas()
 	n.copies = n.newCopies()
 	n.replicas = n.newReplicas()
+	if n.cfg.DevClock != nil {
+		n.cfg.DevClock.Use(n.replicas.All)
+	}
 	n.router = router.New(router.Config{
 		Self: n.ID(), State: n.control.State, Local: n.replicas,
 		Remote:  func(id string) calls.Shards { return n.peers.calls(id) },

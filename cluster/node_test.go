@@ -31,29 +31,20 @@ func schedule(id string, delay time.Duration) *fsmpb.Command {
 	}}}
 }
 
+// mustDo carries out commands. It repeats those of unknown outcome, as a caller would: a leadership may end with a
+// crash, or on a busy machine.
 func mustDo(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) []task.Reply {
 	t.Helper()
 	replies := n.Do(t.Context(), cmds)
-	for i, r := range replies {
-		if r.Err != nil {
-			t.Fatalf("command %d: %v", i, r.Err)
+	for i := range replies {
+		for errors.Is(replies[i].Err, task.ErrUnknown) {
+			replies[i] = n.Do(t.Context(), cmds[i:i+1])[0]
+		}
+		if err := replies[i].Err; err != nil {
+			t.Fatalf("command %d: %v", i, err)
 		}
 	}
 	return replies
-}
-
-// mustRepeat is mustDo for calls that meet a crash. It repeats a call with an unknown outcome, as a caller would.
-func mustRepeat(t testing.TB, n *cluster.Node, cmd *fsmpb.Command) {
-	t.Helper()
-	for {
-		err := n.Do(t.Context(), []*fsmpb.Command{cmd})[0].Err
-		if err == nil {
-			return
-		}
-		if !errors.Is(err, task.ErrUnknown) {
-			t.Fatal(err)
-		}
-	}
 }
 
 // counter returns the sum of a counter of a node over its labels.
@@ -256,7 +247,7 @@ func TestCallsGoOnWithoutALeader(t *testing.T) {
 	c.Crash(leader)
 	survivor := (leader + 1) % 3
 	began := time.Now()
-	mustRepeat(t, c.Node(survivor), schedule("x", 2*time.Hour))
+	mustDo(t, c.Node(survivor), schedule("x", 2*time.Hour))
 	t.Logf("a call after the crash took %v", time.Since(began))
 	if task, err := c.Node(survivor).Get(t.Context(), "", "x", false); err != nil || task == nil {
 		t.Fatalf("%v, %v", task, err)
@@ -326,7 +317,7 @@ func TestNodeMovesToAnotherPort(t *testing.T) {
 	}
 	c.Crash(2) // now each majority needs the node that moved
 	for j := range 40 {
-		mustRepeat(t, c.Node(0), schedule(fmt.Sprint("z", j), time.Hour))
+		mustDo(t, c.Node(0), schedule(fmt.Sprint("z", j), time.Hour))
 	}
 	c.Start(2)
 	c.WaitReady()
@@ -402,8 +393,8 @@ func hammer(ctx context.Context, n *cluster.Node) error {
 	return nil
 }
 
-// Three nodes with keys form a cluster, and a later node joins it with a token. A node without a token waits, and a node
-// with another authority cannot join.
+// Three nodes with keys form a cluster, and a later node joins it with a token. A node without a token waits, and a
+// node with another authority cannot join.
 func TestNodesWithKeys(t *testing.T) {
 	t.Parallel()
 	ours, theirs := peertest.NewAuthority(t), peertest.NewAuthority(t)

@@ -94,6 +94,7 @@ func (l *callers) check(t *testing.T) {
 
 // Leaderships move from node to node under load. No call is refused, and none is left without an answer.
 func TestTransfersRefuseNothing(t *testing.T) {
+	t.Parallel()
 	c := clustertest.New(t, 3, nil)
 	awaitReplicas(c, 3, 3)
 	l := newCallers(c)
@@ -122,6 +123,7 @@ func TestTransfersRefuseNothing(t *testing.T) {
 // Nodes stop in order and start again under load, one after the other. No call through the others is refused, and none
 // is left without an answer.
 func TestRestartsRefuseNothing(t *testing.T) {
+	t.Parallel()
 	c := clustertest.New(t, 3, nil)
 	awaitReplicas(c, 3, 3)
 	l := newCallers(c)

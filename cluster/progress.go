@@ -51,6 +51,9 @@ func (v *View) fillShape(state *clusterpb.ControlState, shape *clusterpb.Shape) 
 		v.AutoSplit = proto.CloneOf(split)
 		v.AutoSplit.Waits = names.Replace(split.Waits)
 	}
+	for _, op := range state.Bulks {
+		v.Bulks = append(v.Bulks, bulkView(op, names.Replace(shape.GetBulkWaits()[op.Id])))
+	}
 	for _, op := range state.Operations {
 		o := v.progress(op, control.Left(state, op))
 		if op.Kind == clusterpb.OperationKind_OPERATION_KIND_DELETE_NAMESPACE && shape != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/quotas"
 	"github.com/belfryhq/belfry/quota"
+	"github.com/belfryhq/belfry/shard"
 )
 
 // Quotas returns the quotas of the cluster, to keep calls on this node within them.
@@ -15,7 +16,7 @@ func (n *Node) Quotas() *quotas.Quotas { return n.quotas }
 
 func (n *Node) newQuotas() *quotas.Quotas {
 	return quotas.New(quotas.Config{
-		Self: n.ID(), Now: time.Now,
+		Self: n.ID(), Trip: quotaTrip(n.cfg.Timing), Now: time.Now,
 		Limits: func(namespace string) quota.Limits {
 			known, _ := n.tenants.Namespace(namespace)
 			return known.Limits
@@ -42,6 +43,10 @@ func (n *Node) newQuotas() *quotas.Quotas {
 		},
 	})
 }
+
+// quotaTrip returns the longest wait for another node's answer about a quota: half of Timing.Heartbeat, which is longer
+// than a round trip between the farthest nodes that the timing allows.
+func quotaTrip(t shard.Timing) time.Duration { return max(t.Heartbeat/2, 100*time.Millisecond) }
 
 // memberIDs returns the ids of the nodes of the cluster.
 func (n *Node) memberIDs() (ids []string) {

@@ -162,6 +162,26 @@ func TestPendingQuotaMoves(t *testing.T) {
 	}
 }
 
+// TestPendingQuotaSplits checks that a full namespace stays full after shards have given tasks away.
+func TestPendingQuotaSplits(t *testing.T) {
+	t.Parallel()
+	const limit = 60
+	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })
+	putNamespace(t, c.Node(0), "town", quota.Limits{MaxPending: limit})
+	if made := fillQuota(t, c, "town", "t", 90, quota.MaxPending); made != limit {
+		t.Fatalf("%d tasks of %d", made, limit)
+	}
+	for shard := range uint32(3) {
+		shards := len(c.Node(0).State().Shards)
+		c.Until("the split has begun", func() error { return splitAnywhere(c, shard+1) })
+		c.Until("the slots have moved", func() error { return haveSplit(c, shards+1) })
+	}
+	if made := fillQuota(t, c, "town", "more", 90, quota.MaxPending); made > 0 {
+		t.Errorf("%d tasks beyond the limit", made)
+	}
+	mustUse(t, c, "town", func(u task.NamespaceUse) bool { return u.Pending == limit })
+}
+
 // quotaOwner returns the shard that owns the quotas of a namespace.
 func quotaOwner(t *testing.T, n *cluster.Node, namespace string) uint32 {
 	t.Helper()

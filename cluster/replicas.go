@@ -50,7 +50,7 @@ func (n *Node) openReplica(
 	if err != nil {
 		return nil, err
 	}
-	opened, err := shard.Open(shard.Config{
+	cfg := shard.Config{
 		ID: id, NodeID: n.ID(), Forward: n.router.Do,
 		Storage: disk, Existing: n.identity.Opened(id), Applied: n.records.Kept(id).Index,
 		Replicas: replicas.Founders(placed), Preferred: placed.Preferred, Transport: transport, Deliver: n.cfg.Deliver,
@@ -61,7 +61,11 @@ func (n *Node) openReplica(
 		SnapshotGate: snapshots, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 		SnapshotLog: n.cfg.Snapshots.Log, SnapshotPart: n.cfg.Snapshots.Part, SnapshotTail: n.cfg.Snapshots.Tail,
 		MaxPending: n.cfg.MaxPending, Copies: n.copies.Of(id),
-	})
+	}
+	if n.cfg.DevClock != nil {
+		cfg.DevClock = n.cfg.DevClock
+	}
+	opened, err := shard.Open(cfg)
 	if err != nil {
 		return nil, errors.Join(err, transport.Close(), n.disks.Close(id))
 	}

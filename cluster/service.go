@@ -134,6 +134,11 @@ type answering struct {
 	control    *control.Replica
 }
 
+// ChangeBulk begins or stops a bulk operation through this node's replica of the control group.
+func (a answering) ChangeBulk(ctx context.Context, change *clusterpb.BulkChange) (*clusterpb.BulkChanged, error) {
+	return a.control.ChangeBulk(ctx, change)
+}
+
 // Begin begins an operation through this node's replica of the control group.
 func (a answering) Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error) {
 	return a.operations.BeginHere(ctx, call)

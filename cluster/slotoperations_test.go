@@ -19,7 +19,7 @@ func TestOperationsOnSlots(t *testing.T) {
 	var kept []string
 	for i := range 600 {
 		kept = append(kept, fmt.Sprint("kept-", i))
-		mustRepeat(t, c.Node(i%nodes), schedule(kept[i], time.Hour))
+		mustDo(t, c.Node(i%nodes), schedule(kept[i], time.Hour))
 	}
 	operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_SPLIT, Shard: 1})
 	operate(t, c, &clusterpb.Operation{

@@ -24,7 +24,7 @@ func TestShardsSplitUnderLoad(t *testing.T) {
 	var kept []string
 	for i := range lasting {
 		kept = append(kept, fmt.Sprint("kept-", i))
-		mustRepeat(t, c.Node(i%nodes), schedule(kept[i], time.Hour))
+		mustDo(t, c.Node(i%nodes), schedule(kept[i], time.Hour))
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
@@ -132,7 +132,7 @@ func TestSplitSurvivesCrashes(t *testing.T) {
 	var kept []string
 	for i := range 2000 {
 		kept = append(kept, fmt.Sprint("kept-", i))
-		mustRepeat(t, c.Node(i%nodes), schedule(kept[i], time.Hour))
+		mustDo(t, c.Node(i%nodes), schedule(kept[i], time.Hour))
 	}
 	before := len(c.Node(0).State().Shards)
 	for i := range nodes {
@@ -153,7 +153,7 @@ func TestSlotsKeepToTheMoveRate(t *testing.T) {
 	for i := range tasks {
 		cmd := schedule(fmt.Sprint("kept-", i), time.Hour)
 		cmd.GetSchedule().Spec.Payload = make([]byte, payload)
-		mustRepeat(t, c.Node(0), cmd)
+		mustDo(t, c.Node(0), cmd)
 	}
 	began := time.Now()
 	operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_SPLIT, Shard: 1})
@@ -176,7 +176,7 @@ func TestShardsSplitByThemselves(t *testing.T) {
 		cmd := schedule(fmt.Sprint("kept-", i), time.Hour)
 		cmd.GetSchedule().Spec.Payload = make([]byte, payload)
 		kept = append(kept, cmd.Id)
-		mustRepeat(t, c.Node(i%nodes), cmd)
+		mustDo(t, c.Node(i%nodes), cmd)
 	}
 	c.Until("no shard is above the limit", func() error {
 		v := lastNode(c).View(t.Context())

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -156,10 +158,11 @@ func TestKeysOutliveNodes(t *testing.T) {
 // TestKeysAwaitEveryNode checks that no key and no namespace is made while a node has an older build, that the error
 // names the node, and that both are made once it has the new build.
 func TestKeysAwaitEveryNode(t *testing.T) {
+	t.Parallel()
 	hold := []bool{true, true, true}
 	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
 		if cfg.Shards = 1; hold[i] {
-			cfg.HoldVersion = fsm.CommandVersion - 1
+			cfg.HoldVersion = control.AccessSince - 1
 		}
 	})
 	for i := range hold {
@@ -191,6 +194,52 @@ func TestKeysAwaitEveryNode(t *testing.T) {
 	}
 }
 
+// TestNamespaceLeavesRoom checks that a namespace gets at most half of a cluster's policies and keys beside another
+// one, and that the other one gets some.
+func TestNamespaceLeavesRoom(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 1, nil)
+	n := c.Node(0)
+	putNamespace(t, n, "town", quota.Limits{})
+	put := func(namespace string, i int) error {
+		_, err := n.PutQueue(t.Context(), &fsmpb.QueuePolicy{Namespace: namespace, Queue: fmt.Sprint("q", i)})
+		return err
+	}
+	newKey := func(namespace string, i int) error {
+		_, _, err := n.Tenants().NewKey(t.Context(), tenants.KeySpec{
+			Name: fmt.Sprint("k", i), Grants: []access.Grant{{Role: access.Read, Namespace: namespace}},
+		})
+		return err
+	}
+	for _, of := range []struct {
+		share int
+		add   func(namespace string, i int) error
+		limit string
+	}{{control.MaxQueues / 2, put, "2048 of one namespace"}, {access.MaxKeys / 2, newKey, "500 of one namespace"}} {
+		var next atomic.Int64
+		var callers sync.WaitGroup
+		for range 32 {
+			callers.Go(func() {
+				for i := int(next.Add(1)); i <= of.share; i = int(next.Add(1)) {
+					if err := of.add("town", i); err != nil {
+						t.Errorf("number %d: %v", i, err)
+					}
+				}
+			})
+		}
+		callers.Wait()
+		if err := of.add("town", of.share+1); err == nil || !strings.Contains(err.Error(), of.limit) {
+			t.Errorf("one too many: %v", err)
+		}
+		if err := of.add("default", 0); err != nil {
+			t.Errorf("of another namespace: %v", err)
+		}
+	}
+	if err := put("town", 7); err != nil {
+		t.Errorf("a policy that is there: %v", err)
+	}
+}
+
 func scheduleIn(namespace, id, queue string, delay time.Duration) *fsmpb.Command {
 	now := time.Now()
 	return &fsmpb.Command{Namespace: namespace, Id: id, Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
@@ -218,13 +267,15 @@ func listed(t *testing.T, n *cluster.Node, namespace string) (ids []string) {
 // TestNamespacesAreDeleted deletes a namespace while nodes crash, and checks that nothing of it is left, nothing else
 // has changed, and the name is free again.
 func TestNamespacesAreDeleted(t *testing.T) {
+	t.Parallel()
 	const tasks = 600
 	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) {
 		cfg.Shards, cfg.Calm = 3, 2*time.Second
 	})
 	n := c.Node(0)
 	for _, name := range []string{"shop", "town"} {
-		if _, created, err := n.Tenants().PutNamespace(t.Context(), name, quota.Limits{MaxQueues: 9}); err != nil || !created {
+		_, created, err := n.Tenants().PutNamespace(t.Context(), name, quota.Limits{MaxQueues: 9})
+		if err != nil || !created {
 			t.Fatal(name, created, err)
 		}
 		if _, err := n.PutQueue(t.Context(), &fsmpb.QueuePolicy{Namespace: name, Queue: "held", Paused: true}); err != nil {
@@ -242,7 +293,9 @@ func TestNamespacesAreDeleted(t *testing.T) {
 	}
 	cmds = append(cmds, scheduleIn("town", "t1", "held", 0), scheduleIn("", "t1", "q", time.Hour))
 	for i := range 50 {
-		cmds = append(cmds, &fsmpb.Command{Namespace: "shop", Id: fmt.Sprint("t", i), Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}})
+		cmds = append(cmds, &fsmpb.Command{
+			Namespace: "shop", Id: fmt.Sprint("t", i), Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}},
+		})
 	}
 	for _, r := range n.Do(t.Context(), cmds) {
 		if r.Err != nil {
@@ -281,7 +334,9 @@ func TestNamespacesAreDeleted(t *testing.T) {
 			return nil
 		}
 	}
-	c.Until("the namespace is deleted", func() error { return errors.Join(done(c.Node(0)), done(c.Node(1)), done(c.Node(2))) })
+	c.Until("the namespace is deleted", func() error {
+		return errors.Join(done(c.Node(0)), done(c.Node(1)), done(c.Node(2)))
+	})
 	n = c.Node(1)
 	if _, exists := n.Tenants().Namespace("shop"); exists {
 		t.Error("the namespace is there")
@@ -292,7 +347,8 @@ func TestNamespacesAreDeleted(t *testing.T) {
 	if queues, err := n.Queues(t.Context(), "shop"); err != nil || len(queues) > 0 {
 		t.Errorf("queues: %v, %v", queues, err)
 	}
-	if town, all := listed(t, n, "town"), listed(t, n, ""); !slices.Equal(town, []string{"t1"}) || !slices.Equal(all, []string{"t1"}) {
+	if town, all := listed(t, n, "town"), listed(t, n, ""); !slices.Equal(town, []string{"t1"}) ||
+		!slices.Equal(all, []string{"t1"}) {
 		t.Errorf("of others: %v and %v", town, all)
 	}
 	if _, exists := n.Tenants().Key(made.ID); exists || judged(t, n, key) == nil {
@@ -310,6 +366,7 @@ func TestNamespacesAreDeleted(t *testing.T) {
 // TestDeletionAwaitsSilentNodes checks that a namespace does not end before every node refuses new work, and that the
 // operation names the node.
 func TestDeletionAwaitsSilentNodes(t *testing.T) {
+	t.Parallel()
 	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards, cfg.Calm = 1, 100*time.Millisecond })
 	n := c.Node(0)
 	if _, _, err := n.Tenants().PutNamespace(t.Context(), "shop", quota.Limits{}); err != nil {

@@ -13,6 +13,7 @@ import (
 // TestHeldVersion checks that one node holds the command version of the cluster, that the version rises when the node
 // starts without the hold, and that a version in force cannot be held back.
 func TestHeldVersion(t *testing.T) {
+	t.Parallel()
 	holds := []bool{true, true, true}
 	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
 		if holds[i] {

@@ -31,6 +31,7 @@ type View struct {
 	// fewest has.
 	Replication, Fewest int
 	Operations          []OperationView // those under way and those that ended last, in the order of their beginning
+	Bulks               []BulkView      // bulk operations, likewise
 	Moves               []SlotMoveView  // moves of slots under way, in the order of their beginning
 	// AutoSplit tells about shards that split by themselves; nil: none does, or the control group's leader is not known.
 	AutoSplit *clusterpb.AutoSplit

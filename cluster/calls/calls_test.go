@@ -91,6 +91,11 @@ func (l local) ChangeAccess(_ context.Context, change *clusterpb.AccessChange) (
 	return &clusterpb.AccessChanged{Existed: change.GetRemoveKey().GetId() == "k", Version: 4}, l.err
 }
 
+// ChangeBulk returns an operation with the id of the change.
+func (l local) ChangeBulk(_ context.Context, change *clusterpb.BulkChange) (*clusterpb.BulkChanged, error) {
+	return &clusterpb.BulkChanged{Operation: &clusterpb.BulkOperation{Id: change.GetStop()}}, l.err
+}
+
 // remote returns a Remote that exchanges encoded messages with n. edit changes the replies; nil: they stay as they are.
 func remote(t *testing.T, n Node, edit func(*clusterpb.CallReply)) Remote {
 	return Remote{Node: "b", Ask: func(ctx context.Context, call *clusterpb.Call, _ bool) (*clusterpb.CallReply, error) {
@@ -182,6 +187,10 @@ func TestCallsArriveWhole(t *testing.T) {
 	if changed, err := r.ChangeAccess(ctx, removal); err != nil || !changed.Existed || changed.Version != 4 {
 		t.Errorf("a key: %v, %v", changed, err)
 	}
+	stop := &clusterpb.BulkChange{Op: &clusterpb.BulkChange_Stop{Stop: "op-1"}}
+	if changed, err := r.ChangeBulk(ctx, stop); err != nil || changed.Operation.GetId() != "op-1" {
+		t.Errorf("a bulk operation: %v, %v", changed, err)
+	}
 	changed, err := r.ChangeQueue(ctx, deletion("q"))
 	if err != nil || !changed.Existed || changed.Version != 9 {
 		t.Errorf("ChangeQueue: %v, %v", changed, err)
@@ -202,10 +211,11 @@ func each(ctx context.Context, n Node) map[string]error {
 	_, begin := n.Begin(ctx, &clusterpb.BeginCall{})
 	_, change := n.ChangeQueue(ctx, deletion("x"))
 	_, access := n.ChangeAccess(ctx, &clusterpb.AccessChange{})
+	_, bulk := n.ChangeBulk(ctx, &clusterpb.BulkChange{})
 	return map[string]error{
 		"Do": n.Do(ctx, 3, []*fsmpb.Command{{Id: "x"}})[0].Err, "Get": get, "List": list, "Queues": queues, "Lend": lend,
 		"ReadSlots": batch, "PullSlots": progress, "Members": members, "Begin": begin, "ChangeQueue": change,
-		"ChangeAccess": access, "NamespaceUse": use, "Quota": step,
+		"ChangeAccess": access, "ChangeBulk": bulk, "NamespaceUse": use, "Quota": step,
 	}
 }
 

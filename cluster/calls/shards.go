@@ -48,6 +48,8 @@ type Node interface {
 	Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error)
 	// ChangeAccess makes the control group commit a change of a key or a namespace. The node must lead the group.
 	ChangeAccess(ctx context.Context, change *clusterpb.AccessChange) (*clusterpb.AccessChanged, error)
+	// ChangeBulk makes the control group begin or stop a bulk operation. The node must lead the group.
+	ChangeBulk(ctx context.Context, change *clusterpb.BulkChange) (*clusterpb.BulkChanged, error)
 }
 
 // controlGroup stands for the control group in the Shard field of a call.
@@ -174,6 +176,16 @@ func (r Remote) ChangeAccess(
 	return reply.GetAccess(), err
 }
 
+// ChangeBulk makes the control group begin or stop a bulk operation. The call may be repeated.
+func (r Remote) ChangeBulk(ctx context.Context, change *clusterpb.BulkChange) (*clusterpb.BulkChanged, error) {
+	call := &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_ChangeBulk{ChangeBulk: change}}
+	reply, err := r.ask(ctx, call, true)
+	if err == nil && reply.Bulk == nil {
+		return nil, fmt.Errorf("%w: node %s answered nothing", task.ErrUnknown, r.Node)
+	}
+	return reply.GetBulk(), err
+}
+
 // ChangeQueue makes the control group commit a change.
 func (r Remote) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	call := &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_ChangeQueue{ChangeQueue: change}}
@@ -231,6 +243,8 @@ func Answer(ctx context.Context, n Node, call *clusterpb.Call) *clusterpb.CallRe
 		reply.Began, err = n.Begin(ctx, op.Begin)
 	case *clusterpb.Call_ChangeAccess:
 		reply.Access, err = n.ChangeAccess(ctx, op.ChangeAccess)
+	case *clusterpb.Call_ChangeBulk:
+		reply.Bulk, err = n.ChangeBulk(ctx, op.ChangeBulk)
 	case *clusterpb.Call_ChangeQueue:
 		reply.Queue, err = n.ChangeQueue(ctx, op.ChangeQueue)
 	default:

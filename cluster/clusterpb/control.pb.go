@@ -25,6 +25,147 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type BulkKind int32
+
+const (
+	BulkKind_BULK_KIND_UNSPECIFIED BulkKind = 0
+	BulkKind_BULK_KIND_CANCEL      BulkKind = 1
+	BulkKind_BULK_KIND_MOVE        BulkKind = 2 // changes the instant at which tasks fire
+	BulkKind_BULK_KIND_PATCH       BulkKind = 3
+	BulkKind_BULK_KIND_FIRE        BulkKind = 4
+	BulkKind_BULK_KIND_REPLAY      BulkKind = 5 // of dead letters
+	BulkKind_BULK_KIND_PURGE       BulkKind = 6 // removes dead letters
+)
+
+// Enum value maps for BulkKind.
+var (
+	BulkKind_name = map[int32]string{
+		0: "BULK_KIND_UNSPECIFIED",
+		1: "BULK_KIND_CANCEL",
+		2: "BULK_KIND_MOVE",
+		3: "BULK_KIND_PATCH",
+		4: "BULK_KIND_FIRE",
+		5: "BULK_KIND_REPLAY",
+		6: "BULK_KIND_PURGE",
+	}
+	BulkKind_value = map[string]int32{
+		"BULK_KIND_UNSPECIFIED": 0,
+		"BULK_KIND_CANCEL":      1,
+		"BULK_KIND_MOVE":        2,
+		"BULK_KIND_PATCH":       3,
+		"BULK_KIND_FIRE":        4,
+		"BULK_KIND_REPLAY":      5,
+		"BULK_KIND_PURGE":       6,
+	}
+)
+
+func (x BulkKind) Enum() *BulkKind {
+	p := new(BulkKind)
+	*p = x
+	return p
+}
+
+func (x BulkKind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (BulkKind) Descriptor() protoreflect.EnumDescriptor {
+	return file_cluster_clusterpb_control_proto_enumTypes[0].Descriptor()
+}
+
+func (BulkKind) Type() protoreflect.EnumType {
+	return &file_cluster_clusterpb_control_proto_enumTypes[0]
+}
+
+func (x BulkKind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use BulkKind.Descriptor instead.
+func (BulkKind) EnumDescriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{0}
+}
+
+// BulkOutcome is the outcome of the call on one task.
+type BulkOutcome int32
+
+const (
+	BulkOutcome_BULK_OUTCOME_UNSPECIFIED   BulkOutcome = 0
+	BulkOutcome_BULK_OUTCOME_CANCELLED     BulkOutcome = 1
+	BulkOutcome_BULK_OUTCOME_STOPPED       BulkOutcome = 2 // an attempt had begun, and no further one will
+	BulkOutcome_BULK_OUTCOME_ALREADY_FIRED BulkOutcome = 3 // the task was delivered or dead before
+	BulkOutcome_BULK_OUTCOME_MOVED         BulkOutcome = 4
+	BulkOutcome_BULK_OUTCOME_PATCHED       BulkOutcome = 5
+	BulkOutcome_BULK_OUTCOME_FIRED         BulkOutcome = 6
+	BulkOutcome_BULK_OUTCOME_REPLAYED      BulkOutcome = 7
+	BulkOutcome_BULK_OUTCOME_PURGED        BulkOutcome = 8
+	BulkOutcome_BULK_OUTCOME_BEGUN         BulkOutcome = 9  // nothing changed: an attempt has begun, or the task has ended
+	BulkOutcome_BULK_OUTCOME_NOT_DEAD      BulkOutcome = 10 // nothing changed: the task is no dead letter any more
+	BulkOutcome_BULK_OUTCOME_REFUSED       BulkOutcome = 11 // nothing changed: the task would break a limit
+	BulkOutcome_BULK_OUTCOME_GONE          BulkOutcome = 12 // there is no such task any more
+)
+
+// Enum value maps for BulkOutcome.
+var (
+	BulkOutcome_name = map[int32]string{
+		0:  "BULK_OUTCOME_UNSPECIFIED",
+		1:  "BULK_OUTCOME_CANCELLED",
+		2:  "BULK_OUTCOME_STOPPED",
+		3:  "BULK_OUTCOME_ALREADY_FIRED",
+		4:  "BULK_OUTCOME_MOVED",
+		5:  "BULK_OUTCOME_PATCHED",
+		6:  "BULK_OUTCOME_FIRED",
+		7:  "BULK_OUTCOME_REPLAYED",
+		8:  "BULK_OUTCOME_PURGED",
+		9:  "BULK_OUTCOME_BEGUN",
+		10: "BULK_OUTCOME_NOT_DEAD",
+		11: "BULK_OUTCOME_REFUSED",
+		12: "BULK_OUTCOME_GONE",
+	}
+	BulkOutcome_value = map[string]int32{
+		"BULK_OUTCOME_UNSPECIFIED":   0,
+		"BULK_OUTCOME_CANCELLED":     1,
+		"BULK_OUTCOME_STOPPED":       2,
+		"BULK_OUTCOME_ALREADY_FIRED": 3,
+		"BULK_OUTCOME_MOVED":         4,
+		"BULK_OUTCOME_PATCHED":       5,
+		"BULK_OUTCOME_FIRED":         6,
+		"BULK_OUTCOME_REPLAYED":      7,
+		"BULK_OUTCOME_PURGED":        8,
+		"BULK_OUTCOME_BEGUN":         9,
+		"BULK_OUTCOME_NOT_DEAD":      10,
+		"BULK_OUTCOME_REFUSED":       11,
+		"BULK_OUTCOME_GONE":          12,
+	}
+)
+
+func (x BulkOutcome) Enum() *BulkOutcome {
+	p := new(BulkOutcome)
+	*p = x
+	return p
+}
+
+func (x BulkOutcome) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (BulkOutcome) Descriptor() protoreflect.EnumDescriptor {
+	return file_cluster_clusterpb_control_proto_enumTypes[1].Descriptor()
+}
+
+func (BulkOutcome) Type() protoreflect.EnumType {
+	return &file_cluster_clusterpb_control_proto_enumTypes[1]
+}
+
+func (x BulkOutcome) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use BulkOutcome.Descriptor instead.
+func (BulkOutcome) EnumDescriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+}
+
 type KeyRole int32
 
 const (
@@ -67,11 +208,11 @@ func (x KeyRole) String() string {
 }
 
 func (KeyRole) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_control_proto_enumTypes[0].Descriptor()
+	return file_cluster_clusterpb_control_proto_enumTypes[2].Descriptor()
 }
 
 func (KeyRole) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_control_proto_enumTypes[0]
+	return &file_cluster_clusterpb_control_proto_enumTypes[2]
 }
 
 func (x KeyRole) Number() protoreflect.EnumNumber {
@@ -80,7 +221,7 @@ func (x KeyRole) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use KeyRole.Descriptor instead.
 func (KeyRole) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{0}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
 }
 
 type NamespaceState int32
@@ -113,11 +254,11 @@ func (x NamespaceState) String() string {
 }
 
 func (NamespaceState) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_control_proto_enumTypes[1].Descriptor()
+	return file_cluster_clusterpb_control_proto_enumTypes[3].Descriptor()
 }
 
 func (NamespaceState) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_control_proto_enumTypes[1]
+	return &file_cluster_clusterpb_control_proto_enumTypes[3]
 }
 
 func (x NamespaceState) Number() protoreflect.EnumNumber {
@@ -126,7 +267,7 @@ func (x NamespaceState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NamespaceState.Descriptor instead.
 func (NamespaceState) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
 }
 
 type SlotMoveState int32
@@ -162,11 +303,11 @@ func (x SlotMoveState) String() string {
 }
 
 func (SlotMoveState) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_control_proto_enumTypes[2].Descriptor()
+	return file_cluster_clusterpb_control_proto_enumTypes[4].Descriptor()
 }
 
 func (SlotMoveState) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_control_proto_enumTypes[2]
+	return &file_cluster_clusterpb_control_proto_enumTypes[4]
 }
 
 func (x SlotMoveState) Number() protoreflect.EnumNumber {
@@ -175,7 +316,7 @@ func (x SlotMoveState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SlotMoveState.Descriptor instead.
 func (SlotMoveState) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
 }
 
 // NodeOrder is an operator's order for a node.
@@ -218,11 +359,11 @@ func (x NodeOrder) String() string {
 }
 
 func (NodeOrder) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_control_proto_enumTypes[3].Descriptor()
+	return file_cluster_clusterpb_control_proto_enumTypes[5].Descriptor()
 }
 
 func (NodeOrder) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_control_proto_enumTypes[3]
+	return &file_cluster_clusterpb_control_proto_enumTypes[5]
 }
 
 func (x NodeOrder) Number() protoreflect.EnumNumber {
@@ -231,7 +372,7 @@ func (x NodeOrder) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use NodeOrder.Descriptor instead.
 func (NodeOrder) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
 }
 
 type OperationKind int32
@@ -294,11 +435,11 @@ func (x OperationKind) String() string {
 }
 
 func (OperationKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_control_proto_enumTypes[4].Descriptor()
+	return file_cluster_clusterpb_control_proto_enumTypes[6].Descriptor()
 }
 
 func (OperationKind) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_control_proto_enumTypes[4]
+	return &file_cluster_clusterpb_control_proto_enumTypes[6]
 }
 
 func (x OperationKind) Number() protoreflect.EnumNumber {
@@ -307,7 +448,7 @@ func (x OperationKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OperationKind.Descriptor instead.
 func (OperationKind) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{6}
 }
 
 type OperationState int32
@@ -343,11 +484,11 @@ func (x OperationState) String() string {
 }
 
 func (OperationState) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_control_proto_enumTypes[5].Descriptor()
+	return file_cluster_clusterpb_control_proto_enumTypes[7].Descriptor()
 }
 
 func (OperationState) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_control_proto_enumTypes[5]
+	return &file_cluster_clusterpb_control_proto_enumTypes[7]
 }
 
 func (x OperationState) Number() protoreflect.EnumNumber {
@@ -356,7 +497,7 @@ func (x OperationState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use OperationState.Descriptor instead.
 func (OperationState) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
 }
 
 // ControlState is the whole state of the control group. The state is small, so each change copies it whole, and a
@@ -382,11 +523,12 @@ type ControlState struct {
 	Backups      *Backups     `protobuf:"bytes,20,opt,name=backups,proto3" json:"backups,omitempty"`                                  // made on a schedule; absent: no node has begun one
 	JoinTokens   []*JoinToken `protobuf:"bytes,24,rep,name=join_tokens,json=joinTokens,proto3" json:"join_tokens,omitempty"`          // sorted by id
 	// Id of the key under which the secrets of policies are sealed. Once it is set, no secret is stored in the clear.
-	ClusterKey    string       `protobuf:"bytes,28,opt,name=cluster_key,json=clusterKey,proto3" json:"cluster_key,omitempty"`
-	ApiKeys       []*ApiKey    `protobuf:"bytes,32,rep,name=api_keys,json=apiKeys,proto3" json:"api_keys,omitempty"`                    // sorted by id
-	KeysInForce   bool         `protobuf:"varint,33,opt,name=keys_in_force,json=keysInForce,proto3" json:"keys_in_force,omitempty"`     // calls need credentials: the first key sets it, and the removal of the last one does not clear it
-	Namespaces    []*Namespace `protobuf:"bytes,34,rep,name=namespaces,proto3" json:"namespaces,omitempty"`                             // sorted by name; the default one is here only if it has quotas
-	AccessVersion uint64       `protobuf:"varint,35,opt,name=access_version,json=accessVersion,proto3" json:"access_version,omitempty"` // rises with each change of keys_in_force, a key or a namespace
+	ClusterKey    string           `protobuf:"bytes,28,opt,name=cluster_key,json=clusterKey,proto3" json:"cluster_key,omitempty"`
+	ApiKeys       []*ApiKey        `protobuf:"bytes,32,rep,name=api_keys,json=apiKeys,proto3" json:"api_keys,omitempty"`                    // sorted by id
+	KeysInForce   bool             `protobuf:"varint,33,opt,name=keys_in_force,json=keysInForce,proto3" json:"keys_in_force,omitempty"`     // calls need credentials: the first key sets it, and the removal of the last one does not clear it
+	Namespaces    []*Namespace     `protobuf:"bytes,34,rep,name=namespaces,proto3" json:"namespaces,omitempty"`                             // sorted by name; the default one is here only if it has quotas
+	AccessVersion uint64           `protobuf:"varint,35,opt,name=access_version,json=accessVersion,proto3" json:"access_version,omitempty"` // rises with each change of keys_in_force, a key or a namespace
+	Bulks         []*BulkOperation `protobuf:"bytes,36,rep,name=bulks,proto3" json:"bulks,omitempty"`                                       // in the order of their beginning; the last that have ended stay for a while
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -568,6 +710,349 @@ func (x *ControlState) GetAccessVersion() uint64 {
 	return 0
 }
 
+func (x *ControlState) GetBulks() []*BulkOperation {
+	if x != nil {
+		return x.Bulks
+	}
+	return nil
+}
+
+// BulkOperation makes one call on every task of a namespace that passes a filter. It walks the slots in their order,
+// page by page. A page is pinned before the calls on its tasks, and its outcomes are counted once.
+type BulkOperation struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Id        string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind      BulkKind               `protobuf:"varint,2,opt,name=kind,proto3,enum=belfry.cluster.v1.BulkKind" json:"kind,omitempty"`
+	Namespace string                 `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The filter. Namespace, limit and cursor are not set.
+	Filter        *fsmpb.ListQuery `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
+	All           bool             `protobuf:"varint,5,opt,name=all,proto3" json:"all,omitempty"`               // the filter has no condition, and the caller wants every task
+	ByMs          int64            `protobuf:"varint,6,opt,name=by_ms,json=byMs,proto3" json:"by_ms,omitempty"` // for MOVE: added to the instant of each task; 0: the tasks move to to_ms
+	ToMs          int64            `protobuf:"varint,7,opt,name=to_ms,json=toMs,proto3" json:"to_ms,omitempty"`
+	Patch         *fsmpb.Patch     `protobuf:"bytes,8,opt,name=patch,proto3" json:"patch,omitempty"`                           // for PATCH
+	PerSecond     uint32           `protobuf:"varint,9,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"` // most tasks a second; 0: as many as all bulk operations together may
+	Call          uint64           `protobuf:"fixed64,10,opt,name=call,proto3" json:"call,omitempty"`                          // hash of the request: a repeat of its key has the same one
+	BeganMs       int64            `protobuf:"varint,11,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`      // Unix time on the leader's clock, as all times here
+	EndedMs       int64            `protobuf:"varint,12,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`      // 0: it is under way
+	State         OperationState   `protobuf:"varint,13,opt,name=state,proto3,enum=belfry.cluster.v1.OperationState" json:"state,omitempty"`
+	Detail        string           `protobuf:"bytes,14,opt,name=detail,proto3" json:"detail,omitempty"`                  // why it was stopped; for people
+	Stopping      bool             `protobuf:"varint,15,opt,name=stopping,proto3" json:"stopping,omitempty"`             // ends once the outcomes of the pinned page are counted
+	Matched       uint64           `protobuf:"varint,16,opt,name=matched,proto3" json:"matched,omitempty"`               // tasks of all pages that were pinned
+	Outcomes      []*BulkCount     `protobuf:"bytes,17,rep,name=outcomes,proto3" json:"outcomes,omitempty"`              // sorted by outcome
+	Pages         uint64           `protobuf:"varint,18,opt,name=pages,proto3" json:"pages,omitempty"`                   // pages that were pinned: the number of the last
+	Pinned        []*BulkTask      `protobuf:"bytes,19,rep,name=pinned,proto3" json:"pinned,omitempty"`                  // tasks of the last page while their outcomes are not counted
+	Slot          uint32           `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"`                     // the walk goes on in this slot
+	AfterId       string           `protobuf:"bytes,21,opt,name=after_id,json=afterId,proto3" json:"after_id,omitempty"` // and after this id there
+	Walked        bool             `protobuf:"varint,22,opt,name=walked,proto3" json:"walked,omitempty"`                 // no slot is left
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkOperation) Reset() {
+	*x = BulkOperation{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkOperation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkOperation) ProtoMessage() {}
+
+func (x *BulkOperation) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkOperation.ProtoReflect.Descriptor instead.
+func (*BulkOperation) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *BulkOperation) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *BulkOperation) GetKind() BulkKind {
+	if x != nil {
+		return x.Kind
+	}
+	return BulkKind_BULK_KIND_UNSPECIFIED
+}
+
+func (x *BulkOperation) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *BulkOperation) GetFilter() *fsmpb.ListQuery {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *BulkOperation) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+func (x *BulkOperation) GetByMs() int64 {
+	if x != nil {
+		return x.ByMs
+	}
+	return 0
+}
+
+func (x *BulkOperation) GetToMs() int64 {
+	if x != nil {
+		return x.ToMs
+	}
+	return 0
+}
+
+func (x *BulkOperation) GetPatch() *fsmpb.Patch {
+	if x != nil {
+		return x.Patch
+	}
+	return nil
+}
+
+func (x *BulkOperation) GetPerSecond() uint32 {
+	if x != nil {
+		return x.PerSecond
+	}
+	return 0
+}
+
+func (x *BulkOperation) GetCall() uint64 {
+	if x != nil {
+		return x.Call
+	}
+	return 0
+}
+
+func (x *BulkOperation) GetBeganMs() int64 {
+	if x != nil {
+		return x.BeganMs
+	}
+	return 0
+}
+
+func (x *BulkOperation) GetEndedMs() int64 {
+	if x != nil {
+		return x.EndedMs
+	}
+	return 0
+}
+
+func (x *BulkOperation) GetState() OperationState {
+	if x != nil {
+		return x.State
+	}
+	return OperationState_OPERATION_STATE_RUNNING
+}
+
+func (x *BulkOperation) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *BulkOperation) GetStopping() bool {
+	if x != nil {
+		return x.Stopping
+	}
+	return false
+}
+
+func (x *BulkOperation) GetMatched() uint64 {
+	if x != nil {
+		return x.Matched
+	}
+	return 0
+}
+
+func (x *BulkOperation) GetOutcomes() []*BulkCount {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
+}
+
+func (x *BulkOperation) GetPages() uint64 {
+	if x != nil {
+		return x.Pages
+	}
+	return 0
+}
+
+func (x *BulkOperation) GetPinned() []*BulkTask {
+	if x != nil {
+		return x.Pinned
+	}
+	return nil
+}
+
+func (x *BulkOperation) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *BulkOperation) GetAfterId() string {
+	if x != nil {
+		return x.AfterId
+	}
+	return ""
+}
+
+func (x *BulkOperation) GetWalked() bool {
+	if x != nil {
+		return x.Walked
+	}
+	return false
+}
+
+// BulkTask is a task as the page listed it.
+type BulkTask struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Revision      uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`                   // of a move by a duration, and of a patch of the target's URL
+	FireAtMs      int64                  `protobuf:"varint,3,opt,name=fire_at_ms,json=fireAtMs,proto3" json:"fire_at_ms,omitempty"` // of a move by a duration
+	Refused       bool                   `protobuf:"varint,4,opt,name=refused,proto3" json:"refused,omitempty"`                     // the patch would lead the task's credentials to another host
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkTask) Reset() {
+	*x = BulkTask{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkTask) ProtoMessage() {}
+
+func (x *BulkTask) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkTask.ProtoReflect.Descriptor instead.
+func (*BulkTask) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *BulkTask) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *BulkTask) GetRevision() uint64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *BulkTask) GetFireAtMs() int64 {
+	if x != nil {
+		return x.FireAtMs
+	}
+	return 0
+}
+
+func (x *BulkTask) GetRefused() bool {
+	if x != nil {
+		return x.Refused
+	}
+	return false
+}
+
+type BulkCount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Outcome       BulkOutcome            `protobuf:"varint,1,opt,name=outcome,proto3,enum=belfry.cluster.v1.BulkOutcome" json:"outcome,omitempty"`
+	Tasks         uint64                 `protobuf:"varint,2,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkCount) Reset() {
+	*x = BulkCount{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkCount) ProtoMessage() {}
+
+func (x *BulkCount) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkCount.ProtoReflect.Descriptor instead.
+func (*BulkCount) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *BulkCount) GetOutcome() BulkOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return BulkOutcome_BULK_OUTCOME_UNSPECIFIED
+}
+
+func (x *BulkCount) GetTasks() uint64 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
+}
+
 // ApiKey is a key of callers. Its text is stored nowhere.
 type ApiKey struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -585,7 +1070,7 @@ type ApiKey struct {
 
 func (x *ApiKey) Reset() {
 	*x = ApiKey{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -597,7 +1082,7 @@ func (x *ApiKey) String() string {
 func (*ApiKey) ProtoMessage() {}
 
 func (x *ApiKey) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -610,7 +1095,7 @@ func (x *ApiKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApiKey.ProtoReflect.Descriptor instead.
 func (*ApiKey) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ApiKey) GetId() string {
@@ -682,7 +1167,7 @@ type KeyGrant struct {
 
 func (x *KeyGrant) Reset() {
 	*x = KeyGrant{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -694,7 +1179,7 @@ func (x *KeyGrant) String() string {
 func (*KeyGrant) ProtoMessage() {}
 
 func (x *KeyGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -707,7 +1192,7 @@ func (x *KeyGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyGrant.ProtoReflect.Descriptor instead.
 func (*KeyGrant) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *KeyGrant) GetRole() KeyRole {
@@ -749,7 +1234,7 @@ type KeySecret struct {
 
 func (x *KeySecret) Reset() {
 	*x = KeySecret{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -761,7 +1246,7 @@ func (x *KeySecret) String() string {
 func (*KeySecret) ProtoMessage() {}
 
 func (x *KeySecret) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -774,7 +1259,7 @@ func (x *KeySecret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeySecret.ProtoReflect.Descriptor instead.
 func (*KeySecret) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *KeySecret) GetHash() []byte {
@@ -804,7 +1289,7 @@ type Namespace struct {
 
 func (x *Namespace) Reset() {
 	*x = Namespace{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +1301,7 @@ func (x *Namespace) String() string {
 func (*Namespace) ProtoMessage() {}
 
 func (x *Namespace) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +1314,7 @@ func (x *Namespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Namespace.ProtoReflect.Descriptor instead.
 func (*Namespace) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Namespace) GetName() string {
@@ -878,7 +1363,7 @@ type Quotas struct {
 
 func (x *Quotas) Reset() {
 	*x = Quotas{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +1375,7 @@ func (x *Quotas) String() string {
 func (*Quotas) ProtoMessage() {}
 
 func (x *Quotas) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +1388,7 @@ func (x *Quotas) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quotas.ProtoReflect.Descriptor instead.
 func (*Quotas) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Quotas) GetMaxPending() uint64 {
@@ -978,7 +1463,7 @@ type SlotMove struct {
 
 func (x *SlotMove) Reset() {
 	*x = SlotMove{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -990,7 +1475,7 @@ func (x *SlotMove) String() string {
 func (*SlotMove) ProtoMessage() {}
 
 func (x *SlotMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1003,7 +1488,7 @@ func (x *SlotMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotMove.ProtoReflect.Descriptor instead.
 func (*SlotMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{6}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SlotMove) GetNumber() uint64 {
@@ -1069,7 +1554,7 @@ type Backups struct {
 
 func (x *Backups) Reset() {
 	*x = Backups{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1081,7 +1566,7 @@ func (x *Backups) String() string {
 func (*Backups) ProtoMessage() {}
 
 func (x *Backups) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1094,7 +1579,7 @@ func (x *Backups) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backups.ProtoReflect.Descriptor instead.
 func (*Backups) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Backups) GetRevision() uint64 {
@@ -1140,7 +1625,7 @@ type BackupTry struct {
 
 func (x *BackupTry) Reset() {
 	*x = BackupTry{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1152,7 +1637,7 @@ func (x *BackupTry) String() string {
 func (*BackupTry) ProtoMessage() {}
 
 func (x *BackupTry) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1165,7 +1650,7 @@ func (x *BackupTry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupTry.ProtoReflect.Descriptor instead.
 func (*BackupTry) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *BackupTry) GetNode() string {
@@ -1237,7 +1722,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1734,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1747,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Operation) GetId() string {
@@ -1396,7 +1881,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1893,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1906,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Node) GetId() string {
@@ -1500,7 +1985,7 @@ type SlotRange struct {
 
 func (x *SlotRange) Reset() {
 	*x = SlotRange{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1997,7 @@ func (x *SlotRange) String() string {
 func (*SlotRange) ProtoMessage() {}
 
 func (x *SlotRange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +2010,7 @@ func (x *SlotRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
 func (*SlotRange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SlotRange) GetFirst() uint32 {
@@ -1575,7 +2060,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +2072,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +2085,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Shard) GetId() uint32 {
@@ -1675,7 +2160,7 @@ type JoinToken struct {
 
 func (x *JoinToken) Reset() {
 	*x = JoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1687,7 +2172,7 @@ func (x *JoinToken) String() string {
 func (*JoinToken) ProtoMessage() {}
 
 func (x *JoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1700,7 +2185,7 @@ func (x *JoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinToken.ProtoReflect.Descriptor instead.
 func (*JoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *JoinToken) GetId() string {
@@ -1787,6 +2272,10 @@ type ControlEntry struct {
 	//	*ControlEntry_SetNamespace
 	//	*ControlEntry_DeleteNamespace
 	//	*ControlEntry_EndNamespace
+	//	*ControlEntry_BeginBulk
+	//	*ControlEntry_PinBulk
+	//	*ControlEntry_CountBulk
+	//	*ControlEntry_StopBulk
 	Op            isControlEntry_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1794,7 +2283,7 @@ type ControlEntry struct {
 
 func (x *ControlEntry) Reset() {
 	*x = ControlEntry{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +2295,7 @@ func (x *ControlEntry) String() string {
 func (*ControlEntry) ProtoMessage() {}
 
 func (x *ControlEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +2308,7 @@ func (x *ControlEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControlEntry.ProtoReflect.Descriptor instead.
 func (*ControlEntry) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ControlEntry) GetVersion() uint32 {
@@ -2088,6 +2577,42 @@ func (x *ControlEntry) GetEndNamespace() *EndNamespace {
 	return nil
 }
 
+func (x *ControlEntry) GetBeginBulk() *BeginBulk {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_BeginBulk); ok {
+			return x.BeginBulk
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetPinBulk() *PinBulk {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_PinBulk); ok {
+			return x.PinBulk
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetCountBulk() *CountBulk {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_CountBulk); ok {
+			return x.CountBulk
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetStopBulk() *StopBulk {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_StopBulk); ok {
+			return x.StopBulk
+		}
+	}
+	return nil
+}
+
 type isControlEntry_Op interface {
 	isControlEntry_Op()
 }
@@ -2204,6 +2729,22 @@ type ControlEntry_EndNamespace struct {
 	EndNamespace *EndNamespace `protobuf:"bytes,57,opt,name=end_namespace,json=endNamespace,proto3,oneof"`
 }
 
+type ControlEntry_BeginBulk struct {
+	BeginBulk *BeginBulk `protobuf:"bytes,60,opt,name=begin_bulk,json=beginBulk,proto3,oneof"`
+}
+
+type ControlEntry_PinBulk struct {
+	PinBulk *PinBulk `protobuf:"bytes,61,opt,name=pin_bulk,json=pinBulk,proto3,oneof"`
+}
+
+type ControlEntry_CountBulk struct {
+	CountBulk *CountBulk `protobuf:"bytes,62,opt,name=count_bulk,json=countBulk,proto3,oneof"`
+}
+
+type ControlEntry_StopBulk struct {
+	StopBulk *StopBulk `protobuf:"bytes,63,opt,name=stop_bulk,json=stopBulk,proto3,oneof"`
+}
+
 func (*ControlEntry_Init) isControlEntry_Op() {}
 
 func (*ControlEntry_Register) isControlEntry_Op() {}
@@ -2260,6 +2801,284 @@ func (*ControlEntry_DeleteNamespace) isControlEntry_Op() {}
 
 func (*ControlEntry_EndNamespace) isControlEntry_Op() {}
 
+func (*ControlEntry_BeginBulk) isControlEntry_Op() {}
+
+func (*ControlEntry_PinBulk) isControlEntry_Op() {}
+
+func (*ControlEntry_CountBulk) isControlEntry_Op() {}
+
+func (*ControlEntry_StopBulk) isControlEntry_Op() {}
+
+// BeginBulk begins a bulk operation. An operation that has begun before, by its id, changes nothing.
+type BeginBulk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Operation     *BulkOperation         `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeginBulk) Reset() {
+	*x = BeginBulk{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeginBulk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeginBulk) ProtoMessage() {}
+
+func (x *BeginBulk) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeginBulk.ProtoReflect.Descriptor instead.
+func (*BeginBulk) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *BeginBulk) GetOperation() *BulkOperation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
+// PinBulk pins the next page of a bulk operation. It is refused if another page is pinned, or if the page has another
+// number. A page without tasks only moves the walk on.
+type PinBulk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"` // of the page: one more than BulkOperation.pages
+	Tasks         []*BulkTask            `protobuf:"bytes,3,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	Slot          uint32                 `protobuf:"varint,4,opt,name=slot,proto3" json:"slot,omitempty"` // where the walk goes on
+	AfterId       string                 `protobuf:"bytes,5,opt,name=after_id,json=afterId,proto3" json:"after_id,omitempty"`
+	Walked        bool                   `protobuf:"varint,6,opt,name=walked,proto3" json:"walked,omitempty"`         // no slot is left
+	AtMs          int64                  `protobuf:"varint,7,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // end of the operation, if nothing is left to do
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PinBulk) Reset() {
+	*x = PinBulk{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PinBulk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PinBulk) ProtoMessage() {}
+
+func (x *PinBulk) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PinBulk.ProtoReflect.Descriptor instead.
+func (*PinBulk) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *PinBulk) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PinBulk) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *PinBulk) GetTasks() []*BulkTask {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *PinBulk) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *PinBulk) GetAfterId() string {
+	if x != nil {
+		return x.AfterId
+	}
+	return ""
+}
+
+func (x *PinBulk) GetWalked() bool {
+	if x != nil {
+		return x.Walked
+	}
+	return false
+}
+
+func (x *PinBulk) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+// CountBulk counts the outcomes of the pinned page. It is refused if no page of that number is pinned.
+type CountBulk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	Outcomes      []*BulkCount           `protobuf:"bytes,3,rep,name=outcomes,proto3" json:"outcomes,omitempty"` // they sum up to the tasks of the page
+	AtMs          int64                  `protobuf:"varint,4,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountBulk) Reset() {
+	*x = CountBulk{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountBulk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountBulk) ProtoMessage() {}
+
+func (x *CountBulk) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountBulk.ProtoReflect.Descriptor instead.
+func (*CountBulk) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *CountBulk) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *CountBulk) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *CountBulk) GetOutcomes() []*BulkCount {
+	if x != nil {
+		return x.Outcomes
+	}
+	return nil
+}
+
+func (x *CountBulk) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+// StopBulk stops a bulk operation: at once, or once the outcomes of the pinned page are counted. It changes nothing if
+// the operation has ended.
+type StopBulk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	AtMs          int64                  `protobuf:"varint,2,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	Detail        string                 `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StopBulk) Reset() {
+	*x = StopBulk{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StopBulk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StopBulk) ProtoMessage() {}
+
+func (x *StopBulk) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StopBulk.ProtoReflect.Descriptor instead.
+func (*StopBulk) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *StopBulk) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *StopBulk) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+func (x *StopBulk) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
 // AddKey adds a key, and puts keys in force. A key that is there already stays as it is.
 type AddKey struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2270,7 +3089,7 @@ type AddKey struct {
 
 func (x *AddKey) Reset() {
 	*x = AddKey{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2282,7 +3101,7 @@ func (x *AddKey) String() string {
 func (*AddKey) ProtoMessage() {}
 
 func (x *AddKey) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2295,7 +3114,7 @@ func (x *AddKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddKey.ProtoReflect.Descriptor instead.
 func (*AddKey) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AddKey) GetKey() *ApiKey {
@@ -2315,7 +3134,7 @@ type RemoveKey struct {
 
 func (x *RemoveKey) Reset() {
 	*x = RemoveKey{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2327,7 +3146,7 @@ func (x *RemoveKey) String() string {
 func (*RemoveKey) ProtoMessage() {}
 
 func (x *RemoveKey) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2340,7 +3159,7 @@ func (x *RemoveKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveKey.ProtoReflect.Descriptor instead.
 func (*RemoveKey) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RemoveKey) GetId() string {
@@ -2364,7 +3183,7 @@ type RotateKey struct {
 
 func (x *RotateKey) Reset() {
 	*x = RotateKey{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2376,7 +3195,7 @@ func (x *RotateKey) String() string {
 func (*RotateKey) ProtoMessage() {}
 
 func (x *RotateKey) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2389,7 +3208,7 @@ func (x *RotateKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateKey.ProtoReflect.Descriptor instead.
 func (*RotateKey) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RotateKey) GetId() string {
@@ -2431,7 +3250,7 @@ type UseKeys struct {
 
 func (x *UseKeys) Reset() {
 	*x = UseKeys{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2443,7 +3262,7 @@ func (x *UseKeys) String() string {
 func (*UseKeys) ProtoMessage() {}
 
 func (x *UseKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2456,7 +3275,7 @@ func (x *UseKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UseKeys.ProtoReflect.Descriptor instead.
 func (*UseKeys) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *UseKeys) GetIds() []string {
@@ -2482,7 +3301,7 @@ type EnforceKeys struct {
 
 func (x *EnforceKeys) Reset() {
 	*x = EnforceKeys{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2494,7 +3313,7 @@ func (x *EnforceKeys) String() string {
 func (*EnforceKeys) ProtoMessage() {}
 
 func (x *EnforceKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2507,7 +3326,7 @@ func (x *EnforceKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnforceKeys.ProtoReflect.Descriptor instead.
 func (*EnforceKeys) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{26}
 }
 
 // SetNamespace makes a namespace, or replaces its quotas.
@@ -2520,7 +3339,7 @@ type SetNamespace struct {
 
 func (x *SetNamespace) Reset() {
 	*x = SetNamespace{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2532,7 +3351,7 @@ func (x *SetNamespace) String() string {
 func (*SetNamespace) ProtoMessage() {}
 
 func (x *SetNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2545,7 +3364,7 @@ func (x *SetNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNamespace.ProtoReflect.Descriptor instead.
 func (*SetNamespace) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetNamespace) GetNamespace() *Namespace {
@@ -2569,7 +3388,7 @@ type DeleteNamespace struct {
 
 func (x *DeleteNamespace) Reset() {
 	*x = DeleteNamespace{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2581,7 +3400,7 @@ func (x *DeleteNamespace) String() string {
 func (*DeleteNamespace) ProtoMessage() {}
 
 func (x *DeleteNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2594,7 +3413,7 @@ func (x *DeleteNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespace.ProtoReflect.Descriptor instead.
 func (*DeleteNamespace) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *DeleteNamespace) GetName() string {
@@ -2637,7 +3456,7 @@ type EndNamespace struct {
 
 func (x *EndNamespace) Reset() {
 	*x = EndNamespace{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2649,7 +3468,7 @@ func (x *EndNamespace) String() string {
 func (*EndNamespace) ProtoMessage() {}
 
 func (x *EndNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2662,7 +3481,7 @@ func (x *EndNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndNamespace.ProtoReflect.Descriptor instead.
 func (*EndNamespace) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *EndNamespace) GetName() string {
@@ -2689,7 +3508,7 @@ type UseClusterKey struct {
 
 func (x *UseClusterKey) Reset() {
 	*x = UseClusterKey{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2701,7 +3520,7 @@ func (x *UseClusterKey) String() string {
 func (*UseClusterKey) ProtoMessage() {}
 
 func (x *UseClusterKey) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2714,7 +3533,7 @@ func (x *UseClusterKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UseClusterKey.ProtoReflect.Descriptor instead.
 func (*UseClusterKey) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *UseClusterKey) GetKey() string {
@@ -2736,7 +3555,7 @@ type Split struct {
 
 func (x *Split) Reset() {
 	*x = Split{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2748,7 +3567,7 @@ func (x *Split) String() string {
 func (*Split) ProtoMessage() {}
 
 func (x *Split) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2761,7 +3580,7 @@ func (x *Split) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Split.ProtoReflect.Descriptor instead.
 func (*Split) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Split) GetShard() uint32 {
@@ -2798,7 +3617,7 @@ type MoveSlots struct {
 
 func (x *MoveSlots) Reset() {
 	*x = MoveSlots{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2810,7 +3629,7 @@ func (x *MoveSlots) String() string {
 func (*MoveSlots) ProtoMessage() {}
 
 func (x *MoveSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2823,7 +3642,7 @@ func (x *MoveSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveSlots.ProtoReflect.Descriptor instead.
 func (*MoveSlots) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *MoveSlots) GetRanges() []*fsmpb.SlotRange {
@@ -2865,7 +3684,7 @@ type TurnMove struct {
 
 func (x *TurnMove) Reset() {
 	*x = TurnMove{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2877,7 +3696,7 @@ func (x *TurnMove) String() string {
 func (*TurnMove) ProtoMessage() {}
 
 func (x *TurnMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2890,7 +3709,7 @@ func (x *TurnMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnMove.ProtoReflect.Descriptor instead.
 func (*TurnMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TurnMove) GetNumber() uint64 {
@@ -2919,7 +3738,7 @@ type EndMove struct {
 
 func (x *EndMove) Reset() {
 	*x = EndMove{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2931,7 +3750,7 @@ func (x *EndMove) String() string {
 func (*EndMove) ProtoMessage() {}
 
 func (x *EndMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2944,7 +3763,7 @@ func (x *EndMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndMove.ProtoReflect.Descriptor instead.
 func (*EndMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *EndMove) GetNumber() uint64 {
@@ -2973,7 +3792,7 @@ type Init struct {
 
 func (x *Init) Reset() {
 	*x = Init{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2985,7 +3804,7 @@ func (x *Init) String() string {
 func (*Init) ProtoMessage() {}
 
 func (x *Init) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2998,7 +3817,7 @@ func (x *Init) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Init.ProtoReflect.Descriptor instead.
 func (*Init) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Init) GetClusterId() string {
@@ -3027,7 +3846,7 @@ type Register struct {
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3039,7 +3858,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3052,7 +3871,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Register) GetNode() *Node {
@@ -3082,7 +3901,7 @@ type Admission struct {
 
 func (x *Admission) Reset() {
 	*x = Admission{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3094,7 +3913,7 @@ func (x *Admission) String() string {
 func (*Admission) ProtoMessage() {}
 
 func (x *Admission) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3107,7 +3926,7 @@ func (x *Admission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Admission.ProtoReflect.Descriptor instead.
 func (*Admission) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{30}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Admission) GetTokenHash() []byte {
@@ -3142,7 +3961,7 @@ type AddJoinToken struct {
 
 func (x *AddJoinToken) Reset() {
 	*x = AddJoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3154,7 +3973,7 @@ func (x *AddJoinToken) String() string {
 func (*AddJoinToken) ProtoMessage() {}
 
 func (x *AddJoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3167,7 +3986,7 @@ func (x *AddJoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddJoinToken.ProtoReflect.Descriptor instead.
 func (*AddJoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *AddJoinToken) GetToken() *JoinToken {
@@ -3187,7 +4006,7 @@ type RemoveJoinToken struct {
 
 func (x *RemoveJoinToken) Reset() {
 	*x = RemoveJoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3199,7 +4018,7 @@ func (x *RemoveJoinToken) String() string {
 func (*RemoveJoinToken) ProtoMessage() {}
 
 func (x *RemoveJoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3212,7 +4031,7 @@ func (x *RemoveJoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveJoinToken.ProtoReflect.Descriptor instead.
 func (*RemoveJoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RemoveJoinToken) GetId() string {
@@ -3232,7 +4051,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3244,7 +4063,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3257,7 +4076,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Place) GetShards() []*Shard {
@@ -3277,7 +4096,7 @@ type Retarget struct {
 
 func (x *Retarget) Reset() {
 	*x = Retarget{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3289,7 +4108,7 @@ func (x *Retarget) String() string {
 func (*Retarget) ProtoMessage() {}
 
 func (x *Retarget) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3302,7 +4121,7 @@ func (x *Retarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retarget.ProtoReflect.Descriptor instead.
 func (*Retarget) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{34}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Retarget) GetShards() []*Shard {
@@ -3324,7 +4143,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3336,7 +4155,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3349,7 +4168,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{35}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Assign) GetShard() uint32 {
@@ -3386,7 +4205,7 @@ type Mend struct {
 
 func (x *Mend) Reset() {
 	*x = Mend{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3398,7 +4217,7 @@ func (x *Mend) String() string {
 func (*Mend) ProtoMessage() {}
 
 func (x *Mend) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3411,7 +4230,7 @@ func (x *Mend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mend.ProtoReflect.Descriptor instead.
 func (*Mend) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{36}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Mend) GetShard() uint32 {
@@ -3446,7 +4265,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3458,7 +4277,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3471,7 +4290,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{37}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Begin) GetOperation() *Operation {
@@ -3492,7 +4311,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3504,7 +4323,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3517,7 +4336,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{38}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *End) GetId() string {
@@ -3544,7 +4363,7 @@ type SetReplication struct {
 
 func (x *SetReplication) Reset() {
 	*x = SetReplication{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3556,7 +4375,7 @@ func (x *SetReplication) String() string {
 func (*SetReplication) ProtoMessage() {}
 
 func (x *SetReplication) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3569,7 +4388,7 @@ func (x *SetReplication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReplication.ProtoReflect.Descriptor instead.
 func (*SetReplication) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{39}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SetReplication) GetReplication() uint32 {
@@ -3592,7 +4411,7 @@ type SetQueue struct {
 
 func (x *SetQueue) Reset() {
 	*x = SetQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3604,7 +4423,7 @@ func (x *SetQueue) String() string {
 func (*SetQueue) ProtoMessage() {}
 
 func (x *SetQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3617,7 +4436,7 @@ func (x *SetQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQueue.ProtoReflect.Descriptor instead.
 func (*SetQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{40}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SetQueue) GetPolicy() *fsmpb.QueuePolicy {
@@ -3645,7 +4464,7 @@ type SetBackups struct {
 
 func (x *SetBackups) Reset() {
 	*x = SetBackups{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3657,7 +4476,7 @@ func (x *SetBackups) String() string {
 func (*SetBackups) ProtoMessage() {}
 
 func (x *SetBackups) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3670,7 +4489,7 @@ func (x *SetBackups) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackups.ProtoReflect.Descriptor instead.
 func (*SetBackups) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{41}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SetBackups) GetBackups() *Backups {
@@ -3691,7 +4510,7 @@ type DeleteQueue struct {
 
 func (x *DeleteQueue) Reset() {
 	*x = DeleteQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3703,7 +4522,7 @@ func (x *DeleteQueue) String() string {
 func (*DeleteQueue) ProtoMessage() {}
 
 func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3716,7 +4535,7 @@ func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueue.ProtoReflect.Descriptor instead.
 func (*DeleteQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{42}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DeleteQueue) GetNamespace() string {
@@ -3744,7 +4563,7 @@ type Raise struct {
 
 func (x *Raise) Reset() {
 	*x = Raise{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3756,7 +4575,7 @@ func (x *Raise) String() string {
 func (*Raise) ProtoMessage() {}
 
 func (x *Raise) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3769,7 +4588,7 @@ func (x *Raise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Raise.ProtoReflect.Descriptor instead.
 func (*Raise) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{43}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Raise) GetVersion() uint32 {
@@ -3798,7 +4617,7 @@ type GossipMeta struct {
 
 func (x *GossipMeta) Reset() {
 	*x = GossipMeta{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3810,7 +4629,7 @@ func (x *GossipMeta) String() string {
 func (*GossipMeta) ProtoMessage() {}
 
 func (x *GossipMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3823,7 +4642,7 @@ func (x *GossipMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipMeta.ProtoReflect.Descriptor instead.
 func (*GossipMeta) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{44}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GossipMeta) GetId() string {
@@ -3907,7 +4726,7 @@ type LeaderHints struct {
 
 func (x *LeaderHints) Reset() {
 	*x = LeaderHints{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3919,7 +4738,7 @@ func (x *LeaderHints) String() string {
 func (*LeaderHints) ProtoMessage() {}
 
 func (x *LeaderHints) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3932,7 +4751,7 @@ func (x *LeaderHints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHints.ProtoReflect.Descriptor instead.
 func (*LeaderHints) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{45}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *LeaderHints) GetClusterId() string {
@@ -3961,7 +4780,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3973,7 +4792,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3986,7 +4805,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{46}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *LeaderHint) GetShard() uint32 {
@@ -4014,7 +4833,7 @@ var File_cluster_clusterpb_control_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xaf\b\n" +
+	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xe7\b\n" +
 	"\fControlState\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12'\n" +
@@ -4045,10 +4864,45 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
 	"namespaces\x18\" \x03(\v2\x1c.belfry.cluster.v1.NamespaceR\n" +
 	"namespaces\x12%\n" +
-	"\x0eaccess_version\x18# \x01(\x04R\raccessVersion\x1aW\n" +
+	"\x0eaccess_version\x18# \x01(\x04R\raccessVersion\x126\n" +
+	"\x05bulks\x18$ \x03(\v2 .belfry.cluster.v1.BulkOperationR\x05bulks\x1aW\n" +
 	"\vOrdersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
-	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xa3\x02\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xc4\x05\n" +
+	"\rBulkOperation\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12/\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x1b.belfry.cluster.v1.BulkKindR\x04kind\x12\x1c\n" +
+	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x120\n" +
+	"\x06filter\x18\x04 \x01(\v2\x18.belfry.fsm.v1.ListQueryR\x06filter\x12\x10\n" +
+	"\x03all\x18\x05 \x01(\bR\x03all\x12\x13\n" +
+	"\x05by_ms\x18\x06 \x01(\x03R\x04byMs\x12\x13\n" +
+	"\x05to_ms\x18\a \x01(\x03R\x04toMs\x12*\n" +
+	"\x05patch\x18\b \x01(\v2\x14.belfry.fsm.v1.PatchR\x05patch\x12\x1d\n" +
+	"\n" +
+	"per_second\x18\t \x01(\rR\tperSecond\x12\x12\n" +
+	"\x04call\x18\n" +
+	" \x01(\x06R\x04call\x12\x19\n" +
+	"\bbegan_ms\x18\v \x01(\x03R\abeganMs\x12\x19\n" +
+	"\bended_ms\x18\f \x01(\x03R\aendedMs\x127\n" +
+	"\x05state\x18\r \x01(\x0e2!.belfry.cluster.v1.OperationStateR\x05state\x12\x16\n" +
+	"\x06detail\x18\x0e \x01(\tR\x06detail\x12\x1a\n" +
+	"\bstopping\x18\x0f \x01(\bR\bstopping\x12\x18\n" +
+	"\amatched\x18\x10 \x01(\x04R\amatched\x128\n" +
+	"\boutcomes\x18\x11 \x03(\v2\x1c.belfry.cluster.v1.BulkCountR\boutcomes\x12\x14\n" +
+	"\x05pages\x18\x12 \x01(\x04R\x05pages\x123\n" +
+	"\x06pinned\x18\x13 \x03(\v2\x1b.belfry.cluster.v1.BulkTaskR\x06pinned\x12\x12\n" +
+	"\x04slot\x18\x14 \x01(\rR\x04slot\x12\x19\n" +
+	"\bafter_id\x18\x15 \x01(\tR\aafterId\x12\x16\n" +
+	"\x06walked\x18\x16 \x01(\bR\x06walked\"n\n" +
+	"\bBulkTask\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x1c\n" +
+	"\n" +
+	"fire_at_ms\x18\x03 \x01(\x03R\bfireAtMs\x12\x18\n" +
+	"\arefused\x18\x04 \x01(\bR\arefused\"[\n" +
+	"\tBulkCount\x128\n" +
+	"\aoutcome\x18\x01 \x01(\x0e2\x1e.belfry.cluster.v1.BulkOutcomeR\aoutcome\x12\x14\n" +
+	"\x05tasks\x18\x02 \x01(\x04R\x05tasks\"\xa3\x02\n" +
 	"\x06ApiKey\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x123\n" +
@@ -4163,7 +5017,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"expires_ms\x18\x04 \x01(\x03R\texpiresMs\x12\x17\n" +
 	"\aused_by\x18\x05 \x01(\tR\x06usedBy\x12\x1b\n" +
 	"\tused_name\x18\x06 \x01(\tR\busedName\x12\x17\n" +
-	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\xea\r\n" +
+	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\xdd\x0f\n" +
 	"\fControlEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
 	"\x04init\x18\b \x01(\v2\x17.belfry.cluster.v1.InitH\x00R\x04init\x129\n" +
@@ -4198,8 +5052,33 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\fenforce_keys\x186 \x01(\v2\x1e.belfry.cluster.v1.EnforceKeysH\x00R\venforceKeys\x12F\n" +
 	"\rset_namespace\x187 \x01(\v2\x1f.belfry.cluster.v1.SetNamespaceH\x00R\fsetNamespace\x12O\n" +
 	"\x10delete_namespace\x188 \x01(\v2\".belfry.cluster.v1.DeleteNamespaceH\x00R\x0fdeleteNamespace\x12F\n" +
-	"\rend_namespace\x189 \x01(\v2\x1f.belfry.cluster.v1.EndNamespaceH\x00R\fendNamespaceB\x04\n" +
-	"\x02op\"5\n" +
+	"\rend_namespace\x189 \x01(\v2\x1f.belfry.cluster.v1.EndNamespaceH\x00R\fendNamespace\x12=\n" +
+	"\n" +
+	"begin_bulk\x18< \x01(\v2\x1c.belfry.cluster.v1.BeginBulkH\x00R\tbeginBulk\x127\n" +
+	"\bpin_bulk\x18= \x01(\v2\x1a.belfry.cluster.v1.PinBulkH\x00R\apinBulk\x12=\n" +
+	"\n" +
+	"count_bulk\x18> \x01(\v2\x1c.belfry.cluster.v1.CountBulkH\x00R\tcountBulk\x12:\n" +
+	"\tstop_bulk\x18? \x01(\v2\x1b.belfry.cluster.v1.StopBulkH\x00R\bstopBulkB\x04\n" +
+	"\x02op\"K\n" +
+	"\tBeginBulk\x12>\n" +
+	"\toperation\x18\x01 \x01(\v2 .belfry.cluster.v1.BulkOperationR\toperation\"\xc0\x01\n" +
+	"\aPinBulk\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06number\x121\n" +
+	"\x05tasks\x18\x03 \x03(\v2\x1b.belfry.cluster.v1.BulkTaskR\x05tasks\x12\x12\n" +
+	"\x04slot\x18\x04 \x01(\rR\x04slot\x12\x19\n" +
+	"\bafter_id\x18\x05 \x01(\tR\aafterId\x12\x16\n" +
+	"\x06walked\x18\x06 \x01(\bR\x06walked\x12\x13\n" +
+	"\x05at_ms\x18\a \x01(\x03R\x04atMs\"\x82\x01\n" +
+	"\tCountBulk\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06number\x128\n" +
+	"\boutcomes\x18\x03 \x03(\v2\x1c.belfry.cluster.v1.BulkCountR\boutcomes\x12\x13\n" +
+	"\x05at_ms\x18\x04 \x01(\x03R\x04atMs\"G\n" +
+	"\bStopBulk\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x13\n" +
+	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\x12\x16\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\"5\n" +
 	"\x06AddKey\x12+\n" +
 	"\x03key\x18\x01 \x01(\v2\x19.belfry.cluster.v1.ApiKeyR\x03key\"\x1b\n" +
 	"\tRemoveKey\x12\x0e\n" +
@@ -4311,7 +5190,30 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"LeaderHint\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x16\n" +
-	"\x06leader\x18\x03 \x01(\tR\x06leader*\x8d\x01\n" +
+	"\x06leader\x18\x03 \x01(\tR\x06leader*\xa3\x01\n" +
+	"\bBulkKind\x12\x19\n" +
+	"\x15BULK_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10BULK_KIND_CANCEL\x10\x01\x12\x12\n" +
+	"\x0eBULK_KIND_MOVE\x10\x02\x12\x13\n" +
+	"\x0fBULK_KIND_PATCH\x10\x03\x12\x12\n" +
+	"\x0eBULK_KIND_FIRE\x10\x04\x12\x14\n" +
+	"\x10BULK_KIND_REPLAY\x10\x05\x12\x13\n" +
+	"\x0fBULK_KIND_PURGE\x10\x06*\xe3\x02\n" +
+	"\vBulkOutcome\x12\x1c\n" +
+	"\x18BULK_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16BULK_OUTCOME_CANCELLED\x10\x01\x12\x18\n" +
+	"\x14BULK_OUTCOME_STOPPED\x10\x02\x12\x1e\n" +
+	"\x1aBULK_OUTCOME_ALREADY_FIRED\x10\x03\x12\x16\n" +
+	"\x12BULK_OUTCOME_MOVED\x10\x04\x12\x18\n" +
+	"\x14BULK_OUTCOME_PATCHED\x10\x05\x12\x16\n" +
+	"\x12BULK_OUTCOME_FIRED\x10\x06\x12\x19\n" +
+	"\x15BULK_OUTCOME_REPLAYED\x10\a\x12\x17\n" +
+	"\x13BULK_OUTCOME_PURGED\x10\b\x12\x16\n" +
+	"\x12BULK_OUTCOME_BEGUN\x10\t\x12\x19\n" +
+	"\x15BULK_OUTCOME_NOT_DEAD\x10\n" +
+	"\x12\x18\n" +
+	"\x14BULK_OUTCOME_REFUSED\x10\v\x12\x15\n" +
+	"\x11BULK_OUTCOME_GONE\x10\f*\x8d\x01\n" +
 	"\aKeyRole\x12\x18\n" +
 	"\x14KEY_ROLE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rKEY_ROLE_READ\x10\x01\x12\x15\n" +
@@ -4363,144 +5265,170 @@ func file_cluster_clusterpb_control_proto_rawDescGZIP() []byte {
 	return file_cluster_clusterpb_control_proto_rawDescData
 }
 
-var file_cluster_clusterpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_cluster_clusterpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
+var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_cluster_clusterpb_control_proto_goTypes = []any{
-	(KeyRole)(0),              // 0: belfry.cluster.v1.KeyRole
-	(NamespaceState)(0),       // 1: belfry.cluster.v1.NamespaceState
-	(SlotMoveState)(0),        // 2: belfry.cluster.v1.SlotMoveState
-	(NodeOrder)(0),            // 3: belfry.cluster.v1.NodeOrder
-	(OperationKind)(0),        // 4: belfry.cluster.v1.OperationKind
-	(OperationState)(0),       // 5: belfry.cluster.v1.OperationState
-	(*ControlState)(nil),      // 6: belfry.cluster.v1.ControlState
-	(*ApiKey)(nil),            // 7: belfry.cluster.v1.ApiKey
-	(*KeyGrant)(nil),          // 8: belfry.cluster.v1.KeyGrant
-	(*KeySecret)(nil),         // 9: belfry.cluster.v1.KeySecret
-	(*Namespace)(nil),         // 10: belfry.cluster.v1.Namespace
-	(*Quotas)(nil),            // 11: belfry.cluster.v1.Quotas
-	(*SlotMove)(nil),          // 12: belfry.cluster.v1.SlotMove
-	(*Backups)(nil),           // 13: belfry.cluster.v1.Backups
-	(*BackupTry)(nil),         // 14: belfry.cluster.v1.BackupTry
-	(*Operation)(nil),         // 15: belfry.cluster.v1.Operation
-	(*Node)(nil),              // 16: belfry.cluster.v1.Node
-	(*SlotRange)(nil),         // 17: belfry.cluster.v1.SlotRange
-	(*Shard)(nil),             // 18: belfry.cluster.v1.Shard
-	(*JoinToken)(nil),         // 19: belfry.cluster.v1.JoinToken
-	(*ControlEntry)(nil),      // 20: belfry.cluster.v1.ControlEntry
-	(*AddKey)(nil),            // 21: belfry.cluster.v1.AddKey
-	(*RemoveKey)(nil),         // 22: belfry.cluster.v1.RemoveKey
-	(*RotateKey)(nil),         // 23: belfry.cluster.v1.RotateKey
-	(*UseKeys)(nil),           // 24: belfry.cluster.v1.UseKeys
-	(*EnforceKeys)(nil),       // 25: belfry.cluster.v1.EnforceKeys
-	(*SetNamespace)(nil),      // 26: belfry.cluster.v1.SetNamespace
-	(*DeleteNamespace)(nil),   // 27: belfry.cluster.v1.DeleteNamespace
-	(*EndNamespace)(nil),      // 28: belfry.cluster.v1.EndNamespace
-	(*UseClusterKey)(nil),     // 29: belfry.cluster.v1.UseClusterKey
-	(*Split)(nil),             // 30: belfry.cluster.v1.Split
-	(*MoveSlots)(nil),         // 31: belfry.cluster.v1.MoveSlots
-	(*TurnMove)(nil),          // 32: belfry.cluster.v1.TurnMove
-	(*EndMove)(nil),           // 33: belfry.cluster.v1.EndMove
-	(*Init)(nil),              // 34: belfry.cluster.v1.Init
-	(*Register)(nil),          // 35: belfry.cluster.v1.Register
-	(*Admission)(nil),         // 36: belfry.cluster.v1.Admission
-	(*AddJoinToken)(nil),      // 37: belfry.cluster.v1.AddJoinToken
-	(*RemoveJoinToken)(nil),   // 38: belfry.cluster.v1.RemoveJoinToken
-	(*Place)(nil),             // 39: belfry.cluster.v1.Place
-	(*Retarget)(nil),          // 40: belfry.cluster.v1.Retarget
-	(*Assign)(nil),            // 41: belfry.cluster.v1.Assign
-	(*Mend)(nil),              // 42: belfry.cluster.v1.Mend
-	(*Begin)(nil),             // 43: belfry.cluster.v1.Begin
-	(*End)(nil),               // 44: belfry.cluster.v1.End
-	(*SetReplication)(nil),    // 45: belfry.cluster.v1.SetReplication
-	(*SetQueue)(nil),          // 46: belfry.cluster.v1.SetQueue
-	(*SetBackups)(nil),        // 47: belfry.cluster.v1.SetBackups
-	(*DeleteQueue)(nil),       // 48: belfry.cluster.v1.DeleteQueue
-	(*Raise)(nil),             // 49: belfry.cluster.v1.Raise
-	(*GossipMeta)(nil),        // 50: belfry.cluster.v1.GossipMeta
-	(*LeaderHints)(nil),       // 51: belfry.cluster.v1.LeaderHints
-	(*LeaderHint)(nil),        // 52: belfry.cluster.v1.LeaderHint
-	nil,                       // 53: belfry.cluster.v1.ControlState.OrdersEntry
-	nil,                       // 54: belfry.cluster.v1.Shard.JoinedEntry
-	(*fsmpb.QueuePolicy)(nil), // 55: belfry.fsm.v1.QueuePolicy
-	(*fsmpb.SlotRange)(nil),   // 56: belfry.fsm.v1.SlotRange
+	(BulkKind)(0),             // 0: belfry.cluster.v1.BulkKind
+	(BulkOutcome)(0),          // 1: belfry.cluster.v1.BulkOutcome
+	(KeyRole)(0),              // 2: belfry.cluster.v1.KeyRole
+	(NamespaceState)(0),       // 3: belfry.cluster.v1.NamespaceState
+	(SlotMoveState)(0),        // 4: belfry.cluster.v1.SlotMoveState
+	(NodeOrder)(0),            // 5: belfry.cluster.v1.NodeOrder
+	(OperationKind)(0),        // 6: belfry.cluster.v1.OperationKind
+	(OperationState)(0),       // 7: belfry.cluster.v1.OperationState
+	(*ControlState)(nil),      // 8: belfry.cluster.v1.ControlState
+	(*BulkOperation)(nil),     // 9: belfry.cluster.v1.BulkOperation
+	(*BulkTask)(nil),          // 10: belfry.cluster.v1.BulkTask
+	(*BulkCount)(nil),         // 11: belfry.cluster.v1.BulkCount
+	(*ApiKey)(nil),            // 12: belfry.cluster.v1.ApiKey
+	(*KeyGrant)(nil),          // 13: belfry.cluster.v1.KeyGrant
+	(*KeySecret)(nil),         // 14: belfry.cluster.v1.KeySecret
+	(*Namespace)(nil),         // 15: belfry.cluster.v1.Namespace
+	(*Quotas)(nil),            // 16: belfry.cluster.v1.Quotas
+	(*SlotMove)(nil),          // 17: belfry.cluster.v1.SlotMove
+	(*Backups)(nil),           // 18: belfry.cluster.v1.Backups
+	(*BackupTry)(nil),         // 19: belfry.cluster.v1.BackupTry
+	(*Operation)(nil),         // 20: belfry.cluster.v1.Operation
+	(*Node)(nil),              // 21: belfry.cluster.v1.Node
+	(*SlotRange)(nil),         // 22: belfry.cluster.v1.SlotRange
+	(*Shard)(nil),             // 23: belfry.cluster.v1.Shard
+	(*JoinToken)(nil),         // 24: belfry.cluster.v1.JoinToken
+	(*ControlEntry)(nil),      // 25: belfry.cluster.v1.ControlEntry
+	(*BeginBulk)(nil),         // 26: belfry.cluster.v1.BeginBulk
+	(*PinBulk)(nil),           // 27: belfry.cluster.v1.PinBulk
+	(*CountBulk)(nil),         // 28: belfry.cluster.v1.CountBulk
+	(*StopBulk)(nil),          // 29: belfry.cluster.v1.StopBulk
+	(*AddKey)(nil),            // 30: belfry.cluster.v1.AddKey
+	(*RemoveKey)(nil),         // 31: belfry.cluster.v1.RemoveKey
+	(*RotateKey)(nil),         // 32: belfry.cluster.v1.RotateKey
+	(*UseKeys)(nil),           // 33: belfry.cluster.v1.UseKeys
+	(*EnforceKeys)(nil),       // 34: belfry.cluster.v1.EnforceKeys
+	(*SetNamespace)(nil),      // 35: belfry.cluster.v1.SetNamespace
+	(*DeleteNamespace)(nil),   // 36: belfry.cluster.v1.DeleteNamespace
+	(*EndNamespace)(nil),      // 37: belfry.cluster.v1.EndNamespace
+	(*UseClusterKey)(nil),     // 38: belfry.cluster.v1.UseClusterKey
+	(*Split)(nil),             // 39: belfry.cluster.v1.Split
+	(*MoveSlots)(nil),         // 40: belfry.cluster.v1.MoveSlots
+	(*TurnMove)(nil),          // 41: belfry.cluster.v1.TurnMove
+	(*EndMove)(nil),           // 42: belfry.cluster.v1.EndMove
+	(*Init)(nil),              // 43: belfry.cluster.v1.Init
+	(*Register)(nil),          // 44: belfry.cluster.v1.Register
+	(*Admission)(nil),         // 45: belfry.cluster.v1.Admission
+	(*AddJoinToken)(nil),      // 46: belfry.cluster.v1.AddJoinToken
+	(*RemoveJoinToken)(nil),   // 47: belfry.cluster.v1.RemoveJoinToken
+	(*Place)(nil),             // 48: belfry.cluster.v1.Place
+	(*Retarget)(nil),          // 49: belfry.cluster.v1.Retarget
+	(*Assign)(nil),            // 50: belfry.cluster.v1.Assign
+	(*Mend)(nil),              // 51: belfry.cluster.v1.Mend
+	(*Begin)(nil),             // 52: belfry.cluster.v1.Begin
+	(*End)(nil),               // 53: belfry.cluster.v1.End
+	(*SetReplication)(nil),    // 54: belfry.cluster.v1.SetReplication
+	(*SetQueue)(nil),          // 55: belfry.cluster.v1.SetQueue
+	(*SetBackups)(nil),        // 56: belfry.cluster.v1.SetBackups
+	(*DeleteQueue)(nil),       // 57: belfry.cluster.v1.DeleteQueue
+	(*Raise)(nil),             // 58: belfry.cluster.v1.Raise
+	(*GossipMeta)(nil),        // 59: belfry.cluster.v1.GossipMeta
+	(*LeaderHints)(nil),       // 60: belfry.cluster.v1.LeaderHints
+	(*LeaderHint)(nil),        // 61: belfry.cluster.v1.LeaderHint
+	nil,                       // 62: belfry.cluster.v1.ControlState.OrdersEntry
+	nil,                       // 63: belfry.cluster.v1.Shard.JoinedEntry
+	(*fsmpb.QueuePolicy)(nil), // 64: belfry.fsm.v1.QueuePolicy
+	(*fsmpb.ListQuery)(nil),   // 65: belfry.fsm.v1.ListQuery
+	(*fsmpb.Patch)(nil),       // 66: belfry.fsm.v1.Patch
+	(*fsmpb.SlotRange)(nil),   // 67: belfry.fsm.v1.SlotRange
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
-	16, // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
-	17, // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
-	18, // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
-	55, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
-	53, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
-	15, // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
-	12, // 6: belfry.cluster.v1.ControlState.slot_moves:type_name -> belfry.cluster.v1.SlotMove
-	13, // 7: belfry.cluster.v1.ControlState.backups:type_name -> belfry.cluster.v1.Backups
-	19, // 8: belfry.cluster.v1.ControlState.join_tokens:type_name -> belfry.cluster.v1.JoinToken
-	7,  // 9: belfry.cluster.v1.ControlState.api_keys:type_name -> belfry.cluster.v1.ApiKey
-	10, // 10: belfry.cluster.v1.ControlState.namespaces:type_name -> belfry.cluster.v1.Namespace
-	8,  // 11: belfry.cluster.v1.ApiKey.grants:type_name -> belfry.cluster.v1.KeyGrant
-	9,  // 12: belfry.cluster.v1.ApiKey.secrets:type_name -> belfry.cluster.v1.KeySecret
-	11, // 13: belfry.cluster.v1.ApiKey.quotas:type_name -> belfry.cluster.v1.Quotas
-	0,  // 14: belfry.cluster.v1.KeyGrant.role:type_name -> belfry.cluster.v1.KeyRole
-	11, // 15: belfry.cluster.v1.Namespace.quotas:type_name -> belfry.cluster.v1.Quotas
-	1,  // 16: belfry.cluster.v1.Namespace.state:type_name -> belfry.cluster.v1.NamespaceState
-	56, // 17: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
-	2,  // 18: belfry.cluster.v1.SlotMove.state:type_name -> belfry.cluster.v1.SlotMoveState
-	14, // 19: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
-	14, // 20: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
-	14, // 21: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
-	4,  // 22: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
-	5,  // 23: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
-	56, // 24: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
-	17, // 25: belfry.cluster.v1.Operation.aims:type_name -> belfry.cluster.v1.SlotRange
-	54, // 26: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
-	34, // 27: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
-	35, // 28: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
-	39, // 29: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	46, // 30: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
-	48, // 31: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
-	40, // 32: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
-	41, // 33: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
-	43, // 34: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
-	44, // 35: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
-	45, // 36: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
-	47, // 37: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
-	42, // 38: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
-	30, // 39: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
-	31, // 40: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
-	32, // 41: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
-	33, // 42: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
-	49, // 43: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
-	37, // 44: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
-	38, // 45: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
-	29, // 46: belfry.cluster.v1.ControlEntry.use_cluster_key:type_name -> belfry.cluster.v1.UseClusterKey
-	21, // 47: belfry.cluster.v1.ControlEntry.add_key:type_name -> belfry.cluster.v1.AddKey
-	22, // 48: belfry.cluster.v1.ControlEntry.remove_key:type_name -> belfry.cluster.v1.RemoveKey
-	23, // 49: belfry.cluster.v1.ControlEntry.rotate_key:type_name -> belfry.cluster.v1.RotateKey
-	24, // 50: belfry.cluster.v1.ControlEntry.use_keys:type_name -> belfry.cluster.v1.UseKeys
-	25, // 51: belfry.cluster.v1.ControlEntry.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
-	26, // 52: belfry.cluster.v1.ControlEntry.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
-	27, // 53: belfry.cluster.v1.ControlEntry.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
-	28, // 54: belfry.cluster.v1.ControlEntry.end_namespace:type_name -> belfry.cluster.v1.EndNamespace
-	7,  // 55: belfry.cluster.v1.AddKey.key:type_name -> belfry.cluster.v1.ApiKey
-	10, // 56: belfry.cluster.v1.SetNamespace.namespace:type_name -> belfry.cluster.v1.Namespace
-	56, // 57: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
-	56, // 58: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	2,  // 59: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
-	17, // 60: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	16, // 61: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	36, // 62: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
-	19, // 63: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
-	18, // 64: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	18, // 65: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
-	15, // 66: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
-	55, // 67: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	13, // 68: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
-	52, // 69: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	3,  // 70: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
-	71, // [71:71] is the sub-list for method output_type
-	71, // [71:71] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	21, // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
+	22, // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
+	23, // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
+	64, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
+	62, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
+	20, // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
+	17, // 6: belfry.cluster.v1.ControlState.slot_moves:type_name -> belfry.cluster.v1.SlotMove
+	18, // 7: belfry.cluster.v1.ControlState.backups:type_name -> belfry.cluster.v1.Backups
+	24, // 8: belfry.cluster.v1.ControlState.join_tokens:type_name -> belfry.cluster.v1.JoinToken
+	12, // 9: belfry.cluster.v1.ControlState.api_keys:type_name -> belfry.cluster.v1.ApiKey
+	15, // 10: belfry.cluster.v1.ControlState.namespaces:type_name -> belfry.cluster.v1.Namespace
+	9,  // 11: belfry.cluster.v1.ControlState.bulks:type_name -> belfry.cluster.v1.BulkOperation
+	0,  // 12: belfry.cluster.v1.BulkOperation.kind:type_name -> belfry.cluster.v1.BulkKind
+	65, // 13: belfry.cluster.v1.BulkOperation.filter:type_name -> belfry.fsm.v1.ListQuery
+	66, // 14: belfry.cluster.v1.BulkOperation.patch:type_name -> belfry.fsm.v1.Patch
+	7,  // 15: belfry.cluster.v1.BulkOperation.state:type_name -> belfry.cluster.v1.OperationState
+	11, // 16: belfry.cluster.v1.BulkOperation.outcomes:type_name -> belfry.cluster.v1.BulkCount
+	10, // 17: belfry.cluster.v1.BulkOperation.pinned:type_name -> belfry.cluster.v1.BulkTask
+	1,  // 18: belfry.cluster.v1.BulkCount.outcome:type_name -> belfry.cluster.v1.BulkOutcome
+	13, // 19: belfry.cluster.v1.ApiKey.grants:type_name -> belfry.cluster.v1.KeyGrant
+	14, // 20: belfry.cluster.v1.ApiKey.secrets:type_name -> belfry.cluster.v1.KeySecret
+	16, // 21: belfry.cluster.v1.ApiKey.quotas:type_name -> belfry.cluster.v1.Quotas
+	2,  // 22: belfry.cluster.v1.KeyGrant.role:type_name -> belfry.cluster.v1.KeyRole
+	16, // 23: belfry.cluster.v1.Namespace.quotas:type_name -> belfry.cluster.v1.Quotas
+	3,  // 24: belfry.cluster.v1.Namespace.state:type_name -> belfry.cluster.v1.NamespaceState
+	67, // 25: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
+	4,  // 26: belfry.cluster.v1.SlotMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	19, // 27: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
+	19, // 28: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
+	19, // 29: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
+	6,  // 30: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
+	7,  // 31: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
+	67, // 32: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
+	22, // 33: belfry.cluster.v1.Operation.aims:type_name -> belfry.cluster.v1.SlotRange
+	63, // 34: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	43, // 35: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
+	44, // 36: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
+	48, // 37: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
+	55, // 38: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	57, // 39: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	49, // 40: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
+	50, // 41: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
+	52, // 42: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
+	53, // 43: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
+	54, // 44: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
+	56, // 45: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
+	51, // 46: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
+	39, // 47: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
+	40, // 48: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
+	41, // 49: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
+	42, // 50: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
+	58, // 51: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
+	46, // 52: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
+	47, // 53: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
+	38, // 54: belfry.cluster.v1.ControlEntry.use_cluster_key:type_name -> belfry.cluster.v1.UseClusterKey
+	30, // 55: belfry.cluster.v1.ControlEntry.add_key:type_name -> belfry.cluster.v1.AddKey
+	31, // 56: belfry.cluster.v1.ControlEntry.remove_key:type_name -> belfry.cluster.v1.RemoveKey
+	32, // 57: belfry.cluster.v1.ControlEntry.rotate_key:type_name -> belfry.cluster.v1.RotateKey
+	33, // 58: belfry.cluster.v1.ControlEntry.use_keys:type_name -> belfry.cluster.v1.UseKeys
+	34, // 59: belfry.cluster.v1.ControlEntry.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
+	35, // 60: belfry.cluster.v1.ControlEntry.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
+	36, // 61: belfry.cluster.v1.ControlEntry.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
+	37, // 62: belfry.cluster.v1.ControlEntry.end_namespace:type_name -> belfry.cluster.v1.EndNamespace
+	26, // 63: belfry.cluster.v1.ControlEntry.begin_bulk:type_name -> belfry.cluster.v1.BeginBulk
+	27, // 64: belfry.cluster.v1.ControlEntry.pin_bulk:type_name -> belfry.cluster.v1.PinBulk
+	28, // 65: belfry.cluster.v1.ControlEntry.count_bulk:type_name -> belfry.cluster.v1.CountBulk
+	29, // 66: belfry.cluster.v1.ControlEntry.stop_bulk:type_name -> belfry.cluster.v1.StopBulk
+	9,  // 67: belfry.cluster.v1.BeginBulk.operation:type_name -> belfry.cluster.v1.BulkOperation
+	10, // 68: belfry.cluster.v1.PinBulk.tasks:type_name -> belfry.cluster.v1.BulkTask
+	11, // 69: belfry.cluster.v1.CountBulk.outcomes:type_name -> belfry.cluster.v1.BulkCount
+	12, // 70: belfry.cluster.v1.AddKey.key:type_name -> belfry.cluster.v1.ApiKey
+	15, // 71: belfry.cluster.v1.SetNamespace.namespace:type_name -> belfry.cluster.v1.Namespace
+	67, // 72: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
+	67, // 73: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	4,  // 74: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	22, // 75: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	21, // 76: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	45, // 77: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
+	24, // 78: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
+	23, // 79: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	23, // 80: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	20, // 81: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
+	64, // 82: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	18, // 83: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
+	61, // 84: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	5,  // 85: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
+	86, // [86:86] is the sub-list for method output_type
+	86, // [86:86] is the sub-list for method input_type
+	86, // [86:86] is the sub-list for extension type_name
+	86, // [86:86] is the sub-list for extension extendee
+	0,  // [0:86] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }
@@ -4508,7 +5436,7 @@ func file_cluster_clusterpb_control_proto_init() {
 	if File_cluster_clusterpb_control_proto != nil {
 		return
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[14].OneofWrappers = []any{
+	file_cluster_clusterpb_control_proto_msgTypes[17].OneofWrappers = []any{
 		(*ControlEntry_Init)(nil),
 		(*ControlEntry_Register)(nil),
 		(*ControlEntry_Place)(nil),
@@ -4537,15 +5465,19 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_SetNamespace)(nil),
 		(*ControlEntry_DeleteNamespace)(nil),
 		(*ControlEntry_EndNamespace)(nil),
+		(*ControlEntry_BeginBulk)(nil),
+		(*ControlEntry_PinBulk)(nil),
+		(*ControlEntry_CountBulk)(nil),
+		(*ControlEntry_StopBulk)(nil),
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[40].OneofWrappers = []any{}
+	file_cluster_clusterpb_control_proto_msgTypes[47].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_control_proto_rawDesc), len(file_cluster_clusterpb_control_proto_rawDesc)),
-			NumEnums:      6,
-			NumMessages:   49,
+			NumEnums:      8,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

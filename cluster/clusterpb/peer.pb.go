@@ -2078,8 +2078,10 @@ type Vitals struct {
 	Backup         *BackupOutcome         `protobuf:"bytes,11,opt,name=backup,proto3" json:"backup,omitempty"`                                         // absent: no backup was made through the node since its start
 	NotReady       string                 `protobuf:"bytes,12,opt,name=not_ready,json=notReady,proto3" json:"not_ready,omitempty"`                     // reason why the node would not serve all calls; empty: it would
 	HttpKeysEndMs  int64                  `protobuf:"varint,13,opt,name=http_keys_end_ms,json=httpKeysEndMs,proto3" json:"http_keys_end_ms,omitempty"` // Unix time of the end of the certificate that callers see; 0: it has none
-	AuditFault     string                 `protobuf:"bytes,20,opt,name=audit_fault,json=auditFault,proto3" json:"audit_fault,omitempty"`               // reason why the audit log loses records; empty: it does not
+	AuditFault     string                 `protobuf:"bytes,20,opt,name=audit_fault,json=auditFault,proto3" json:"audit_fault,omitempty"`               // reason why the audit log is not written; empty: it is
 	ClusterKeys    []string               `protobuf:"bytes,21,rep,name=cluster_keys,json=clusterKeys,proto3" json:"cluster_keys,omitempty"`            // ids of the node's cluster keys, the sealing one first
+	IssuerFault    string                 `protobuf:"bytes,22,opt,name=issuer_fault,json=issuerFault,proto3" json:"issuer_fault,omitempty"`            // reason why the keys of the issuer of tokens are not fresh; empty: they are, or it has none
+	IssuerKeysMs   int64                  `protobuf:"varint,23,opt,name=issuer_keys_ms,json=issuerKeysMs,proto3" json:"issuer_keys_ms,omitempty"`      // with issuer_fault, Unix time at which these keys were read; 0: they never were
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2217,6 +2219,20 @@ func (x *Vitals) GetClusterKeys() []string {
 		return x.ClusterKeys
 	}
 	return nil
+}
+
+func (x *Vitals) GetIssuerFault() string {
+	if x != nil {
+		return x.IssuerFault
+	}
+	return ""
+}
+
+func (x *Vitals) GetIssuerKeysMs() int64 {
+	if x != nil {
+		return x.IssuerKeysMs
+	}
+	return 0
 }
 
 // AuditRequest selects records of one node's audit log.
@@ -2423,6 +2439,7 @@ type Shape struct {
 	SlotsWait      map[uint64]*SlotsWait     `protobuf:"bytes,8,rep,name=slots_wait,json=slotsWait,proto3" json:"slots_wait,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                               // what keeps moves of slots from going on, by number of the move
 	AutoSplit      *AutoSplit                `protobuf:"bytes,9,opt,name=auto_split,json=autoSplit,proto3" json:"auto_split,omitempty"`                                                                                                          // absent: no shard splits by itself
 	Deletions      map[string]*Deletion      `protobuf:"bytes,12,rep,name=deletions,proto3" json:"deletions,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                                                // of namespaces, by name
+	BulkWaits      map[string]string         `protobuf:"bytes,13,rep,name=bulk_waits,json=bulkWaits,proto3" json:"bulk_waits,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`                               // reasons why bulk operations wait, by id; for people
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -2530,6 +2547,13 @@ func (x *Shape) GetAutoSplit() *AutoSplit {
 func (x *Shape) GetDeletions() map[string]*Deletion {
 	if x != nil {
 		return x.Deletions
+	}
+	return nil
+}
+
+func (x *Shape) GetBulkWaits() map[string]string {
+	if x != nil {
+		return x.BulkWaits
 	}
 	return nil
 }
@@ -3272,6 +3296,7 @@ type Call struct {
 	//	*Call_PullSlots
 	//	*Call_NamespaceUse
 	//	*Call_Quota
+	//	*Call_ChangeBulk
 	Op            isCall_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3452,6 +3477,15 @@ func (x *Call) GetQuota() *QuotaCall {
 	return nil
 }
 
+func (x *Call) GetChangeBulk() *BulkChange {
+	if x != nil {
+		if x, ok := x.Op.(*Call_ChangeBulk); ok {
+			return x.ChangeBulk
+		}
+	}
+	return nil
+}
+
 type isCall_Op interface {
 	isCall_Op()
 }
@@ -3508,6 +3542,10 @@ type Call_Quota struct {
 	Quota *QuotaCall `protobuf:"bytes,19,opt,name=quota,proto3,oneof"`
 }
 
+type Call_ChangeBulk struct {
+	ChangeBulk *BulkChange `protobuf:"bytes,20,opt,name=change_bulk,json=changeBulk,proto3,oneof"` // for the leader of the control group, shard 0
+}
+
 func (*Call_Commands) isCall_Op() {}
 
 func (*Call_Get) isCall_Op() {}
@@ -3534,6 +3572,144 @@ func (*Call_NamespaceUse) isCall_Op() {}
 
 func (*Call_Quota) isCall_Op() {}
 
+func (*Call_ChangeBulk) isCall_Op() {}
+
+// BulkChange begins or stops a bulk operation. The leader sets the times. A repeated change has no further effect.
+type BulkChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Op:
+	//
+	//	*BulkChange_Begin
+	//	*BulkChange_Stop
+	Op            isBulkChange_Op `protobuf_oneof:"op"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkChange) Reset() {
+	*x = BulkChange{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkChange) ProtoMessage() {}
+
+func (x *BulkChange) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkChange.ProtoReflect.Descriptor instead.
+func (*BulkChange) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *BulkChange) GetOp() isBulkChange_Op {
+	if x != nil {
+		return x.Op
+	}
+	return nil
+}
+
+func (x *BulkChange) GetBegin() *BulkOperation {
+	if x != nil {
+		if x, ok := x.Op.(*BulkChange_Begin); ok {
+			return x.Begin
+		}
+	}
+	return nil
+}
+
+func (x *BulkChange) GetStop() string {
+	if x != nil {
+		if x, ok := x.Op.(*BulkChange_Stop); ok {
+			return x.Stop
+		}
+	}
+	return ""
+}
+
+type isBulkChange_Op interface {
+	isBulkChange_Op()
+}
+
+type BulkChange_Begin struct {
+	Begin *BulkOperation `protobuf:"bytes,1,opt,name=begin,proto3,oneof"`
+}
+
+type BulkChange_Stop struct {
+	Stop string `protobuf:"bytes,2,opt,name=stop,proto3,oneof"` // id of the operation
+}
+
+func (*BulkChange_Begin) isBulkChange_Op() {}
+
+func (*BulkChange_Stop) isBulkChange_Op() {}
+
+// BulkChanged is the answer to a BulkChange.
+type BulkChanged struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Impossible    string                 `protobuf:"bytes,1,opt,name=impossible,proto3" json:"impossible,omitempty"` // reason why nothing has changed; empty: it has
+	Operation     *BulkOperation         `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`   // absent: there is none to stop
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BulkChanged) Reset() {
+	*x = BulkChanged{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BulkChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BulkChanged) ProtoMessage() {}
+
+func (x *BulkChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BulkChanged.ProtoReflect.Descriptor instead.
+func (*BulkChanged) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *BulkChanged) GetImpossible() string {
+	if x != nil {
+		return x.Impossible
+	}
+	return ""
+}
+
+func (x *BulkChanged) GetOperation() *BulkOperation {
+	if x != nil {
+		return x.Operation
+	}
+	return nil
+}
+
 // NamespaceCall asks a shard's leader for the use of a namespace.
 type NamespaceCall struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3544,7 +3720,7 @@ type NamespaceCall struct {
 
 func (x *NamespaceCall) Reset() {
 	*x = NamespaceCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3556,7 +3732,7 @@ func (x *NamespaceCall) String() string {
 func (*NamespaceCall) ProtoMessage() {}
 
 func (x *NamespaceCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3569,7 +3745,7 @@ func (x *NamespaceCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceCall.ProtoReflect.Descriptor instead.
 func (*NamespaceCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *NamespaceCall) GetNamespace() string {
@@ -3592,7 +3768,7 @@ type NamespaceUse struct {
 
 func (x *NamespaceUse) Reset() {
 	*x = NamespaceUse{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3604,7 +3780,7 @@ func (x *NamespaceUse) String() string {
 func (*NamespaceUse) ProtoMessage() {}
 
 func (x *NamespaceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3617,7 +3793,7 @@ func (x *NamespaceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceUse.ProtoReflect.Descriptor instead.
 func (*NamespaceUse) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *NamespaceUse) GetPending() uint64 {
@@ -3659,7 +3835,7 @@ type QuotaSubject struct {
 
 func (x *QuotaSubject) Reset() {
 	*x = QuotaSubject{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3671,7 +3847,7 @@ func (x *QuotaSubject) String() string {
 func (*QuotaSubject) ProtoMessage() {}
 
 func (x *QuotaSubject) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3684,7 +3860,7 @@ func (x *QuotaSubject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaSubject.ProtoReflect.Descriptor instead.
 func (*QuotaSubject) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *QuotaSubject) GetNamespace() string {
@@ -3722,7 +3898,7 @@ type QuotaCall struct {
 
 func (x *QuotaCall) Reset() {
 	*x = QuotaCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3734,7 +3910,7 @@ func (x *QuotaCall) String() string {
 func (*QuotaCall) ProtoMessage() {}
 
 func (x *QuotaCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3747,7 +3923,7 @@ func (x *QuotaCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaCall.ProtoReflect.Descriptor instead.
 func (*QuotaCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *QuotaCall) GetSubject() *QuotaSubject {
@@ -3889,7 +4065,7 @@ type NamesCall struct {
 
 func (x *NamesCall) Reset() {
 	*x = NamesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3901,7 +4077,7 @@ func (x *NamesCall) String() string {
 func (*NamesCall) ProtoMessage() {}
 
 func (x *NamesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3914,7 +4090,7 @@ func (x *NamesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamesCall.ProtoReflect.Descriptor instead.
 func (*NamesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
 }
 
 // UseCall asks the owner for the present rates, and a node for its consumers.
@@ -3926,7 +4102,7 @@ type UseCall struct {
 
 func (x *UseCall) Reset() {
 	*x = UseCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3938,7 +4114,7 @@ func (x *UseCall) String() string {
 func (*UseCall) ProtoMessage() {}
 
 func (x *UseCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3951,7 +4127,7 @@ func (x *UseCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UseCall.ProtoReflect.Descriptor instead.
 func (*UseCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
 }
 
 // DrawCall asks for tokens of a rate.
@@ -3967,7 +4143,7 @@ type DrawCall struct {
 
 func (x *DrawCall) Reset() {
 	*x = DrawCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3979,7 +4155,7 @@ func (x *DrawCall) String() string {
 func (*DrawCall) ProtoMessage() {}
 
 func (x *DrawCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3992,7 +4168,7 @@ func (x *DrawCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrawCall.ProtoReflect.Descriptor instead.
 func (*DrawCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DrawCall) GetNode() string {
@@ -4035,7 +4211,7 @@ type DivideCall struct {
 
 func (x *DivideCall) Reset() {
 	*x = DivideCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4047,7 +4223,7 @@ func (x *DivideCall) String() string {
 func (*DivideCall) ProtoMessage() {}
 
 func (x *DivideCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4060,7 +4236,7 @@ func (x *DivideCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DivideCall.ProtoReflect.Descriptor instead.
 func (*DivideCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DivideCall) GetHolder() string {
@@ -4095,7 +4271,7 @@ type AdmitCall struct {
 
 func (x *AdmitCall) Reset() {
 	*x = AdmitCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4107,7 +4283,7 @@ func (x *AdmitCall) String() string {
 func (*AdmitCall) ProtoMessage() {}
 
 func (x *AdmitCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4120,7 +4296,7 @@ func (x *AdmitCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitCall.ProtoReflect.Descriptor instead.
 func (*AdmitCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *AdmitCall) GetQueue() string {
@@ -4148,7 +4324,7 @@ type TrimCall struct {
 
 func (x *TrimCall) Reset() {
 	*x = TrimCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4160,7 +4336,7 @@ func (x *TrimCall) String() string {
 func (*TrimCall) ProtoMessage() {}
 
 func (x *TrimCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4173,7 +4349,7 @@ func (x *TrimCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrimCall.ProtoReflect.Descriptor instead.
 func (*TrimCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *TrimCall) GetTerm() uint64 {
@@ -4203,7 +4379,7 @@ type RaiseCall struct {
 
 func (x *RaiseCall) Reset() {
 	*x = RaiseCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4215,7 +4391,7 @@ func (x *RaiseCall) String() string {
 func (*RaiseCall) ProtoMessage() {}
 
 func (x *RaiseCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4228,7 +4404,7 @@ func (x *RaiseCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseCall.ProtoReflect.Descriptor instead.
 func (*RaiseCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RaiseCall) GetTerm() uint64 {
@@ -4276,7 +4452,7 @@ type QuotaReply struct {
 
 func (x *QuotaReply) Reset() {
 	*x = QuotaReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4288,7 +4464,7 @@ func (x *QuotaReply) String() string {
 func (*QuotaReply) ProtoMessage() {}
 
 func (x *QuotaReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4301,7 +4477,7 @@ func (x *QuotaReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReply.ProtoReflect.Descriptor instead.
 func (*QuotaReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *QuotaReply) GetTokens() uint32 {
@@ -4369,7 +4545,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4381,7 +4557,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4394,7 +4570,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -4415,7 +4591,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4427,7 +4603,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4440,7 +4616,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -4474,7 +4650,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4486,7 +4662,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4499,7 +4675,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -4530,7 +4706,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4542,7 +4718,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4555,7 +4731,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -4618,7 +4794,7 @@ type AccessChange struct {
 
 func (x *AccessChange) Reset() {
 	*x = AccessChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4630,7 +4806,7 @@ func (x *AccessChange) String() string {
 func (*AccessChange) ProtoMessage() {}
 
 func (x *AccessChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4643,7 +4819,7 @@ func (x *AccessChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessChange.ProtoReflect.Descriptor instead.
 func (*AccessChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *AccessChange) GetOp() isAccessChange_Op {
@@ -4777,7 +4953,7 @@ type AccessChanged struct {
 
 func (x *AccessChanged) Reset() {
 	*x = AccessChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4789,7 +4965,7 @@ func (x *AccessChanged) String() string {
 func (*AccessChanged) ProtoMessage() {}
 
 func (x *AccessChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4802,7 +4978,7 @@ func (x *AccessChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessChanged.ProtoReflect.Descriptor instead.
 func (*AccessChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *AccessChanged) GetImpossible() string {
@@ -4859,7 +5035,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4871,7 +5047,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4884,7 +5060,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -4926,7 +5102,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4938,7 +5114,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4951,7 +5127,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -5028,7 +5204,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5040,7 +5216,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5053,7 +5229,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -5145,7 +5321,7 @@ type BeginCall struct {
 
 func (x *BeginCall) Reset() {
 	*x = BeginCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5157,7 +5333,7 @@ func (x *BeginCall) String() string {
 func (*BeginCall) ProtoMessage() {}
 
 func (x *BeginCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5170,7 +5346,7 @@ func (x *BeginCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
 func (*BeginCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *BeginCall) GetOperation() *Operation {
@@ -5199,7 +5375,7 @@ type Began struct {
 
 func (x *Began) Reset() {
 	*x = Began{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5211,7 +5387,7 @@ func (x *Began) String() string {
 func (*Began) ProtoMessage() {}
 
 func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5224,7 +5400,7 @@ func (x *Began) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Began.ProtoReflect.Descriptor instead.
 func (*Began) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Began) GetImpossible() string {
@@ -5262,7 +5438,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5274,7 +5450,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5287,7 +5463,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{74}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *PlannedMove) GetShard() uint32 {
@@ -5339,7 +5515,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5351,7 +5527,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5364,7 +5540,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{75}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -5414,7 +5590,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5426,7 +5602,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5439,7 +5615,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{76}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Member) GetNode() string {
@@ -5479,7 +5655,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5491,7 +5667,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5504,7 +5680,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{77}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -5532,13 +5708,14 @@ type CallReply struct {
 	Progress      *SlotsProgress         `protobuf:"bytes,17,opt,name=progress,proto3" json:"progress,omitempty"`
 	NamespaceUse  *NamespaceUse          `protobuf:"bytes,18,opt,name=namespace_use,json=namespaceUse,proto3" json:"namespace_use,omitempty"`
 	Quota         *QuotaReply            `protobuf:"bytes,19,opt,name=quota,proto3" json:"quota,omitempty"`
+	Bulk          *BulkChanged           `protobuf:"bytes,20,opt,name=bulk,proto3" json:"bulk,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5550,7 +5727,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5563,7 +5740,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{78}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -5671,6 +5848,13 @@ func (x *CallReply) GetQuota() *QuotaReply {
 	return nil
 }
 
+func (x *CallReply) GetBulk() *BulkChanged {
+	if x != nil {
+		return x.Bulk
+	}
+	return nil
+}
+
 type QueueChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Existed       bool                   `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`   // the queue had a policy before
@@ -5682,7 +5866,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5694,7 +5878,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5707,7 +5891,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{79}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -5742,7 +5926,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5754,7 +5938,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5767,7 +5951,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{80}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -5801,7 +5985,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5813,7 +5997,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5826,7 +6010,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{81}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -5861,7 +6045,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5873,7 +6057,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5886,7 +6070,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{82}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -5973,7 +6157,7 @@ type QuotaExceeded struct {
 
 func (x *QuotaExceeded) Reset() {
 	*x = QuotaExceeded{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5985,7 +6169,7 @@ func (x *QuotaExceeded) String() string {
 func (*QuotaExceeded) ProtoMessage() {}
 
 func (x *QuotaExceeded) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5998,7 +6182,7 @@ func (x *QuotaExceeded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaExceeded.ProtoReflect.Descriptor instead.
 func (*QuotaExceeded) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{83}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *QuotaExceeded) GetSubject() *QuotaSubject {
@@ -6049,7 +6233,7 @@ type ReadSlotsCall struct {
 
 func (x *ReadSlotsCall) Reset() {
 	*x = ReadSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6061,7 +6245,7 @@ func (x *ReadSlotsCall) String() string {
 func (*ReadSlotsCall) ProtoMessage() {}
 
 func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6074,7 +6258,7 @@ func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSlotsCall.ProtoReflect.Descriptor instead.
 func (*ReadSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{84}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ReadSlotsCall) GetMove() uint64 {
@@ -6120,7 +6304,7 @@ type SlotsBatch struct {
 
 func (x *SlotsBatch) Reset() {
 	*x = SlotsBatch{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6132,7 +6316,7 @@ func (x *SlotsBatch) String() string {
 func (*SlotsBatch) ProtoMessage() {}
 
 func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6145,7 +6329,7 @@ func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsBatch.ProtoReflect.Descriptor instead.
 func (*SlotsBatch) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{85}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *SlotsBatch) GetSession() uint64 {
@@ -6204,7 +6388,7 @@ type PullSlotsCall struct {
 
 func (x *PullSlotsCall) Reset() {
 	*x = PullSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6216,7 +6400,7 @@ func (x *PullSlotsCall) String() string {
 func (*PullSlotsCall) ProtoMessage() {}
 
 func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6229,7 +6413,7 @@ func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullSlotsCall.ProtoReflect.Descriptor instead.
 func (*PullSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{86}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *PullSlotsCall) GetMove() uint64 {
@@ -6283,7 +6467,7 @@ type SlotsProgress struct {
 
 func (x *SlotsProgress) Reset() {
 	*x = SlotsProgress{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6295,7 +6479,7 @@ func (x *SlotsProgress) String() string {
 func (*SlotsProgress) ProtoMessage() {}
 
 func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6308,7 +6492,7 @@ func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsProgress.ProtoReflect.Descriptor instead.
 func (*SlotsProgress) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{87}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *SlotsProgress) GetTasks() uint64 {
@@ -6369,7 +6553,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6381,7 +6565,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6394,7 +6578,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{88}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -6415,7 +6599,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6427,7 +6611,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6440,7 +6624,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{89}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -6473,7 +6657,7 @@ type SetBackupsRequest struct {
 
 func (x *SetBackupsRequest) Reset() {
 	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6485,7 +6669,7 @@ func (x *SetBackupsRequest) String() string {
 func (*SetBackupsRequest) ProtoMessage() {}
 
 func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6498,7 +6682,7 @@ func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
 func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{90}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *SetBackupsRequest) GetBackups() *Backups {
@@ -6518,7 +6702,7 @@ type SetBackupsReply struct {
 
 func (x *SetBackupsReply) Reset() {
 	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6530,7 +6714,7 @@ func (x *SetBackupsReply) String() string {
 func (*SetBackupsReply) ProtoMessage() {}
 
 func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6543,7 +6727,7 @@ func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
 func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{91}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *SetBackupsReply) GetError() *CallError {
@@ -6685,7 +6869,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x0eReplicaApplied\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x1a\n" +
-	"\bcommands\x18\x03 \x01(\x04R\bcommands\"\xfa\x03\n" +
+	"\bcommands\x18\x03 \x01(\x04R\bcommands\"\xc3\x04\n" +
 	"\x06Vitals\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x12'\n" +
 	"\x0fcommand_version\x18\x02 \x01(\rR\x0ecommandVersion\x12\x14\n" +
@@ -6705,7 +6889,9 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x10http_keys_end_ms\x18\r \x01(\x03R\rhttpKeysEndMs\x12\x1f\n" +
 	"\vaudit_fault\x18\x14 \x01(\tR\n" +
 	"auditFault\x12!\n" +
-	"\fcluster_keys\x18\x15 \x03(\tR\vclusterKeys\"U\n" +
+	"\fcluster_keys\x18\x15 \x03(\tR\vclusterKeys\x12!\n" +
+	"\fissuer_fault\x18\x16 \x01(\tR\vissuerFault\x12$\n" +
+	"\x0eissuer_keys_ms\x18\x17 \x01(\x03R\fissuerKeysMs\"U\n" +
 	"\fAuditRequest\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x19\n" +
 	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\x12\x14\n" +
@@ -6719,7 +6905,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\rBackupOutcome\x12\x19\n" +
 	"\bwhole_ms\x18\x01 \x01(\x03R\awholeMs\x12\x1b\n" +
 	"\tfailed_ms\x18\x02 \x01(\x03R\bfailedMs\x12\x14\n" +
-	"\x05error\x18\x03 \x01(\tR\x05error\"\xe6\t\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\"\xec\n" +
+	"\n" +
 	"\x05Shape\x12\x14\n" +
 	"\x05waits\x18\x01 \x01(\tR\x05waits\x12<\n" +
 	"\x06shards\x18\x02 \x03(\v2$.belfry.cluster.v1.Shape.ShardsEntryR\x06shards\x12=\n" +
@@ -6734,7 +6921,9 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"slots_wait\x18\b \x03(\v2'.belfry.cluster.v1.Shape.SlotsWaitEntryR\tslotsWait\x12;\n" +
 	"\n" +
 	"auto_split\x18\t \x01(\v2\x1c.belfry.cluster.v1.AutoSplitR\tautoSplit\x12E\n" +
-	"\tdeletions\x18\f \x03(\v2'.belfry.cluster.v1.Shape.DeletionsEntryR\tdeletions\x1a9\n" +
+	"\tdeletions\x18\f \x03(\v2'.belfry.cluster.v1.Shape.DeletionsEntryR\tdeletions\x12F\n" +
+	"\n" +
+	"bulk_waits\x18\r \x03(\v2'.belfry.cluster.v1.Shape.BulkWaitsEntryR\tbulkWaits\x1a9\n" +
 	"\vShardsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\rR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a9\n" +
@@ -6760,7 +6949,10 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.SlotsWaitR\x05value:\x028\x01\x1aY\n" +
 	"\x0eDeletionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x121\n" +
-	"\x05value\x18\x02 \x01(\v2\x1b.belfry.cluster.v1.DeletionR\x05value:\x028\x01\"4\n" +
+	"\x05value\x18\x02 \x01(\v2\x1b.belfry.cluster.v1.DeletionR\x05value:\x028\x01\x1a<\n" +
+	"\x0eBulkWaitsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"4\n" +
 	"\bDeletion\x12\x12\n" +
 	"\x04left\x18\x01 \x01(\x04R\x04left\x12\x14\n" +
 	"\x05waits\x18\x02 \x01(\tR\x05waits\"k\n" +
@@ -6815,7 +7007,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\boutvoted\x18\x03 \x03(\tR\boutvoted\x12\x1a\n" +
 	"\bdiverged\x18\x04 \x01(\bR\bdiverged\"?\n" +
 	"\x0eForwardRequest\x12-\n" +
-	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xe7\x06\n" +
+	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xa9\a\n" +
 	"\x04Call\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
@@ -6836,8 +7028,20 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\n" +
 	"pull_slots\x18\x11 \x01(\v2 .belfry.cluster.v1.PullSlotsCallH\x00R\tpullSlots\x12G\n" +
 	"\rnamespace_use\x18\x12 \x01(\v2 .belfry.cluster.v1.NamespaceCallH\x00R\fnamespaceUse\x124\n" +
-	"\x05quota\x18\x13 \x01(\v2\x1c.belfry.cluster.v1.QuotaCallH\x00R\x05quotaB\x04\n" +
-	"\x02op\"-\n" +
+	"\x05quota\x18\x13 \x01(\v2\x1c.belfry.cluster.v1.QuotaCallH\x00R\x05quota\x12@\n" +
+	"\vchange_bulk\x18\x14 \x01(\v2\x1d.belfry.cluster.v1.BulkChangeH\x00R\n" +
+	"changeBulkB\x04\n" +
+	"\x02op\"b\n" +
+	"\n" +
+	"BulkChange\x128\n" +
+	"\x05begin\x18\x01 \x01(\v2 .belfry.cluster.v1.BulkOperationH\x00R\x05begin\x12\x14\n" +
+	"\x04stop\x18\x02 \x01(\tH\x00R\x04stopB\x04\n" +
+	"\x02op\"m\n" +
+	"\vBulkChanged\x12\x1e\n" +
+	"\n" +
+	"impossible\x18\x01 \x01(\tR\n" +
+	"impossible\x12>\n" +
+	"\toperation\x18\x02 \x01(\v2 .belfry.cluster.v1.BulkOperationR\toperation\"-\n" +
 	"\rNamespaceCall\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"j\n" +
 	"\fNamespaceUse\x12\x18\n" +
@@ -6976,7 +7180,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"silence_ms\x18\x03 \x01(\x03R\tsilenceMs\x12\x10\n" +
 	"\x03lag\x18\x04 \x01(\x04R\x03lag\"F\n" +
 	"\fForwardReply\x126\n" +
-	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\x93\x06\n" +
+	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xc7\x06\n" +
 	"\tCallReply\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x122\n" +
 	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12;\n" +
@@ -6993,7 +7197,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05batch\x18\x10 \x01(\v2\x1d.belfry.cluster.v1.SlotsBatchR\x05batch\x12<\n" +
 	"\bprogress\x18\x11 \x01(\v2 .belfry.cluster.v1.SlotsProgressR\bprogress\x12D\n" +
 	"\rnamespace_use\x18\x12 \x01(\v2\x1f.belfry.cluster.v1.NamespaceUseR\fnamespaceUse\x123\n" +
-	"\x05quota\x18\x13 \x01(\v2\x1d.belfry.cluster.v1.QuotaReplyR\x05quota\"^\n" +
+	"\x05quota\x18\x13 \x01(\v2\x1d.belfry.cluster.v1.QuotaReplyR\x05quota\x122\n" +
+	"\x04bulk\x18\x14 \x01(\v2\x1e.belfry.cluster.v1.BulkChangedR\x04bulk\"^\n" +
 	"\fQueueChanged\x12\x18\n" +
 	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
@@ -7120,7 +7325,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 100)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 103)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(MoveWait)(0),              // 0: belfry.cluster.v1.MoveWait
 	(ErrorKind)(0),             // 1: belfry.cluster.v1.ErrorKind
@@ -7175,81 +7380,85 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*ReplicaReport)(nil),      // 50: belfry.cluster.v1.ReplicaReport
 	(*ForwardRequest)(nil),     // 51: belfry.cluster.v1.ForwardRequest
 	(*Call)(nil),               // 52: belfry.cluster.v1.Call
-	(*NamespaceCall)(nil),      // 53: belfry.cluster.v1.NamespaceCall
-	(*NamespaceUse)(nil),       // 54: belfry.cluster.v1.NamespaceUse
-	(*QuotaSubject)(nil),       // 55: belfry.cluster.v1.QuotaSubject
-	(*QuotaCall)(nil),          // 56: belfry.cluster.v1.QuotaCall
-	(*NamesCall)(nil),          // 57: belfry.cluster.v1.NamesCall
-	(*UseCall)(nil),            // 58: belfry.cluster.v1.UseCall
-	(*DrawCall)(nil),           // 59: belfry.cluster.v1.DrawCall
-	(*DivideCall)(nil),         // 60: belfry.cluster.v1.DivideCall
-	(*AdmitCall)(nil),          // 61: belfry.cluster.v1.AdmitCall
-	(*TrimCall)(nil),           // 62: belfry.cluster.v1.TrimCall
-	(*RaiseCall)(nil),          // 63: belfry.cluster.v1.RaiseCall
-	(*QuotaReply)(nil),         // 64: belfry.cluster.v1.QuotaReply
-	(*Commands)(nil),           // 65: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 66: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 67: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 68: belfry.cluster.v1.QueueChange
-	(*AccessChange)(nil),       // 69: belfry.cluster.v1.AccessChange
-	(*AccessChanged)(nil),      // 70: belfry.cluster.v1.AccessChanged
-	(*QueuesCall)(nil),         // 71: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 72: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 73: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),          // 74: belfry.cluster.v1.BeginCall
-	(*Began)(nil),              // 75: belfry.cluster.v1.Began
-	(*PlannedMove)(nil),        // 76: belfry.cluster.v1.PlannedMove
-	(*Membership)(nil),         // 77: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 78: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 79: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 80: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 81: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 82: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 83: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 84: belfry.cluster.v1.CallError
-	(*QuotaExceeded)(nil),      // 85: belfry.cluster.v1.QuotaExceeded
-	(*ReadSlotsCall)(nil),      // 86: belfry.cluster.v1.ReadSlotsCall
-	(*SlotsBatch)(nil),         // 87: belfry.cluster.v1.SlotsBatch
-	(*PullSlotsCall)(nil),      // 88: belfry.cluster.v1.PullSlotsCall
-	(*SlotsProgress)(nil),      // 89: belfry.cluster.v1.SlotsProgress
-	(*BackupRequest)(nil),      // 90: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 91: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 92: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 93: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 94: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 95: belfry.cluster.v1.Shape.AwayMsEntry
-	nil,                        // 96: belfry.cluster.v1.Shape.StuckMsEntry
-	nil,                        // 97: belfry.cluster.v1.Shape.SlotsEntry
-	nil,                        // 98: belfry.cluster.v1.Shape.StepsEntry
-	nil,                        // 99: belfry.cluster.v1.Shape.WaitsForEntry
-	nil,                        // 100: belfry.cluster.v1.Shape.SlotsWaitEntry
-	nil,                        // 101: belfry.cluster.v1.Shape.DeletionsEntry
-	(*Shard)(nil),              // 102: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 103: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 104: belfry.cluster.v1.JoinToken
-	(*fsmpb.Task)(nil),         // 105: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 106: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 107: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 108: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 109: belfry.cluster.v1.DeleteQueue
-	(*AddKey)(nil),             // 110: belfry.cluster.v1.AddKey
-	(*RemoveKey)(nil),          // 111: belfry.cluster.v1.RemoveKey
-	(*RotateKey)(nil),          // 112: belfry.cluster.v1.RotateKey
-	(*UseKeys)(nil),            // 113: belfry.cluster.v1.UseKeys
-	(*EnforceKeys)(nil),        // 114: belfry.cluster.v1.EnforceKeys
-	(*SetNamespace)(nil),       // 115: belfry.cluster.v1.SetNamespace
-	(*DeleteNamespace)(nil),    // 116: belfry.cluster.v1.DeleteNamespace
-	(*ApiKey)(nil),             // 117: belfry.cluster.v1.ApiKey
-	(*Namespace)(nil),          // 118: belfry.cluster.v1.Namespace
-	(*Operation)(nil),          // 119: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 120: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 121: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 122: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 123: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 124: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 125: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 126: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 127: belfry.cluster.v1.Backups
+	(*BulkChange)(nil),         // 53: belfry.cluster.v1.BulkChange
+	(*BulkChanged)(nil),        // 54: belfry.cluster.v1.BulkChanged
+	(*NamespaceCall)(nil),      // 55: belfry.cluster.v1.NamespaceCall
+	(*NamespaceUse)(nil),       // 56: belfry.cluster.v1.NamespaceUse
+	(*QuotaSubject)(nil),       // 57: belfry.cluster.v1.QuotaSubject
+	(*QuotaCall)(nil),          // 58: belfry.cluster.v1.QuotaCall
+	(*NamesCall)(nil),          // 59: belfry.cluster.v1.NamesCall
+	(*UseCall)(nil),            // 60: belfry.cluster.v1.UseCall
+	(*DrawCall)(nil),           // 61: belfry.cluster.v1.DrawCall
+	(*DivideCall)(nil),         // 62: belfry.cluster.v1.DivideCall
+	(*AdmitCall)(nil),          // 63: belfry.cluster.v1.AdmitCall
+	(*TrimCall)(nil),           // 64: belfry.cluster.v1.TrimCall
+	(*RaiseCall)(nil),          // 65: belfry.cluster.v1.RaiseCall
+	(*QuotaReply)(nil),         // 66: belfry.cluster.v1.QuotaReply
+	(*Commands)(nil),           // 67: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 68: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 69: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 70: belfry.cluster.v1.QueueChange
+	(*AccessChange)(nil),       // 71: belfry.cluster.v1.AccessChange
+	(*AccessChanged)(nil),      // 72: belfry.cluster.v1.AccessChanged
+	(*QueuesCall)(nil),         // 73: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 74: belfry.cluster.v1.LendCall
+	(*MembersCall)(nil),        // 75: belfry.cluster.v1.MembersCall
+	(*BeginCall)(nil),          // 76: belfry.cluster.v1.BeginCall
+	(*Began)(nil),              // 77: belfry.cluster.v1.Began
+	(*PlannedMove)(nil),        // 78: belfry.cluster.v1.PlannedMove
+	(*Membership)(nil),         // 79: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 80: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 81: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 82: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 83: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 84: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 85: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 86: belfry.cluster.v1.CallError
+	(*QuotaExceeded)(nil),      // 87: belfry.cluster.v1.QuotaExceeded
+	(*ReadSlotsCall)(nil),      // 88: belfry.cluster.v1.ReadSlotsCall
+	(*SlotsBatch)(nil),         // 89: belfry.cluster.v1.SlotsBatch
+	(*PullSlotsCall)(nil),      // 90: belfry.cluster.v1.PullSlotsCall
+	(*SlotsProgress)(nil),      // 91: belfry.cluster.v1.SlotsProgress
+	(*BackupRequest)(nil),      // 92: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 93: belfry.cluster.v1.BackupReply
+	(*SetBackupsRequest)(nil),  // 94: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 95: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 96: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 97: belfry.cluster.v1.Shape.AwayMsEntry
+	nil,                        // 98: belfry.cluster.v1.Shape.StuckMsEntry
+	nil,                        // 99: belfry.cluster.v1.Shape.SlotsEntry
+	nil,                        // 100: belfry.cluster.v1.Shape.StepsEntry
+	nil,                        // 101: belfry.cluster.v1.Shape.WaitsForEntry
+	nil,                        // 102: belfry.cluster.v1.Shape.SlotsWaitEntry
+	nil,                        // 103: belfry.cluster.v1.Shape.DeletionsEntry
+	nil,                        // 104: belfry.cluster.v1.Shape.BulkWaitsEntry
+	(*Shard)(nil),              // 105: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 106: belfry.cluster.v1.Node
+	(*JoinToken)(nil),          // 107: belfry.cluster.v1.JoinToken
+	(*fsmpb.Task)(nil),         // 108: belfry.fsm.v1.Task
+	(*BulkOperation)(nil),      // 109: belfry.cluster.v1.BulkOperation
+	(*fsmpb.Command)(nil),      // 110: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 111: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 112: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 113: belfry.cluster.v1.DeleteQueue
+	(*AddKey)(nil),             // 114: belfry.cluster.v1.AddKey
+	(*RemoveKey)(nil),          // 115: belfry.cluster.v1.RemoveKey
+	(*RotateKey)(nil),          // 116: belfry.cluster.v1.RotateKey
+	(*UseKeys)(nil),            // 117: belfry.cluster.v1.UseKeys
+	(*EnforceKeys)(nil),        // 118: belfry.cluster.v1.EnforceKeys
+	(*SetNamespace)(nil),       // 119: belfry.cluster.v1.SetNamespace
+	(*DeleteNamespace)(nil),    // 120: belfry.cluster.v1.DeleteNamespace
+	(*ApiKey)(nil),             // 121: belfry.cluster.v1.ApiKey
+	(*Namespace)(nil),          // 122: belfry.cluster.v1.Namespace
+	(*Operation)(nil),          // 123: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 124: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 125: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 126: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 127: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 128: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 129: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 130: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 131: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -7259,14 +7468,14 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	4,   // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	8,   // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	102, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	103, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	105, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	106, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	14,  // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	104, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	107, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
 	23,  // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	25,  // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	105, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	84,  // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	108, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	86,  // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	45,  // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	44,  // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	36,  // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
@@ -7274,131 +7483,136 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	32,  // 19: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
 	35,  // 20: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
 	39,  // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	94,  // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	95,  // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	96,  // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	97,  // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
-	98,  // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
-	99,  // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
-	100, // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
+	96,  // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	97,  // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	98,  // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	99,  // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
+	100, // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
+	101, // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
+	102, // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
 	42,  // 29: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
-	101, // 30: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
-	48,  // 31: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	50,  // 32: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	44,  // 33: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	46,  // 34: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	52,  // 35: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	65,  // 36: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	66,  // 37: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	67,  // 38: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	68,  // 39: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	71,  // 40: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	72,  // 41: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	73,  // 42: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	74,  // 43: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	69,  // 44: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
-	86,  // 45: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	88,  // 46: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	53,  // 47: belfry.cluster.v1.Call.namespace_use:type_name -> belfry.cluster.v1.NamespaceCall
-	56,  // 48: belfry.cluster.v1.Call.quota:type_name -> belfry.cluster.v1.QuotaCall
-	55,  // 49: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	59,  // 50: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
-	60,  // 51: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
-	61,  // 52: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
-	62,  // 53: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
-	63,  // 54: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
-	57,  // 55: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
-	58,  // 56: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
-	106, // 57: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	107, // 58: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	108, // 59: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	109, // 60: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	110, // 61: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
-	111, // 62: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
-	112, // 63: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
-	113, // 64: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
-	114, // 65: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
-	115, // 66: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
-	116, // 67: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
-	117, // 68: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
-	118, // 69: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
-	119, // 70: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
-	77,  // 71: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	119, // 72: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	119, // 73: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	76,  // 74: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	78,  // 75: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	80,  // 76: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	84,  // 77: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	83,  // 78: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	105, // 79: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	120, // 80: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	81,  // 81: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	121, // 82: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	82,  // 83: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	77,  // 84: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	75,  // 85: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	70,  // 86: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
-	87,  // 87: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	89,  // 88: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	54,  // 89: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
-	64,  // 90: belfry.cluster.v1.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
-	122, // 91: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	84,  // 92: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	1,   // 93: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	85,  // 94: belfry.cluster.v1.CallError.quota:type_name -> belfry.cluster.v1.QuotaExceeded
-	55,  // 95: belfry.cluster.v1.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	123, // 96: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	124, // 97: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	125, // 98: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	123, // 99: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	126, // 100: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	84,  // 101: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	127, // 102: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	84,  // 103: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	89,  // 104: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
-	0,   // 105: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
-	43,  // 106: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
-	41,  // 107: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
-	9,   // 108: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	11,  // 109: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	51,  // 110: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	16,  // 111: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	28,  // 112: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	30,  // 113: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
-	33,  // 114: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	47,  // 115: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	18,  // 116: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	20,  // 117: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
-	22,  // 118: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	26,  // 119: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	6,   // 120: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	13,  // 121: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	90,  // 122: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	92,  // 123: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	37,  // 124: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
-	10,  // 125: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	12,  // 126: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	79,  // 127: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	17,  // 128: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	29,  // 129: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	31,  // 130: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	34,  // 131: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	49,  // 132: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	19,  // 133: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	21,  // 134: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
-	24,  // 135: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	27,  // 136: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	7,   // 137: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	15,  // 138: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	91,  // 139: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	93,  // 140: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	38,  // 141: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
-	125, // [125:142] is the sub-list for method output_type
-	108, // [108:125] is the sub-list for method input_type
-	108, // [108:108] is the sub-list for extension type_name
-	108, // [108:108] is the sub-list for extension extendee
-	0,   // [0:108] is the sub-list for field type_name
+	103, // 30: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
+	104, // 31: belfry.cluster.v1.Shape.bulk_waits:type_name -> belfry.cluster.v1.Shape.BulkWaitsEntry
+	48,  // 32: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	50,  // 33: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	44,  // 34: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	46,  // 35: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	52,  // 36: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	67,  // 37: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	68,  // 38: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	69,  // 39: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	70,  // 40: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	73,  // 41: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	74,  // 42: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	75,  // 43: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	76,  // 44: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	71,  // 45: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
+	88,  // 46: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	90,  // 47: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	55,  // 48: belfry.cluster.v1.Call.namespace_use:type_name -> belfry.cluster.v1.NamespaceCall
+	58,  // 49: belfry.cluster.v1.Call.quota:type_name -> belfry.cluster.v1.QuotaCall
+	53,  // 50: belfry.cluster.v1.Call.change_bulk:type_name -> belfry.cluster.v1.BulkChange
+	109, // 51: belfry.cluster.v1.BulkChange.begin:type_name -> belfry.cluster.v1.BulkOperation
+	109, // 52: belfry.cluster.v1.BulkChanged.operation:type_name -> belfry.cluster.v1.BulkOperation
+	57,  // 53: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	61,  // 54: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
+	62,  // 55: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
+	63,  // 56: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
+	64,  // 57: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
+	65,  // 58: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
+	59,  // 59: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
+	60,  // 60: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
+	110, // 61: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	111, // 62: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	112, // 63: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	113, // 64: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	114, // 65: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
+	115, // 66: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
+	116, // 67: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
+	117, // 68: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
+	118, // 69: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
+	119, // 70: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
+	120, // 71: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
+	121, // 72: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
+	122, // 73: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
+	123, // 74: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
+	79,  // 75: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	123, // 76: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	123, // 77: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	78,  // 78: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	80,  // 79: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	82,  // 80: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	86,  // 81: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	85,  // 82: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	108, // 83: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	124, // 84: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	83,  // 85: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	125, // 86: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	84,  // 87: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	79,  // 88: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	77,  // 89: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	72,  // 90: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
+	89,  // 91: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	91,  // 92: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	56,  // 93: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
+	66,  // 94: belfry.cluster.v1.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
+	54,  // 95: belfry.cluster.v1.CallReply.bulk:type_name -> belfry.cluster.v1.BulkChanged
+	126, // 96: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	86,  // 97: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	1,   // 98: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	87,  // 99: belfry.cluster.v1.CallError.quota:type_name -> belfry.cluster.v1.QuotaExceeded
+	57,  // 100: belfry.cluster.v1.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	127, // 101: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	128, // 102: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	129, // 103: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	127, // 104: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	130, // 105: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	86,  // 106: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	131, // 107: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	86,  // 108: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	91,  // 109: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	0,   // 110: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
+	43,  // 111: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
+	41,  // 112: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
+	9,   // 113: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	11,  // 114: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	51,  // 115: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	16,  // 116: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	28,  // 117: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	30,  // 118: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
+	33,  // 119: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
+	47,  // 120: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	18,  // 121: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	20,  // 122: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
+	22,  // 123: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	26,  // 124: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	6,   // 125: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	13,  // 126: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
+	92,  // 127: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	94,  // 128: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	37,  // 129: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
+	10,  // 130: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	12,  // 131: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	81,  // 132: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	17,  // 133: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	29,  // 134: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	31,  // 135: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	34,  // 136: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	49,  // 137: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	19,  // 138: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	21,  // 139: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
+	24,  // 140: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	27,  // 141: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	7,   // 142: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	15,  // 143: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	93,  // 144: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	95,  // 145: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	38,  // 146: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
+	130, // [130:147] is the sub-list for method output_type
+	113, // [113:130] is the sub-list for method input_type
+	113, // [113:113] is the sub-list for extension type_name
+	113, // [113:113] is the sub-list for extension extendee
+	0,   // [0:113] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -7426,8 +7640,13 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_PullSlots)(nil),
 		(*Call_NamespaceUse)(nil),
 		(*Call_Quota)(nil),
+		(*Call_ChangeBulk)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[54].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[51].OneofWrappers = []any{
+		(*BulkChange_Begin)(nil),
+		(*BulkChange_Stop)(nil),
+	}
+	file_cluster_clusterpb_peer_proto_msgTypes[56].OneofWrappers = []any{
 		(*QuotaCall_Draw)(nil),
 		(*QuotaCall_Divide)(nil),
 		(*QuotaCall_Admit)(nil),
@@ -7436,11 +7655,11 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*QuotaCall_Names)(nil),
 		(*QuotaCall_Use)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[66].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[68].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[67].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[69].OneofWrappers = []any{
 		(*AccessChange_AddKey)(nil),
 		(*AccessChange_RemoveKey)(nil),
 		(*AccessChange_RotateKey)(nil),
@@ -7449,7 +7668,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*AccessChange_SetNamespace)(nil),
 		(*AccessChange_DeleteNamespace)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[71].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[73].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -7461,7 +7680,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   100,
+			NumMessages:   103,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

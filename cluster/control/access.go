@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/bulk"
 	"github.com/belfryhq/belfry/cluster/internal/erasure"
 	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -15,8 +16,12 @@ import (
 // AccessSince is the command version that brought keys and namespaces.
 const AccessSince = 3
 
-// Tasks gives access to the tasks of namespaces that are being deleted, and to the nodes that may take more of them.
-type Tasks = erasure.Cluster
+// Tasks gives access to the tasks of namespaces that are being deleted, to the nodes that may take more of them, and to
+// the tasks of bulk operations.
+type Tasks interface {
+	erasure.Cluster
+	bulk.Cluster
+}
 
 // newEraser returns the driver of the deletions of namespaces, for one leadership.
 func newEraser(g *Group) *erasure.Eraser {
@@ -44,6 +49,11 @@ func (g *Group) ChangeAccess(
 		return nil, err
 	}
 	before := g.State()
+	if g.group.Leads() { // the state of another node may be old
+		if err := tenancy.CheckShare(before, change); err != nil {
+			return nil, err
+		}
+	}
 	_, err = g.decide(ctx, entry)
 	var behind *BehindError
 	var refusal *tenancy.Refusal
@@ -91,6 +101,12 @@ func accessChanged(before, after *clusterpb.ControlState, change *clusterpb.Acce
 func applyAccess(s *clusterpb.ControlState, entry *clusterpb.ControlEntry) (known bool, err error) {
 	if known, err = tenancy.Apply(s, entry); err != nil || !known {
 		return known, err
+	}
+	if del := entry.GetDeleteNamespace(); del != nil {
+		bulk.StopIn(s, del.Name, del.AtMs)
+	}
+	if end := entry.GetEndNamespace(); end != nil {
+		bulk.Forget(s, end.Name)
 	}
 	if entry.GetDeleteNamespace() != nil || entry.GetEndNamespace() != nil {
 		s.Operations = slices.Clone(s.Operations)

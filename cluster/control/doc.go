@@ -9,6 +9,7 @@
 //	tokens     the one-time tokens of new nodes, as hashes
 //	keys       the keys of callers, as hashes, and whether calls need one: see package tenancy
 //	namespaces the namespaces of callers, also during their deletion
+//	bulks      one call on many tasks, page by page: see package bulk
 //
 // The voters of the group are the nodes that formed the cluster; three or five of the nodes after others have joined
 // (see placement.Voters). All other nodes are non-voters. Each node reads the state from its own replica. That state

@@ -36,7 +36,7 @@ func formed(tb testing.TB) *clusterpb.ControlState {
 	return withCallers(s)
 }
 
-// withCallers adds a key, a namespace, and one that is being deleted.
+// withCallers adds a key, a namespace, one that is being deleted, and a bulk operation with a pinned page.
 func withCallers(s *clusterpb.ControlState) *clusterpb.ControlState {
 	s = proto.CloneOf(s)
 	s.KeysInForce = true
@@ -47,6 +47,10 @@ func withCallers(s *clusterpb.ControlState) *clusterpb.ControlState {
 	s.Namespaces = []*clusterpb.Namespace{
 		{Name: "old", State: clusterpb.NamespaceState_NAMESPACE_STATE_DELETING}, {Name: "shop"},
 	}
+	s.Bulks = []*clusterpb.BulkOperation{{
+		Id: "bulk", Kind: clusterpb.BulkKind_BULK_KIND_CANCEL, Namespace: "shop", Matched: 1, Pages: 1,
+		Pinned: []*clusterpb.BulkTask{{Id: "t"}},
+	}}
 	return s
 }
 
@@ -91,6 +95,12 @@ func FuzzControlApply(f *testing.F) {
 			Namespace: &clusterpb.Namespace{Name: "town", Quotas: &clusterpb.Quotas{MaxQueues: 3}}}}},
 		{Op: &clusterpb.ControlEntry_DeleteNamespace{DeleteNamespace: &clusterpb.DeleteNamespace{Name: "shop", Operation: "op"}}},
 		{Op: &clusterpb.ControlEntry_EndNamespace{EndNamespace: &clusterpb.EndNamespace{Name: "old", AtMs: 5}}},
+		{Op: &clusterpb.ControlEntry_BeginBulk{BeginBulk: &clusterpb.BeginBulk{
+			Operation: beginBulk("op-2", "shop").GetBegin()}}},
+		{Op: &clusterpb.ControlEntry_PinBulk{PinBulk: &clusterpb.PinBulk{Id: "bulk", Number: 2, Walked: true}}},
+		{Op: &clusterpb.ControlEntry_CountBulk{CountBulk: &clusterpb.CountBulk{Id: "bulk", Number: 1,
+			Outcomes: []*clusterpb.BulkCount{{Outcome: clusterpb.BulkOutcome_BULK_OUTCOME_GONE, Tasks: 1}}}}},
+		{Op: &clusterpb.ControlEntry_StopBulk{StopBulk: &clusterpb.StopBulk{Id: "bulk", AtMs: 5}}},
 	} {
 		whole := marshal(f, e)
 		f.Add(whole, true)

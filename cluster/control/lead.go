@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/internal/bulk"
 	"github.com/belfryhq/belfry/cluster/internal/erasure"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/raftgroup"
@@ -29,6 +30,7 @@ type reconciler struct {
 	slots *SlotMover
 	grows *splitter
 	erase *erasure.Eraser
+	bulks *bulk.Runner
 	loads loads
 	began time.Time
 	log   *slog.Logger
@@ -49,7 +51,7 @@ func (g *Group) reconcile(ctx context.Context) {
 	r := &reconciler{
 		group: g, mover: NewMover(leader{g}, g.cfg.Shards, g.cfg.Logger), began: time.Now(), log: g.cfg.Logger,
 		slots: NewSlotMover(leader{g}, g.cfg.Slots, g.cfg.Logger), seen: newSightings(g.cfg.Shards.Up),
-		grows: newSplitter(g), erase: newEraser(g),
+		grows: newSplitter(g), erase: newEraser(g), bulks: newBulks(g),
 	}
 	r.mover.Pause, r.slots.Pause = g.cfg.StepPause, g.cfg.StepPause
 	g.leading.Store(r)
@@ -63,6 +65,7 @@ func (g *Group) reconcile(ctx context.Context) {
 	}
 	if g.cfg.Tasks != nil {
 		moving.Go(func() { r.erase.Run(ctx) })
+		moving.Go(func() { r.bulks.Run(ctx) })
 	}
 	r.run(ctx)
 }

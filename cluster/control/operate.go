@@ -212,6 +212,7 @@ func (g *Group) Shape() *clusterpb.Shape {
 	shape := &clusterpb.Shape{
 		Waits: r.waits, Steps: r.mover.taken(), AwayMs: r.seen.away(time.Now()),
 		ReplaceAfterMs: r.group.cfg.Limits.ReplaceAfter.Milliseconds(), Deletions: r.erase.Progress(),
+		BulkWaits: r.bulks.Waits(),
 	}
 	r.mover.fill(shape)
 	r.slots.sights.fill(r.group.State(), shape)

@@ -34,6 +34,9 @@ func (g *Group) SetQueue(ctx context.Context, set *clusterpb.SetQueue) (Change, 
 		if err := tenancy.CheckActive(g.State(), "namespace", policy.Namespace); err != nil {
 			return Change{}, err
 		}
+		if err := checkShare(g.State(), policy); err != nil {
+			return Change{}, err
+		}
 	}
 	policy, err := g.seal(policy)
 	if err != nil {
@@ -79,6 +82,15 @@ func names(namespace, queue string) (string, string) {
 
 // errTooMany refuses a policy beyond MaxQueues; its text is for the caller.
 var errTooMany = &task.QueuesFullError{Limit: fmt.Sprint(MaxQueues)}
+
+// checkShare returns an error for a new policy beyond the share of its namespace: see tenancy.Share.
+func checkShare(s *clusterpb.ControlState, policy *fsmpb.QueuePolicy) error {
+	share := tenancy.Share(s, MaxQueues)
+	if share == MaxQueues || len(Queues(s, policy.Namespace)) < share || Queue(s, policy.Namespace, policy.Queue) != nil {
+		return nil
+	}
+	return &task.QueuesFullError{Limit: fmt.Sprintf("%d of one namespace", share)}
+}
 
 // applySetQueue stores a policy that the leader has checked. It does not check the policy's fields, since their limits
 // may differ from build to build. The policy belongs to the entry, and no other code holds it.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/bulk"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -101,7 +102,10 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 		// its version is all that it brings
 	default:
 		known := false
-		if known, refusal = applyAccess(next, &entry); !known {
+		if known, refusal = bulk.Apply(next, &entry); !known {
+			known, refusal = applyAccess(next, &entry)
+		}
+		if !known {
 			return state, Change{}, fmt.Errorf("%w: it has no operation known here", errUnreadable)
 		}
 	}

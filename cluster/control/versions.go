@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/bulk"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
@@ -59,6 +60,9 @@ func sinceOf(entry *clusterpb.ControlEntry) uint32 {
 		*clusterpb.ControlEntry_UseKeys, *clusterpb.ControlEntry_EnforceKeys, *clusterpb.ControlEntry_SetNamespace,
 		*clusterpb.ControlEntry_DeleteNamespace, *clusterpb.ControlEntry_EndNamespace:
 		return AccessSince
+	case *clusterpb.ControlEntry_BeginBulk, *clusterpb.ControlEntry_PinBulk, *clusterpb.ControlEntry_CountBulk,
+		*clusterpb.ControlEntry_StopBulk:
+		return bulk.Since
 	}
 	return Version
 }

@@ -21,6 +21,9 @@ var firstOps = []protoreflect.FieldNumber{8, 9, 10, 11, 12}
 // secondOps are the operations that command version 2 brought. The list never grows.
 var secondOps = []protoreflect.FieldNumber{13, 14, 15, 16, 17, 20, 24, 32, 33, 40, 41, 42, 43, 30}
 
+// thirdOps are the operations that command version 3 brought. The list never grows.
+var thirdOps = []protoreflect.FieldNumber{36, 50, 51, 52, 53, 54, 55, 56, 57}
+
 // TestLaterOperationsDeclareTheirVersion checks that no operation that an older build cannot read has its version.
 func TestLaterOperationsDeclareTheirVersion(t *testing.T) {
 	ops := (&clusterpb.ControlEntry{}).ProtoReflect().Descriptor().Oneofs().ByName("op").Fields()
@@ -41,6 +44,8 @@ func TestLaterOperationsDeclareTheirVersion(t *testing.T) {
 			want = firstVersion
 		case slices.Contains(secondOps, op.Number()):
 			want = 2
+		case slices.Contains(thirdOps, op.Number()):
+			want = 3
 		}
 		if int(needed) != want {
 			t.Errorf("%s needs version %d, not %d", op.Name(), needed, want)

@@ -62,8 +62,10 @@ func (g *Group) replica(node string) *Replica {
 
 // away is the finding about a node after lose.
 func away(name string) string {
-	return "warning node-away: Node " + name + " has not answered for 5m. Shards that keep a majority go on without it. No " +
-		"node takes its replicas while the control group has no leader. When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]"
+	return "warning node-away: Node " + name + " has not answered for 5m. Shards that keep a majority go on without " +
+		"it. No " +
+		"node takes its replicas while the control group has no leader. When it is back, it catches up by itself. [belfry " +
+		"serve --data DATA-FOLDER | belfry cluster status]"
 }
 
 const (
@@ -79,7 +81,8 @@ var situations = map[string]struct {
 	"healthy": {func(*Snapshot) {}, nil},
 
 	"one node of three away": {func(s *Snapshot) { s.lose("b") }, []string{
-		"warning quorum-at-risk: The control group and shards 1, 2, 3 and 4 stop at the next failure: node-b is away, and 2 of 3 " +
+		"warning quorum-at-risk: The control group and shards 1, 2, 3 and 4 stop at the next failure: node-b is away, and " +
+			"2 of 3 " +
 			"voters are the least that decide. [belfry serve --data DATA-FOLDER | belfry cluster status]",
 		away("node-b"),
 	}},
@@ -89,7 +92,8 @@ var situations = map[string]struct {
 			s.Groups[i].Leader = ""
 		}
 	}, []string{
-		"critical quorum-lost: The control group and shards 1, 2, 3 and 4 have lost the majority: of 3 voters only node-a answers. " +
+		"critical quorum-lost: The control group and shards 1, 2, 3 and 4 have lost the majority: of 3 voters only node-a " +
+			"answers. " +
 			"Their tasks are safe, and their calls are refused and nothing fires, until 1 more of node-b and node-c is back. " +
 			"If their disks are gone, recover the cluster from the rest. " +
 			"[belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER --to NEW-FOLDER]",
@@ -98,20 +102,26 @@ var situations = map[string]struct {
 	"one shard without a majority": {func(s *Snapshot) {
 		s.Groups[3].replica("b").Present, s.Groups[3].replica("c").Present = false, false
 	}, []string{
-		"critical quorum-lost: Shard 3 has lost the majority: of 3 voters only node-a answers. Its tasks are safe, and its calls " +
+		"critical quorum-lost: Shard 3 has lost the majority: of 3 voters only node-a answers. Its tasks are safe, and " +
+			"its calls " +
 			"are refused and nothing fires, until 1 more of node-b and node-c is back. If their disks are gone, recover the " +
-			"cluster from the rest. [belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER --to NEW-FOLDER]",
-		"warning replica-missing: Node-b answers and has not opened its replica of shard 3: it is starting, or its log says why " +
+			"cluster from the rest. [belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER --to " +
+			"NEW-FOLDER]",
+		"warning replica-missing: Node-b answers and has not opened its replica of shard 3: it is starting, or its log " +
+			"says why " +
 			"it cannot. [belfry doctor --addr http://10.0.0.b:8400 | belfry verify DATA-FOLDER]",
-		"warning replica-missing: Node-c answers and has not opened its replica of shard 3: it is starting, or its log says why " +
+		"warning replica-missing: Node-c answers and has not opened its replica of shard 3: it is starting, or its log " +
+			"says why " +
 			"it cannot. [belfry doctor --addr http://10.0.0.c:8400 | belfry verify DATA-FOLDER]",
 	}},
 	"control group without a majority": {func(s *Snapshot) {
 		s.Groups[0].replica("b").Present, s.Groups[0].replica("c").Present = false, false
 		s.Nodes[1].Waits, s.Nodes[2].Waits = "it opens its data folder", "it opens its data folder"
 	}, []string{
-		"critical quorum-lost: The control group has lost the majority: of 3 voters only node-a answers. Shards with a majority go " +
-			"on, and no queue, node or placement can be changed, until 1 more of node-b and node-c is back. If their disks are " +
+		"critical quorum-lost: The control group has lost the majority: of 3 voters only node-a answers. Shards with a " +
+			"majority go " +
+			"on, and no queue, node or placement can be changed, until 1 more of node-b and node-c is back. If their disks " +
+			"are " +
 			"gone, recover the cluster from the rest. " +
 			"[belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER --to NEW-FOLDER]",
 		"warning node-waits: Node node-b runs and takes no part: it opens its data folder. " +
@@ -123,23 +133,27 @@ var situations = map[string]struct {
 		s.Groups = s.Groups[:3]
 		s.Groups[2].Replicas = s.Groups[2].Replicas[:2]
 		s.Groups[2].Leader, s.Groups[2].Preferred = "a", "a"
-	}, []string{"warning quorum-at-risk: Shard 2 stops at the next failure: it has only 2 voters, and 2 of 2 voters are the " +
+	}, []string{"warning quorum-at-risk: Shard 2 stops at the next failure: it has only 2 voters, and 2 of 2 voters " +
+		"are the " +
 		"least that decide." + status}},
 	"a replica that does not vote yet": {func(s *Snapshot) {
 		s.Groups[2].Replicas = append(s.Groups[2].Replicas, Replica{Node: "d"})
 	}, nil},
 	"no leader": {func(s *Snapshot) { s.Groups[1].Leader, s.Groups[2].Leader = "", "" }, []string{
-		"critical no-leader: Shards 1 and 2 have no leader, though 3 of 3 voters answer. An election takes about a second. If this " +
+		"critical no-leader: Shards 1 and 2 have no leader, though 3 of 3 voters answer. An election takes about a " +
+			"second. If this " +
 			"lasts, the voters do not reach each other, or their clocks are apart." + status,
 	}},
 	"one zone has a majority, of three": {func(s *Snapshot) {
 		s.Groups[4].Replicas[2].Node = "d"
 		s.Nodes = append(s.Nodes, s.Nodes[0])
 		s.Nodes[3].ID, s.Nodes[3].Name = "d", "node-d"
-	}, []string{"warning zone-majority: Zone zone-1 has the majority of shard 4: if the zone fails, that stops. Other zones have " +
+	}, []string{"warning zone-majority: Zone zone-1 has the majority of shard 4: if the zone fails, that stops. Other " +
+		"zones have " +
 		"nodes that could hold a replica." + status}},
 	"one zone has a majority, of two": {func(s *Snapshot) { s.Nodes[1].Zone = "zone-1" }, []string{
-		"note zone-majority: Zone zone-1 has the majority of the control group and shards 1, 2, 3 and 4: if the zone fails, they " +
+		"note zone-majority: Zone zone-1 has the majority of the control group and shards 1, 2, 3 and 4: if the zone " +
+			"fails, they " +
 			"stop. Two zones cannot avoid it; three can. [belfry serve --zone A-THIRD-ZONE --join ADDRESS-OF-A-NODE]",
 	}},
 	"no zones": {func(s *Snapshot) {
@@ -153,17 +167,20 @@ var situations = map[string]struct {
 		}
 	}, nil},
 	"a cluster of one": {alone, []string{
-		"note one-replica: Shards 1, 2, 3 and 4 have one replica, on node-a: nothing fires while that node is down, and its disk " +
+		"note one-replica: Shards 1, 2, 3 and 4 have one replica, on node-a: nothing fires while that node is down, and " +
+			"its disk " +
 			"has the only copy. Two more nodes make three replicas. [belfry serve --join ADDRESS-OF-A-NODE]",
 	}},
 	"one replica on several nodes": {func(s *Snapshot) { s.Groups[1].Replicas = s.Groups[1].Replicas[1:2] }, []string{
-		"warning one-replica: Shard 1 has one replica, on node-b: nothing fires while that node is down, and its disk has the only " +
+		"warning one-replica: Shard 1 has one replica, on node-b: nothing fires while that node is down, and its disk has " +
+			"the only " +
 			"copy. Two more nodes make three replicas. [belfry serve --join ADDRESS-OF-A-NODE]",
 	}},
 
 	"this node is refused": {func(s *Snapshot) {
 		*s = Snapshot{Self: "a", InCluster: true, Waits: "this node does not take part: its folder is an old copy"}
-	}, []string{"critical node-waits: The node asked serves no calls: this node does not take part: its folder is an old copy. " +
+	}, []string{"critical node-waits: The node asked serves no calls: this node does not take part: its folder is an " +
+		"old copy. " +
 		"[belfry doctor --addr http://ANOTHER-NODE:8400 | belfry verify DATA-FOLDER]"}},
 	"in no cluster": {func(s *Snapshot) { *s = Snapshot{Self: "a"} }, []string{
 		"critical node-waits: The node asked is in no cluster yet: it looks for the nodes of --join, and for as many as " +
@@ -173,7 +190,8 @@ var situations = map[string]struct {
 		s.lose("b")
 		s.Nodes[1].Refused = "its data folder was refused"
 	}, []string{
-		"warning quorum-at-risk: The control group and shards 1, 2, 3 and 4 stop at the next failure: node-b is away, and 2 of 3 " +
+		"warning quorum-at-risk: The control group and shards 1, 2, 3 and 4 stop at the next failure: node-b is away, and " +
+			"2 of 3 " +
 			"voters are the least that decide. [belfry serve --data DATA-FOLDER | belfry cluster status]",
 		"warning node-waits: Node node-b runs and takes no part: its data folder was refused. " +
 			"[belfry doctor --addr http://10.0.0.b:8400 | belfry verify DATA-FOLDER]",
@@ -186,7 +204,8 @@ var situations = map[string]struct {
 		s.Nodes[1].NotReady = "its clock has not been compared"
 		s.Groups[1].Leader = ""
 	}, []string{
-		"critical no-leader: Shard 1 has no leader, though 3 of 3 voters answer. An election takes about a second. If this lasts, " +
+		"critical no-leader: Shard 1 has no leader, though 3 of 3 voters answer. An election takes about a second. If " +
+			"this lasts, " +
 			"the voters do not reach each other, or their clocks are apart." + status,
 	}},
 	"a node that will be replaced": {func(s *Snapshot) {
@@ -194,7 +213,8 @@ var situations = map[string]struct {
 		s.lose("d")
 		s.ReplaceAfter, s.Nodes[3].Missed = 10*time.Minute, 4*time.Minute
 	}, []string{
-		"warning node-away: Node node-d has not answered for 5m. In 6m its replicas move to other nodes, if there are enough. " +
+		"warning node-away: Node node-d has not answered for 5m. In 6m its replicas move to other nodes, if there are " +
+			"enough. " +
 			"When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]",
 	}},
 	"a node that is being replaced, unheard of": {func(s *Snapshot) {
@@ -203,7 +223,8 @@ var situations = map[string]struct {
 		s.Nodes[3].Silent, s.Nodes[3].Unheard = 26*time.Hour, true
 		s.Nodes[3].Missed, s.ReplaceAfter = 11*time.Minute, 10*time.Minute
 	}, []string{
-		"warning node-away: Node node-d has not answered since node-a started 26h ago. Its replicas move to other nodes, as far " +
+		"warning node-away: Node node-d has not answered since node-a started 26h ago. Its replicas move to other nodes, " +
+			"as far " +
 			"as there are enough. When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster " +
 			"status | belfry node replace node-d]",
 	}},
@@ -212,7 +233,8 @@ var situations = map[string]struct {
 		s.lose("d")
 		s.ReplaceAfter, s.Nodes[3].Missed, s.Nodes[3].Name = 10*time.Minute, 5*time.Minute, "Node-C"
 	}, []string{
-		"warning node-away: Node Node-C has not answered for 5m. In 5m its replicas move to other nodes, if there are enough. " +
+		"warning node-away: Node Node-C has not answered for 5m. In 5m its replicas move to other nodes, if there are " +
+			"enough. " +
 			"When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status | " +
 			"belfry node replace d]",
 	}},
@@ -221,7 +243,8 @@ var situations = map[string]struct {
 		s.lose("d")
 		s.ReplaceAfter, s.Nodes[3].Missed, s.Nodes[3].Leaves = 10*time.Minute, time.Hour, true
 	}, []string{
-		"warning node-away: Node node-d has not answered for 5m. Its replicas move to other nodes, as far as there are enough. " +
+		"warning node-away: Node node-d has not answered for 5m. Its replicas move to other nodes, as far as there are " +
+			"enough. " +
 			"When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]",
 	}},
 	"a node without replicas": {func(s *Snapshot) {
@@ -244,11 +267,14 @@ var situations = map[string]struct {
 	}},
 
 	"a clock ahead": {func(s *Snapshot) { s.Nodes[1].Clock = 900 * time.Millisecond }, []string{
-		"warning clock-apart: The clock of node-b is 900ms ahead of the others', and 250ms are allowed. The node leads no shard " +
+		"warning clock-apart: The clock of node-b is 900ms ahead of the others', and 250ms are allowed. The node leads no " +
+			"shard " +
 			"that another can lead, until its clock is right. Belfry sets no clock." + status,
 	}},
-	"this node's clock behind": {func(s *Snapshot) { s.Nodes[1].Clock, s.Nodes[2].Clock = time.Second, time.Second }, []string{
-		"warning clock-apart: The clock of node-a is 1s behind the others', and 250ms are allowed. The node leads no shard that " +
+	"this node's clock " +
+		"behind": {func(s *Snapshot) { s.Nodes[1].Clock, s.Nodes[2].Clock = time.Second, time.Second }, []string{
+		"warning clock-apart: The clock of node-a is 1s behind the others', and 250ms are allowed. The node leads no " +
+			"shard that " +
 			"another can lead, until its clock is right. Belfry sets no clock." + status,
 	}},
 	"three times": {func(s *Snapshot) { s.Nodes[1].Clock, s.Nodes[2].Clock = -time.Second, time.Minute }, []string{
@@ -258,18 +284,23 @@ var situations = map[string]struct {
 	"clocks within the bound": {func(s *Snapshot) { s.Nodes[1].Clock = 250 * time.Millisecond }, nil},
 
 	"a full disk": {func(s *Snapshot) { s.Nodes[1].DiskFree, s.Nodes[1].DiskLow = 900<<20, true }, []string{
-		"warning disk-full: The disk of node-b is nearly full: 900MiB of 100GiB are free, and the reserve is 1GiB. The node leads " +
+		"warning disk-full: The disk of node-b is nearly full: 900MiB of 100GiB are free, and the reserve is 1GiB. The " +
+			"node leads " +
 			"no shard that another can lead. Schedules are taken as before. [belfry queue list]",
 	}},
 	"two full disks": {func(s *Snapshot) {
 		s.Nodes[1].DiskFree, s.Nodes[1].DiskLow = 900<<20, true
 		s.Nodes[2].DiskFree, s.Nodes[2].DiskLow = 0, true
 	}, []string{
-		"critical disk-full: The disk of node-b is nearly full: 900MiB of 100GiB are free, and the reserve is 1GiB. Shards 1, 2, 3 " +
-			"and 4 have no majority of nodes with room, so schedules there are refused with 507; deliveries and cancels go on. " +
+		"critical disk-full: The disk of node-b is nearly full: 900MiB of 100GiB are free, and the reserve is 1GiB. " +
+			"Shards 1, 2, 3 " +
+			"and 4 have no majority of nodes with room, so schedules there are refused with 507; deliveries and cancels go " +
+			"on. " +
 			"[belfry queue list]",
-		"critical disk-full: The disk of node-c is nearly full: 0B of 100GiB are free, and the reserve is 1GiB. Shards 1, 2, 3 " +
-			"and 4 have no majority of nodes with room, so schedules there are refused with 507; deliveries and cancels go on. " +
+		"critical disk-full: The disk of node-c is nearly full: 0B of 100GiB are free, and the reserve is 1GiB. Shards 1, " +
+			"2, 3 " +
+			"and 4 have no majority of nodes with room, so schedules there are refused with 507; deliveries and cancels go " +
+			"on. " +
 			"[belfry queue list]",
 	}},
 	"a disk that fills": {func(s *Snapshot) { s.Nodes[0].DiskFree = 3 << 29 }, []string{
@@ -277,29 +308,35 @@ var situations = map[string]struct {
 			"leaderships away, and without a majority of nodes with room a shard refuses schedules. [belfry queue list]",
 	}},
 	"a full memory": {func(s *Snapshot) { s.Nodes[2].MemoryFull, s.Nodes[2].MemoryUsed = "4GiB", 3<<30 }, []string{
-		"critical memory-full: The memory for tasks of node-c is used up (limit: 4GiB). Shards 1, 2, 3 and 4 refuse new schedules " +
+		"critical memory-full: The memory for tasks of node-c is used up (limit: 4GiB). Shards 1, 2, 3 and 4 refuse new " +
+			"schedules " +
 			"with 429 until some tasks are done; deliveries and cancels go on. [belfry queue list | belfry plan]",
 	}},
 	"a memory that fills": {func(s *Snapshot) { s.Nodes[2].MemoryUsed = 5 << 29 }, []string{
-		"warning memory-filling: Tasks and the rest take 2.5GiB of the memory limit of node-c, 4GiB. From three quarters on, its " +
+		"warning memory-filling: Tasks and the rest take 2.5GiB of the memory limit of node-c, 4GiB. From three quarters " +
+			"on, its " +
 			"shards refuse new schedules. [belfry queue list | belfry plan]",
 	}},
 	"a certificate that ends": {func(s *Snapshot) { s.Nodes[0].KeysEnd = 20 * 24 * time.Hour }, []string{
-		"warning certificate-ends: The certificate of node-a, or of its CA, ends in 20 days. Without a valid one, other nodes " +
+		"warning certificate-ends: The certificate of node-a, or of its CA, ends in 20 days. Without a valid one, other " +
+			"nodes " +
 			"accept no new connection of the node. [belfry certs show | belfry certs rotate]",
 	}},
 	"a certificate for callers that ends": {func(s *Snapshot) { s.Nodes[1].HTTPKeysEnd = 2 * 24 * time.Hour }, []string{
-		"critical certificate-ends: The certificate that node-b shows to callers ends in 2 days. Without a valid one, callers " +
+		"critical certificate-ends: The certificate that node-b shows to callers ends in 2 days. Without a valid one, " +
+			"callers " +
 			"open no new connection to the node. It is in the file of --http-cert, which the node reads again without a " +
 			"restart. [belfry certs show | belfry certs rotate]",
 	}},
 	"a certificate that has ended": {func(s *Snapshot) { s.Nodes[1].KeysEnd = -2 * time.Hour }, []string{
-		"critical certificate-ends: The certificate of node-b, or of its CA, has ended 2h ago. Without a valid one, other nodes " +
+		"critical certificate-ends: The certificate of node-b, or of its CA, has ended 2h ago. Without a valid one, other " +
+			"nodes " +
 			"accept no new connection of the node. [belfry certs show | belfry certs rotate]",
 	}},
 
 	"a diverged replica": {func(s *Snapshot) { s.Groups[2].replica("b").Diverged = true }, []string{
-		"critical replica-diverged: The replica of shard 2 on node-b differs from another at the same log index. If a majority " +
+		"critical replica-diverged: The replica of shard 2 on node-b differs from another at the same log index. If a " +
+			"majority " +
 			"outvotes it, it does not lead, and a copy of the others' replaces it by itself. " +
 			"[belfry cluster status]",
 	}},
@@ -308,7 +345,8 @@ var situations = map[string]struct {
 			s.Groups[1].Replicas[i].Applied = 20_000
 		}
 		s.Groups[1].replica("c").Applied = 9_999
-	}, []string{"warning replica-behind: The replica of shard 1 on node-c lacks 10001 log entries and catches up. It does not " +
+	}, []string{"warning replica-behind: The replica of shard 1 on node-c lacks 10001 log entries and catches up. It " +
+		"does not " +
 		"lead meanwhile." + status}},
 	"a stuck move": {func(s *Snapshot) {
 		s.Moves = []Move{
@@ -316,7 +354,8 @@ var situations = map[string]struct {
 			{Shard: 3, From: []string{"a", "b", "c"}, To: []string{"a", "b"}, Blocked: "node-c is away", For: 3 * time.Second},
 			{Shard: 4, From: []string{"a", "b", "c"}, To: []string{"a", "b"}, For: time.Hour},
 		}
-	}, []string{"warning move-stuck: The move of shard 2 from node-a, node-b and node-c to node-a and node-b has waited for 3m: " +
+	}, []string{"warning move-stuck: The move of shard 2 from node-a, node-b and node-c to node-a and node-b has " +
+		"waited for 3m: " +
 		"node-c is away. It goes on by itself when that has changed; the shard serves meanwhile." + status}},
 	"moves of slots": {func(s *Snapshot) {
 		s.SlotMoves = []SlotMove{
@@ -326,9 +365,11 @@ var situations = map[string]struct {
 			{From: 4, To: 8, Slots: 9, CallsWait: true, Still: time.Second, GivenUp: 2},
 		}
 	}, []string{
-		"critical slots-stuck: The move of 170 slots from shard 1 to shard 5 has not gone on for 12s: shard 5 has no leader. " +
+		"critical slots-stuck: The move of 170 slots from shard 1 to shard 5 has not gone on for 12s: shard 5 has no " +
+			"leader. " +
 			"Calls on these slots wait, and their tasks do not fire until it goes on." + slotsDo,
-		"warning slots-stuck: The move of 10 slots from shard 2 to shard 6 was given up 3 times, and begins anew each time: a " +
+		"warning slots-stuck: The move of 10 slots from shard 2 to shard 6 was given up 3 times, and begins anew each " +
+			"time: a " +
 			"leader of the move has changed. Both shards serve meanwhile." + slotsDo,
 		"warning slots-stuck: The move of 9 slots from shard 3 to shard 7 has not gone on for 2m: the reason is not known. " +
 			"Both shards serve meanwhile." + slotsDo,
@@ -337,38 +378,54 @@ var situations = map[string]struct {
 		for i := range s.Groups {
 			s.Groups[i].Leader = "a"
 		}
-	}, []string{"warning leaders-unbalanced: 3 of 4 shards are led by another node than the one that should: shards 1, 2 and 4. " +
+	}, []string{"warning leaders-unbalanced: 3 of 4 shards are led by another node than the one that should: shards 1, " +
+		"2 and 4. " +
 		"Belfry gives leaderships back within a minute after a node has returned." + status}},
 	"one leader astray": {func(s *Snapshot) { s.Groups[1].Leader = "a" }, nil},
 	"two builds": {func(s *Snapshot) { s.Nodes[1].Build = "v1.1.0" }, []string{
-		"note versions-mixed: The nodes run different builds: v1.0.0 on node-a and node-c; v1.1.0 on node-b. Finish the upgrade " +
+		"note versions-mixed: The nodes run different builds: v1.0.0 on node-a and node-c; v1.1.0 on node-b. Finish the " +
+			"upgrade " +
 			"node by node." + status,
 	}},
 	"a format that is held back": {func(s *Snapshot) {
 		s.Nodes[0].CommandVersion, s.Nodes[1].CommandVersion = 3, 3
 	}, []string{
-		"warning versions-mixed: The cluster writes format 2, and newer nodes know 3: node-c runs an older build, or has not been " +
+		"warning versions-mixed: The cluster writes format 2, and newer nodes know 3: node-c runs an older build, or has " +
+			"not been " +
 			"started since the upgrade. The format rises by itself after that; until then the upgrade can be undone." + status,
 	}},
 	"a failed backup": {func(s *Snapshot) {
 		s.Backup = Backup{Failed: "node-b: no space left on device", Since: 30 * time.Hour}
-	}, []string{"warning backup-failing: The newest backup failed: node-b: no space left on device. The newest whole one is 30h " +
+	}, []string{"warning backup-failing: The newest backup failed: node-b: no space left on device. The newest whole " +
+		"one is 30h " +
 		"old. [belfry backup --to FILE]"}},
 	"a failed first backup": {func(s *Snapshot) { s.Backup = Backup{Failed: "the caller left"} }, []string{
 		"warning backup-failing: The newest backup failed: the caller left. No whole one is known. " +
 			"[belfry backup --to FILE]",
 	}},
 
+	"an issuer that is away": {func(s *Snapshot) {
+		s.Nodes[1].IssuerFault, s.Nodes[1].IssuerKeys = "connection refused", 40*time.Minute
+		s.Nodes[2].IssuerFault = "404 Not Found"
+	}, []string{
+		"critical issuer-away: Node node-c does not get the keys of the issuer of tokens: 404 Not Found. It has no keys of " +
+			"the issuer, so it answers tokens with 503. API keys and certificates work. " +
+			"[curl ISSUER/.well-known/openid-configuration]",
+		"warning issuer-away: Node node-b does not get the keys of the issuer of tokens: connection refused. The issuer's " +
+			"keys that it has are 40m old: it answers tokens of newer keys with 503, and takes those of withdrawn ones. " +
+			"[curl ISSUER/.well-known/openid-configuration]",
+	}},
 	"an audit log on a full disk": {func(s *Snapshot) { s.Nodes[1].AuditFault = "no space left on device" }, []string{
-		"warning audit-failing: The audit log of node node-b loses records: no space left on device. The node goes on " +
-			"without them. [df -h]",
+		"warning audit-failing: The audit log of node node-b is not written: no space left on device. Changes " +
+			"through the node are refused once its memory for their records is full. [df -h]",
 	}},
 	"a node without the cluster key": {func(s *Snapshot) {
 		s.Secrets = Secrets{Key: "k2", Sealed: map[string]int{"k1": 1, "k2": 2}}
 		s.Nodes[0].ClusterKeys, s.Nodes[1].ClusterKeys = []string{"k2", "k1"}, []string{"k2", "k1"}
 		s.Nodes[2].ClusterKeys = []string{"k2"}
 	}, []string{
-		"critical cluster-key-missing: Node-c lacks cluster key k1, under which the secrets of 1 queue are sealed: tasks of " +
+		"critical cluster-key-missing: Node-c lacks cluster key k1, under which the secrets of 1 queue are sealed: tasks " +
+			"of " +
 			"these queues are not sent by shards that it leads. [belfry serve --cluster-key-file KEY-FILE]",
 	}},
 	"a cluster key that is not needed": {func(s *Snapshot) {
@@ -386,18 +443,31 @@ var situations = map[string]struct {
 			"cluster key. [openssl rand -base64 32 > KEY-FILE | belfry serve --cluster-key-file KEY-FILE]",
 	}},
 
+	"keys without callers": {func(s *Snapshot) {
+		const day = 24 * time.Hour
+		s.APIKeys = []APIKey{
+			{"k1", 91 * day}, {"k2", 90*day - time.Second}, {"k3", 400 * day}, {"k4", 90 * day},
+		}
+	}, []string{
+		"note keys-unused: 3 keys have not been used for 90 days or more; key k3 for the longest time: 400 days. " +
+			"Revoke a key that has no caller any more. [belfry key list | belfry key revoke k3]",
+	}},
+
 	"receivers that all fail": {func(s *Snapshot) { s.Queues[0].Delivered = 0 }, []string{
-		"warning queue-failing: Queue mails has delivered nothing in the last 10m, and 20 tasks wait for another attempt: its " +
+		"warning queue-failing: Queue mails has delivered nothing in the last 10m, and 20 tasks wait for another attempt: " +
+			"its " +
 			"receivers fail. Attempts are repeated with growing pauses, and become dead letters at last. " +
 			"[belfry task list --queue mails --state retrying | belfry queue pause mails]",
 	}},
-	"tombstones that are not kept": {func(s *Snapshot) { s.Queues[0].Delivered, s.Queues[0].KeepDone = 0, time.Second }, nil},
+	"tombstones that are not " +
+		"kept": {func(s *Snapshot) { s.Queues[0].Delivered, s.Queues[0].KeepDone = 0, time.Second }, nil},
 	"a slow receiver": {func(s *Snapshot) { s.Queues[0].Overdue = 90 * time.Second }, []string{
 		"warning queue-behind: 5 tasks of queue mails are due and wait, the oldest for 2m: the receiver is slower than the " +
 			"schedule. [belfry queue get mails]",
 	}},
 	"no consumer": {func(s *Snapshot) { s.Queues[0].Overdue, s.Queues[0].Push = time.Hour, false }, []string{
-		"warning queue-behind: 5 tasks of queue mails are due and wait, the oldest for 1h: no consumer takes them, or too slowly. " +
+		"warning queue-behind: 5 tasks of queue mails are due and wait, the oldest for 1h: no consumer takes them, or too " +
+			"slowly. " +
 			"[belfry queue get mails]",
 	}},
 	"a limit": {func(s *Snapshot) { s.Queues[0].Overdue, s.Queues[0].Limited = time.Hour, true }, []string{

@@ -38,6 +38,7 @@ const (
 	MemoryFull      Code = "memory-full"
 	MemoryFilling   Code = "memory-filling"
 	CertificateEnds Code = "certificate-ends"
+	IssuerAway      Code = "issuer-away"
 
 	ReplicaDiverged   Code = "replica-diverged"
 	ReplicaMissing    Code = "replica-missing"
@@ -52,6 +53,7 @@ const (
 	ClusterKeyMissing Code = "cluster-key-missing"
 	ClusterKeyIdle    Code = "cluster-key-idle"
 	SecretsPlain      Code = "secrets-plain"
+	KeysUnused        Code = "keys-unused"
 
 	QueueFailing Code = "queue-failing"
 	QueueBehind  Code = "queue-behind"
@@ -72,8 +74,8 @@ type Finding struct {
 func Examine(s *Snapshot) []Finding {
 	e := &examination{Snapshot: s}
 	for _, look := range []func(){
-		e.node, e.groups, e.zones, e.nodes, e.clocks, e.disks, e.memories, e.certificates,
-		e.replicas, e.moves, e.slots, e.leaders, e.versions, e.backups, e.audit, e.secrets, e.queues,
+		e.node, e.groups, e.zones, e.nodes, e.clocks, e.disks, e.memories, e.certificates, e.issuers,
+		e.replicas, e.moves, e.slots, e.leaders, e.versions, e.backups, e.audit, e.secrets, e.apiKeys, e.queues,
 		e.readiness,
 	} {
 		look()

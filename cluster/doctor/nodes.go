@@ -197,3 +197,20 @@ func (e *examination) certificate(left time.Duration, subject, effect string) {
 	e.add(severity, CertificateEnds, fmt.Sprintf("%s %s. %s", subject, end, effect), "belfry certs show",
 		"belfry certs rotate")
 }
+
+// issuers finds nodes whose keys of the issuer of tokens are missing or not fresh.
+func (e *examination) issuers() {
+	for _, n := range e.Nodes {
+		if n.IssuerFault == "" {
+			continue
+		}
+		severity, effect := Critical, "It has no keys of the issuer, so it answers tokens with 503. API keys and "+
+			"certificates work."
+		if n.IssuerKeys > 0 {
+			severity, effect = Warning, fmt.Sprintf("The issuer's keys that it has are %s old: it answers tokens of newer "+
+				"keys with 503, and takes those of withdrawn ones.", span(n.IssuerKeys))
+		}
+		e.add(severity, IssuerAway, sentence("node %s does not get the keys of the issuer of tokens: %s. %s", n.Name,
+			n.IssuerFault, effect), "curl ISSUER/.well-known/openid-configuration")
+	}
+}

@@ -1,17 +1,19 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 )
 
-// audit finds nodes whose audit log loses records.
+// audit finds nodes whose audit log is not written.
 func (e *examination) audit() {
 	for _, n := range e.Nodes {
 		if n.AuditFault != "" {
-			e.add(Warning, AuditFailing, sentence("the audit log of node %s loses records: %s. The node goes on without them.",
-				n.Name, n.AuditFault), "df -h")
+			e.add(Warning, AuditFailing, sentence("the audit log of node %s is not written: %s. Changes through the node are "+
+				"refused once its memory for their records is full.", n.Name, n.AuditFault), "df -h")
 		}
 	}
 }
@@ -28,6 +30,28 @@ func (e *examination) secrets() {
 	}
 	e.idleKeys()
 }
+
+// longUnused is the time without a use after which a key is reported.
+const longUnused = 90 * 24 * time.Hour
+
+// apiKeys finds keys of callers that have long not been used.
+func (e *examination) apiKeys() {
+	var unused []APIKey
+	for _, k := range e.APIKeys {
+		if k.Unused >= longUnused {
+			unused = append(unused, k)
+		}
+	}
+	if len(unused) == 0 {
+		return
+	}
+	oldest := slices.MaxFunc(unused, func(a, b APIKey) int { return cmp.Compare(a.Unused, b.Unused) })
+	e.add(Note, KeysUnused, sentence("%d %s not been used for %d days or more; key %s for the longest time: %d days. "+
+		"Revoke a key that has no caller any more.", len(unused), verb(len(unused), "key has", "keys have"),
+		days(longUnused), oldest.ID, days(oldest.Unused)), "belfry key list", "belfry key revoke "+oldest.ID)
+}
+
+func days(d time.Duration) int { return int(d / (24 * time.Hour)) }
 
 func (e *examination) missingKey(key string, queues int) {
 	var without []string

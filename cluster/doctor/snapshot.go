@@ -14,6 +14,7 @@ type Snapshot struct {
 	Queues    []Queue
 	Backup    Backup
 	Secrets   Secrets
+	APIKeys   []APIKey
 
 	MaxClockOffset time.Duration
 	ReplaceAfter   time.Duration // a node that is missed for so long is replaced; 0: the control group has no leader
@@ -49,7 +50,10 @@ type Node struct {
 	// HTTPKeysEnd is the time until the end of the certificate that callers see; 0: it has none.
 	HTTPKeysEnd time.Duration
 
-	AuditFault  string   // reason why its audit log loses records; empty: it does not
+	IssuerFault string        // reason why the keys of the issuer of tokens are not fresh; empty: they are, or it has none
+	IssuerKeys  time.Duration // with IssuerFault, since these keys were read; 0: they never were
+
+	AuditFault  string   // reason why its audit log is not written; empty: it is
 	ClusterKeys []string // ids of its cluster keys, the sealing one first
 }
 
@@ -58,6 +62,12 @@ type Secrets struct {
 	Key    string         // id of the cluster key that seals; empty: none does
 	Sealed map[string]int // queues with sealed secrets, by the id of their key
 	Plain  int            // queues with secrets in the clear
+}
+
+// APIKey is a key of callers that has not expired.
+type APIKey struct {
+	ID     string
+	Unused time.Duration // since its last use, or since it was made; uses are known to the hour
 }
 
 // Group is one Raft group.

@@ -164,7 +164,7 @@ func (q *Quotas) owner(id uint32, term uint64, s quota.Subject) *owner {
 // epoch of the subject's slot if another shard was the owner, and else by the term of the shard's leader.
 func (q *Quotas) arbiterConfig(at ownerID, term uint64) quota.ArbiterConfig {
 	return quota.ArbiterConfig{
-		Term: at.epoch<<32 | term, Now: q.cfg.Now, Trim: q.trim, Raise: q.raise, Holders: q.holders,
+		Term: at.epoch<<32 | term, Trip: q.cfg.Trip, Now: q.cfg.Now, Trim: q.trim, Raise: q.raise, Holders: q.holders,
 	}
 }
 

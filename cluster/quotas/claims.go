@@ -24,14 +24,15 @@ type holding struct {
 // level returns a shard's part of a level in a leadership, and makes it if there is none.
 func (q *Quotas) level(s Replica, term uint64, key quota.LevelKey) *quota.Level {
 	return q.hold(levelID{s.ID(), key}, term, quota.LevelConfig{
-		Key: key, Holder: holderOf(s.ID()), Now: q.cfg.Now, Ask: q.divide, Used: func() int64 { return used(s, key) },
+		Key: key, Holder: holderOf(s.ID()), Trip: q.cfg.Trip, Now: q.cfg.Now, Ask: q.divide,
+		Used: func() int64 { return used(s, key) }, Drops: s.Drops,
 	})
 }
 
 // consumers returns this node's part of a level of consumers, and makes it if there is none.
 func (q *Quotas) consumers(key quota.LevelKey) *quota.Level {
 	return q.hold(levelID{0, key}, 0, quota.LevelConfig{
-		Key: key, Holder: q.cfg.Self, Now: q.cfg.Now, Ask: q.divide,
+		Key: key, Holder: q.cfg.Self, Trip: q.cfg.Trip, Now: q.cfg.Now, Ask: q.divide,
 	})
 }
 
@@ -93,7 +94,8 @@ func (c *claimed) release() {
 }
 
 // Claim counts the tasks and bytes that commands may add at a shard's leader. It returns an error for each command that
-// the quotas refuse, nil if they refuse none, and a function that ends the claims, for the time after the commands.
+// the quotas refuse, nil if they refuse none, and a function that ends the claims. The caller calls it when no command
+// can be applied any more. That may be after the user's call has ended.
 func (q *Quotas) Claim(ctx context.Context, s Replica, cmds []*fsmpb.Command) (refused []error, release func()) {
 	c := claims{Quotas: q, ctx: ctx, replica: s}
 	for i, cmd := range cmds {
@@ -142,11 +144,41 @@ func (c *claims) add(cmd *fsmpb.Command) error {
 	if err := c.enter(); err != nil {
 		return refusal(err)
 	}
+	if cmd.Key != nil && c.replica.Remembers(cmd) {
+		return nil
+	}
 	old, pending := c.replica.TaskUse(cmd.Namespace, cmd.Id)
+	if n := occurrencesOf(cmd); n > 0 {
+		return c.addOccurrences(n, old)
+	}
 	if err := c.addTask(cmd, pending); err != nil {
 		return err
 	}
 	return c.addBytes(cmd, old)
+}
+
+// occurrencesOf returns the number of occurrences that a command makes of a schedule.
+func occurrencesOf(cmd *fsmpb.Command) int64 {
+	switch op := cmd.Op.(type) {
+	case *fsmpb.Command_StartOccurrence:
+		return 1
+	case *fsmpb.Command_Backfill:
+		return int64(len(op.Backfill.ScheduledMs))
+	}
+	return 0
+}
+
+// addOccurrences claims for occurrences of a schedule, each of which is about as large as the schedule.
+func (c *claims) addOccurrences(n int64, schedule int) error {
+	if limit := c.of.limits.MaxPending; limit != 0 {
+		if err := c.claim(c.ctx, c.of.pending, limit, n); err != nil {
+			return err
+		}
+	}
+	if limit := c.of.limits.MaxBytes; limit != 0 {
+		return c.claim(c.ctx, c.of.bytes, limit, n*int64(schedule))
+	}
+	return nil
 }
 
 // enter finds the levels of the present namespace.

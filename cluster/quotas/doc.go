@@ -13,8 +13,11 @@
 // Rules:
 //
 //   - A namespace is owned by the shard of a slot that its name gives, as a limited queue is. A key likewise.
-//   - Claim comes before a command is proposed. Only commands that make a task, bring back a dead letter or give a task
-//     new content need a claim, so a namespace at its limits may still read, cancel, settle and delete.
+//   - Claim comes before a command is proposed, and is kept until the command is applied or lost, even if its caller
+//     leaves before.
+//   - Only commands that make a task, bring back a dead letter or give a task new content need a claim, so a namespace
+//     at its limits may still read, cancel, settle and delete. A repeat of a remembered call needs none, and gets its
+//     first answer.
 //   - A new leadership begins without ceilings, and a new owner without rounds. Neither is in the log.
 //   - The rounds of an owner come after those of the owner before it, also if the slot has moved to another shard.
 //     Their numbers begin with the epoch of the slot.

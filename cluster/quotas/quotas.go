@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/quota"
 )
@@ -18,8 +19,12 @@ type Replica interface {
 	Lead(ctx context.Context) (term uint64, err error)
 	// Use returns the use of a namespace in the applied state.
 	Use(namespace string) task.NamespaceUse
+	// Drops returns the number of times that tasks have left with their slots. The number rises no later than Use falls.
+	Drops() uint64
 	// TaskUse returns the bytes that a task counts with in the applied state, and reports whether it is not done.
 	TaskUse(namespace, id string) (bytes int, pending bool)
+	// Remembers reports whether a command repeats a call that the applied state remembers, and so changes nothing.
+	Remembers(cmd *fsmpb.Command) bool
 	// Queues returns the names of a namespace's queues, tombstones included.
 	Queues(ctx context.Context, namespace string) ([]string, error)
 }
@@ -43,6 +48,7 @@ type Config struct {
 	Shard func(ctx context.Context, shard uint32, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error)
 	// Node asks another node.
 	Node func(ctx context.Context, node string, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error)
+	Trip time.Duration // longest wait for the answer of another node
 	Now  func() time.Time
 }
 
@@ -61,15 +67,20 @@ type Quotas struct {
 func New(cfg Config) *Quotas {
 	q := &Quotas{cfg: cfg, owners: map[ownerID]*owner{}, levels: map[levelID]*holding{}}
 	nodes := func() int { return len(cfg.Members()) }
-	q.limiter = quota.NewLimiter(quota.Config{Node: cfg.Self, Draw: q.draw, Nodes: nodes, Now: cfg.Now})
+	q.limiter = quota.NewLimiter(quota.Config{Node: cfg.Self, Draw: q.draw, Nodes: nodes, Trip: cfg.Trip, Now: cfg.Now})
 	q.roster = quota.NewRoster(cfg.Now, q.admit)
 	return q
 }
 
-// each calls do for the namespace and the key of a call until one returns an error. An empty key is none.
+// each calls do for the namespace and the key of a call until one returns an error. It skips an empty namespace or key.
 func (q *Quotas) each(namespace, key string, do func(quota.Subject, quota.Limits) error) error {
-	if err := do(quota.Subject{Namespace: namespace}, q.cfg.Limits(namespace)); err != nil || key == "" {
-		return err
+	if namespace != "" {
+		if err := do(quota.Subject{Namespace: namespace}, q.cfg.Limits(namespace)); err != nil {
+			return err
+		}
+	}
+	if key == "" {
+		return nil
 	}
 	return do(quota.Subject{Key: key}, q.cfg.KeyLimits(key))
 }

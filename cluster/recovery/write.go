@@ -81,6 +81,7 @@ func (w *writer) shape() *clusterpb.ControlState {
 	state := proto.CloneOf(w.control)
 	state.ClusterId = w.made.ClusterID
 	state.Nodes, state.Orders, state.Operations, state.Backups, state.JoinTokens = nil, nil, nil, nil, nil
+	state.Bulks = nil // their walks do not fit the tasks of older replicas
 	for _, s := range state.Shards {
 		s.Replicas, s.Preferred, s.Target, s.Joined = []string{w.made.NodeID}, w.made.NodeID, nil, nil
 	}

@@ -31,7 +31,20 @@ func (r *run) count(t *fsmpb.SnapshotTask) {
 			r.report.Overdue++
 			r.queueOf(t).Since++
 		}
+	case fsmpb.State_STATE_REPEATING:
+		if isOverdue(t, r.cfg.Now.UnixMilli()) {
+			r.queueOf(t).Since++
+		}
 	}
+}
+
+// isOverdue reports whether a schedule may have had an occurrence by an instant. One without coming instants may: the
+// leader had yet to compute them.
+func isOverdue(t *fsmpb.SnapshotTask, nowMs int64) bool {
+	if t.InWheel || t.Parked {
+		return t.WheelDueMs <= nowMs
+	}
+	return !t.Task.Series.GetPaused() && !t.Task.Series.GetComplete()
 }
 
 func (r *run) queueOf(t *fsmpb.SnapshotTask) *QueueDue {

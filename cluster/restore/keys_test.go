@@ -3,6 +3,7 @@ package restore_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -15,19 +16,27 @@ import (
 	"github.com/belfryhq/belfry/quota"
 )
 
-// TestKeysAreRestored restores keys and namespaces, and goes on with a deletion that was under way at the backup.
+// TestKeysAreRestored restores keys and namespaces with their quotas into fewer shards, and goes on with a deletion
+// that was under way at the backup.
 func TestKeysAreRestored(t *testing.T) {
 	c := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) { cfg.Shards = 4 }) // the calm is 10 s
 	n := c.Node(0)
+	limits := quota.Limits{
+		MaxPending: 5, MaxBytes: 1 << 20, MaxPayload: 1000, SchedulesPerSecond: 200.5, CallsPerSecond: 300, MaxConsumers: 7,
+		MaxQueues: 3, Weight: 2,
+	}
 	for _, name := range []string{"shop", "old"} {
-		if _, _, err := n.Tenants().PutNamespace(t.Context(), name, quota.Limits{MaxQueues: 3}); err != nil {
+		if _, _, err := n.Tenants().PutNamespace(t.Context(), name, limits); err != nil {
 			t.Fatal(err)
 		}
 		task := schedule("a", "work", time.Hour)
 		task.Namespace = name
 		do(t, n, task)
 	}
-	spec := tenants.KeySpec{Name: "ci", Grants: []access.Grant{{Role: access.Schedule, Namespace: "shop"}}}
+	spec := tenants.KeySpec{
+		Name: "ci", Grants: []access.Grant{{Role: access.Schedule, Namespace: "shop"}},
+		Limits: quota.Limits{CallsPerSecond: 40, MaxConsumers: 2},
+	}
 	text, made, err := n.Tenants().NewKey(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
@@ -60,9 +69,13 @@ func TestKeysAreRestored(t *testing.T) {
 	if caller, err := authority.Caller(t.Context(), access.Credentials{}); err == nil {
 		t.Errorf("without a key: %+v", caller)
 	}
-	if got, exists := n.Tenants().Namespace("shop"); !exists || got.Deleting || got.Limits.MaxQueues != 3 {
+	if got, exists := n.Tenants().Namespace("shop"); !exists || got.Deleting || got.Limits != limits {
 		t.Errorf("the namespace: %+v", got)
 	}
+	if got := n.Tenants().KeyLimits(made.ID); got != spec.Limits {
+		t.Errorf("the quotas of the key: %+v", got)
+	}
+	mustFill(t, n, 4)
 	restored.Until("the deletion ends", func() error {
 		if _, exists := n.Tenants().Namespace("old"); exists {
 			return errors.New("it is there")
@@ -74,5 +87,25 @@ func TestKeysAreRestored(t *testing.T) {
 		if err != nil || (found.GetState() == fsmpb.State_STATE_SCHEDULED) != want {
 			t.Errorf("the task in %s: %v, %v", name, found, err)
 		}
+	}
+}
+
+// mustFill checks that the namespace shop takes new tasks up to the number room, and no more.
+func mustFill(t *testing.T, n *cluster.Node, room int) {
+	t.Helper()
+	made := 0
+	for i := range 3 * room {
+		cmd := schedule(fmt.Sprint("more-", i), "work", time.Hour)
+		cmd.Namespace = "shop"
+		var full *quota.Exceeded
+		switch err := n.Do(t.Context(), []*fsmpb.Command{cmd})[0].Err; {
+		case err == nil:
+			made++
+		case !errors.As(err, &full) || full.Quota != quota.MaxPending:
+			t.Fatal(err)
+		}
+	}
+	if made != room {
+		t.Errorf("%d tasks more, in place of %d", made, room)
 	}
 }

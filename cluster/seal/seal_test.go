@@ -112,6 +112,9 @@ func TestSealedValueIsKept(t *testing.T) {
 func TestSealedValueIsBound(t *testing.T) {
 	r := ringOf(t, 1)
 	sealed := mustSeal(t, r, policy, nil)
+	if opened, err := r.Open(sealed); err != nil || !proto.Equal(opened, policy) {
+		t.Fatalf("in its place: %v, %v", opened, err)
+	}
 	for name, change := range map[string]func(*fsmpb.QueuePolicy){
 		"queue":     func(p *fsmpb.QueuePolicy) { p.Queue = "r" },
 		"namespace": func(p *fsmpb.QueuePolicy) { p.Namespace = "other" },
@@ -269,14 +272,14 @@ func TestCollector(t *testing.T) {
 	policies := []*fsmpb.QueuePolicy{
 		mustSeal(t, one, policy, nil), mustSeal(t, two, policy, nil), mustSeal(t, two, policy, nil), policy, {Queue: "plain"},
 	}
-	want := `# HELP belfry_sealed_queues Queues with secrets in their policy, by the id of the cluster key that seals them; ` +
-		`empty: in the clear.
+	want := `# HELP belfry_sealed_queues Queues with secrets in their policy, by the id of the cluster key that ` +
+		`seals them; empty: in the clear.
 # TYPE belfry_sealed_queues gauge
 belfry_sealed_queues{key=""} 1
 belfry_sealed_queues{key="` + one.First() + `"} 1
 belfry_sealed_queues{key="` + two.First() + `"} 2
-# HELP belfry_unopened_queues Queues whose secrets are sealed under a cluster key that this node does not have, by the ` +
-		`id of the key.
+# HELP belfry_unopened_queues Queues whose secrets are sealed under a cluster key that this node does not have, ` +
+		`by the id of the key.
 # TYPE belfry_unopened_queues gauge
 belfry_unopened_queues{key="` + two.First() + `"} 2
 `

@@ -22,8 +22,9 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// patience is how long the cluster may take to reach a state by itself.
-const patience = time.Minute
+// patience is how long the cluster may take to reach a state by itself. Under the race detector on a busy machine, a
+// minute was too short for three nodes with twelve shards to start.
+const patience = 2 * time.Minute
 
 // Cluster is a set of nodes, numbered from 0. Only the test's goroutine may call its methods.
 type Cluster struct {

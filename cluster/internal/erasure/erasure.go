@@ -172,7 +172,7 @@ func (e *Eraser) begin(ctx context.Context, d *deletion) {
 		e.confirm(ctx, d)
 	}
 	d.calm = !d.sure.IsZero() && time.Since(d.sure) >= e.cfg.Calm
-	d.next, d.found = &fsmpb.ListQuery{Namespace: d.name, Limit: page}, 0
+	d.next, d.found = &fsmpb.ListQuery{Namespace: d.name, Limit: page, States: tasksAndSchedules()}, 0
 	left, err := e.cfg.Cluster.Count(ctx, d.name)
 	if err != nil {
 		e.cfg.Logger.Debug("the tasks of a namespace that is being deleted are not counted", "namespace", d.name, "err", err)
@@ -180,6 +180,15 @@ func (e *Eraser) begin(ctx context.Context, d *deletion) {
 	}
 	e.count(d.name, left)
 	e.note(d.name, d.silent)
+}
+
+// tasksAndSchedules returns the states of all tasks, and that of schedules. A list has a schedule before its
+// occurrences, so a sweep finds the last of them.
+func tasksAndSchedules() (all []fsmpb.State) {
+	for state := fsmpb.State_STATE_SCHEDULED; state <= fsmpb.State_STATE_REPEATING; state++ {
+		all = append(all, state)
+	}
+	return all
 }
 
 // confirm asks all nodes whether they know that the namespace takes no new work.

@@ -95,6 +95,8 @@ func (w *world) List(_ context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.
 		return nil, errors.New("a stale page may lack tasks")
 	case w.broken != nil:
 		return nil, w.broken
+	case !slices.Contains(q.States, fsmpb.State_STATE_REPEATING) || len(q.States) != len(fsmpb.State_name)-1:
+		return nil, fmt.Errorf("a page of the states %v leaves some out", q.States)
 	}
 	p := &fsmpb.ListPage{}
 	first, found := slices.BinarySearch(w.order[q.Namespace], q.AfterId)

@@ -152,6 +152,11 @@ func (l local) ChangeAccess(ctx context.Context, change *clusterpb.AccessChange)
 	return &clusterpb.AccessChanged{Existed: true, Version: 9}, r.Err
 }
 
+func (l local) ChangeBulk(ctx context.Context, change *clusterpb.BulkChange) (*clusterpb.BulkChanged, error) {
+	r := l.do(ctx, 0, change.GetStop())
+	return &clusterpb.BulkChanged{}, r.Err
+}
+
 func echo(_ context.Context, shard uint32, id string) task.Reply {
 	return task.Reply{Result: &fsmpb.Result{Detail: fmt.Sprintf("%d/%s", shard, id)}}
 }

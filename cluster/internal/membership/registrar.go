@@ -27,6 +27,7 @@ type RegistrarConfig struct {
 	Control *control.Replica
 	Peer    func(node string) clusterpb.PeerClient // asks another node
 	Removed func()                                 // called when the log says that this node was removed
+	Pause   time.Duration                          // between two tries
 	// TokenFile holds the token by which a new or renamed node gets into the cluster; empty: it has none.
 	TokenFile string
 	Logger    *slog.Logger
@@ -62,7 +63,7 @@ func (r *Registrar) Run(ctx context.Context) {
 		if r.noteRefusal(err); err != nil {
 			r.cfg.Logger.Debug("not registered yet", "err", err)
 		}
-		if pause.For(ctx, 200*time.Millisecond) != nil { // also gives the entry time to arrive here
+		if pause.For(ctx, r.cfg.Pause) != nil { // also gives the entry time to arrive here
 			return
 		}
 	}

@@ -34,6 +34,72 @@ type Operations struct{ cfg Config }
 // New returns the operations of a node.
 func New(cfg Config) *Operations { return &Operations{cfg} }
 
+// ChangeBulk begins or stops a bulk operation, and returns it as it is then. It returns nil if there is none to stop.
+// An operation to begin has an id; one that has begun before with the id is returned instead. The errors are those of
+// Begin.
+func (o *Operations) ChangeBulk(ctx context.Context, change *clusterpb.BulkChange) (*clusterpb.BulkOperation, error) {
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	for search := o.cfg.Control.Search(); ; {
+		changed, err := o.changeBulkAt(ctx, search.Next(), change)
+		switch {
+		case err == nil && changed.Impossible != "":
+			return nil, &control.ImpossibleError{Reason: changed.Impossible}
+		case err == nil:
+			o.awaitBulk(ctx, changed.Operation)
+			return changed.Operation, nil
+		case !leaders.Repeatable(err) && !errors.Is(err, task.ErrUnknown):
+			return nil, err
+		}
+		if behind := o.BulkBehind(); behind != nil { // the leader may have an older build, which does not know the call
+			return nil, behind
+		}
+		if err := search.Again(ctx, err); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// BulkBehind returns a *control.ImpossibleError that names the nodes whose builds know no bulk operations, or nil if
+// there are none.
+func (o *Operations) BulkBehind() error {
+	var behind *control.BehindError
+	err := control.MayWrite(o.cfg.Control.State(), control.BulkSince)
+	if errors.As(err, &behind) && len(behind.Nodes) > 0 {
+		return &control.ImpossibleError{Reason: behind.Error()}
+	}
+	return nil
+}
+
+func (o *Operations) changeBulkAt(
+	ctx context.Context, node string, change *clusterpb.BulkChange,
+) (*clusterpb.BulkChanged, error) {
+	if node == o.cfg.Self {
+		return o.cfg.Control.ChangeBulk(ctx, change)
+	}
+	return o.cfg.Node(node).ChangeBulk(ctx, change)
+}
+
+// awaitBulk waits until this node knows the operation, so that it can answer for it.
+func (o *Operations) awaitBulk(ctx context.Context, op *clusterpb.BulkOperation) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for op != nil {
+		state, changed := o.cfg.Control.Watch()
+		if control.FindBulk(state, op.Id) != nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return // it has begun all the same
+		}
+	}
+}
+
 // patience bounds a call whose context has no deadline.
 const patience = 10 * time.Second
 

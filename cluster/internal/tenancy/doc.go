@@ -37,6 +37,9 @@
 //   - The deletion follows the namespace's state. Its operation only shows it: a restored cluster, which has no
 //     operations, deletes on.
 //
+// A namespace beside others has at most half of the cluster's keys and policies. The leader checks that before it
+// proposes.
+//
 // Applying reads no clock and no limit that a caller is told about, except for MaxKeys and MaxNamespaces: limits may
 // differ from build to build.
 package tenancy

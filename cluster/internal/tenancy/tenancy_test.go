@@ -224,8 +224,41 @@ func TestTooManyKeys(t *testing.T) {
 	}
 	b.now = start.Add(tenancy.KeepExpired)
 	b.do(add(newKey("z")))
-	if tenancy.Key(b.state, "k0007") != nil || tenancy.Key(b.state, "z") == nil || len(b.state.ApiKeys) != tenancy.MaxKeys {
+	if tenancy.Key(b.state, "k0007") != nil || tenancy.Key(b.state, "z") == nil ||
+		len(b.state.ApiKeys) != tenancy.MaxKeys {
 		t.Error("the key that expired long before has not made room")
+	}
+}
+
+// TestKeysLeaveRoom checks that the keys of one namespace take at most half of the places beside another namespace, and
+// all of them without one.
+func TestKeysLeaveRoom(t *testing.T) {
+	b := newBook(t)
+	of := func(id string, namespaces ...string) *clusterpb.AccessChange {
+		key := &clusterpb.ApiKey{Id: id}
+		for _, ns := range namespaces {
+			key.Grants = append(key.Grants, &clusterpb.KeyGrant{Namespace: ns})
+		}
+		return &clusterpb.AccessChange{Op: &clusterpb.AccessChange_AddKey{AddKey: &clusterpb.AddKey{Key: key}}}
+	}
+	for i := range tenancy.MaxKeys / 2 {
+		b.state.ApiKeys = append(b.state.ApiKeys, of(fmt.Sprintf("k%04d", i), "default").GetAddKey().Key)
+	}
+	if err := tenancy.CheckShare(b.state, of("z", "default")); err != nil {
+		t.Errorf("the only namespace: %v", err)
+	}
+	b.state.Namespaces = []*clusterpb.Namespace{{Name: "shop"}}
+	err := tenancy.CheckShare(b.state, of("z", "default"))
+	if !isField(err, "keys") || !strings.Contains(err.Error(), "500 of one namespace") {
+		t.Errorf("one key too many: %v", err)
+	}
+	for _, other := range []*clusterpb.AccessChange{
+		of("k0003", "default"), of("z", "shop"), of("z", "*"), of("z", "default", "shop"),
+		{Op: &clusterpb.AccessChange_RemoveKey{RemoveKey: &clusterpb.RemoveKey{Id: "k0003"}}},
+	} {
+		if err := tenancy.CheckShare(b.state, other); err != nil {
+			t.Errorf("%v: %v", other, err)
+		}
 	}
 }
 

@@ -1,0 +1,91 @@
+package cluster
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/internal/bulk"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// BulkView is a bulk operation with its progress.
+type BulkView struct {
+	*clusterpb.BulkOperation
+	Done    uint64  // tasks whose outcomes are counted
+	Percent float64 // of the slots; 100 only at the end
+	Waits   string  // reason why it waits; empty: it goes on, or has ended
+}
+
+// bulkView returns an operation with its progress. waits is the reason that the control group's leader gives.
+func bulkView(op *clusterpb.BulkOperation, waits string) BulkView {
+	v := BulkView{
+		BulkOperation: op, Done: bulk.Sum(op.Outcomes), Percent: bulk.Percent(op, task.Slots), Waits: waits,
+	}
+	if op.Stopping && waits == "" {
+		v.Waits = "it stops after the calls that it has begun"
+	}
+	return v
+}
+
+// BeginBulk begins a bulk operation and returns it, or the one that has begun before with its id. A caller may use any
+// node, and sets the kind, the namespace, the filter and the fields of the kind, and an id if the request may be
+// repeated. The error is a *control.ImpossibleError for an operation that may not begin.
+func (n *Node) BeginBulk(ctx context.Context, op *clusterpb.BulkOperation) (BulkView, error) {
+	op = proto.CloneOf(op)
+	if op.Id == "" {
+		op.Id = control.NewOperationID()
+	}
+	if op.Filter == nil {
+		op.Filter = &fsmpb.ListQuery{}
+	}
+	if len(op.Filter.States) == 0 {
+		op.Filter.States = bulk.States(op.Kind)
+	}
+	return n.changeBulk(ctx, &clusterpb.BulkChange{Op: &clusterpb.BulkChange_Begin{Begin: op}})
+}
+
+// StopBulk stops a bulk operation, and returns it. The error is a *control.ImpossibleError if there is none.
+func (n *Node) StopBulk(ctx context.Context, id string) (BulkView, error) {
+	return n.changeBulk(ctx, &clusterpb.BulkChange{Op: &clusterpb.BulkChange_Stop{Stop: id}})
+}
+
+func (n *Node) changeBulk(ctx context.Context, change *clusterpb.BulkChange) (BulkView, error) {
+	op, err := n.operations.ChangeBulk(ctx, change)
+	switch {
+	case err != nil:
+		return BulkView{}, err
+	case op == nil:
+		return BulkView{}, &control.ImpossibleError{Reason: "there is no such bulk operation any more"}
+	}
+	return bulkView(op, ""), nil
+}
+
+// countTasks is the number of tasks of one list of CountBulk.
+const countTasks = task.MaxListLimit
+
+// CountBulk counts the tasks that a bulk operation would match now. It counts until ctx ends; all is false if tasks may
+// be left then.
+func (n *Node) CountBulk(ctx context.Context, op *clusterpb.BulkOperation) (matched uint64, all bool, err error) {
+	if err := n.operations.BulkBehind(); err != nil {
+		return 0, false, err
+	}
+	query := bulk.Query(op)
+	query.Limit = countTasks
+	for {
+		page, err := n.List(ctx, query, false)
+		switch {
+		case err != nil && ctx.Err() != nil && matched > 0:
+			return matched, false, nil
+		case err != nil:
+			return 0, false, err
+		}
+		if matched += uint64(len(page.Tasks)); !page.More {
+			return matched, true, nil
+		}
+		query.Slot, query.AfterId = page.Slot, page.AfterId
+	}
+}

@@ -1,0 +1,85 @@
+package control
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+func beginBulk(id, namespace string) *clusterpb.BulkChange {
+	return &clusterpb.BulkChange{Op: &clusterpb.BulkChange_Begin{Begin: &clusterpb.BulkOperation{
+		Id: id, Kind: clusterpb.BulkKind_BULK_KIND_CANCEL, Namespace: namespace, Call: 7,
+	}}}
+}
+
+func stopBulk(id string) *clusterpb.BulkChange {
+	return &clusterpb.BulkChange{Op: &clusterpb.BulkChange_Stop{Stop: id}}
+}
+
+// TestBulkOperationsBeginAndStop changes bulk operations through a group of one replica, which has no way to tasks and
+// so carries none on.
+func TestBulkOperationsBeginAndStop(t *testing.T) {
+	g := single(t, still{})
+	until(t, g, "in force", func(s *clusterpb.ControlState) bool { return InForce(s) >= BulkSince })
+	leads := func() bool { return g.leading.Load() != nil }
+	until(t, g, "leading", func(*clusterpb.ControlState) bool { return leads() })
+	change := func(c *clusterpb.BulkChange) *clusterpb.BulkChanged {
+		t.Helper()
+		changed, err := g.ChangeBulk(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return changed
+	}
+	first := change(beginBulk("op-1", "default"))
+	if op := first.Operation; op.GetId() != "op-1" || op.BeganMs == 0 || op.Call != 7 || first.Impossible != "" {
+		t.Fatalf("begun: %v", first)
+	}
+	if again := change(beginBulk("op-1", "other")); again.Operation != first.Operation {
+		t.Errorf("begun again: %v", again)
+	}
+	if none := change(beginBulk("op-2", "none")); !strings.Contains(none.Impossible, "namespace none") {
+		t.Errorf("in a namespace that does not exist: %v", none)
+	}
+	if none := change(stopBulk("op-9")); none.Operation != nil || none.Impossible != "" {
+		t.Errorf("none to stop: %v", none)
+	}
+	for range 2 {
+		if op := change(stopBulk("op-1")).Operation; op.GetState() != clusterpb.OperationState_OPERATION_STATE_STOPPED {
+			t.Errorf("stopped: %v", op)
+		}
+	}
+}
+
+// TestBulkOperationsNeedTheirVersion checks that none begins while a node does not read it.
+func TestBulkOperationsNeedTheirVersion(t *testing.T) {
+	s := applied(t, formed(t), register("a", 2, Version))
+	var behind *BehindError
+	if err := MayWrite(s, BulkSince); !errors.As(err, &behind) {
+		t.Errorf("beside an older node: %v", err)
+	}
+}
+
+// TestDeletionOfANamespaceEndsItsBulkOperations applies the entries of a deletion.
+func TestDeletionOfANamespaceEndsItsBulkOperations(t *testing.T) {
+	begin := func(id, namespace string) *clusterpb.ControlEntry {
+		return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_BeginBulk{
+			BeginBulk: &clusterpb.BeginBulk{Operation: beginBulk(id, namespace).GetBegin()},
+		}}
+	}
+	s := applied(t, applied(t, formed(t), begin("a", "shop")), begin("b", "default"))
+	s = applied(t, s, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_DeleteNamespace{
+		DeleteNamespace: &clusterpb.DeleteNamespace{Name: "shop", Operation: "op", AtMs: 9},
+	}})
+	if a, b := FindBulk(s, "a"), FindBulk(s, "b"); a.GetEndedMs() != 9 || b.GetEndedMs() != 0 {
+		t.Errorf("after the deletion has begun: %v, %v", a, b)
+	}
+	s = applied(t, s, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_EndNamespace{
+		EndNamespace: &clusterpb.EndNamespace{Name: "shop", AtMs: 10},
+	}})
+	if a, b := FindBulk(s, "a"), FindBulk(s, "b"); a != nil || b == nil {
+		t.Errorf("after its end: %v, %v", a, b)
+	}
+}

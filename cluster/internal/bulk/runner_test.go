@@ -1,0 +1,553 @@
+package bulk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// errCrash is the error of a step at which the leader of a test crashes.
+var errCrash = errors.New("the leader has crashed")
+
+// world is a cluster whose tasks and record are in the memory of a test.
+type world struct {
+	mu      sync.Mutex
+	state   *clusterpb.ControlState
+	changed chan struct{}
+	tasks   map[string]*fsmpb.Task
+	order   []string                         // sorted ids that there are or were
+	keys    map[string]map[uint64]task.Reply // answers of keyed calls that succeeded, by id
+	effects map[string]int                   // calls that changed a task, by id
+	calls   int                              // commands that came
+
+	steps   int                              // List, Do and Commit calls so far
+	crash   func(step int, before bool) bool // reports whether the leader crashes before or after a step
+	kill    context.CancelFunc               // ends the present leadership
+	between func(step int)                   // runs before each step
+}
+
+func newWorld(tasks int) *world {
+	w := &world{
+		state: &clusterpb.ControlState{}, changed: make(chan struct{}), tasks: make(map[string]*fsmpb.Task),
+		keys: make(map[string]map[uint64]task.Reply), effects: make(map[string]int),
+	}
+	for i := range tasks {
+		w.add(fmt.Sprintf("t%06d", i))
+	}
+	return w
+}
+
+// add adds a scheduled task whose id is above all others.
+func (w *world) add(id string) {
+	w.order = append(w.order, id)
+	w.tasks[id] = &fsmpb.Task{Id: id, State: fsmpb.State_STATE_SCHEDULED, Revision: 1, FireAtMs: 1_000_000}
+}
+
+func (w *world) watch() (*clusterpb.ControlState, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.state, w.changed
+}
+
+// step runs a step, unless the leader crashes before it. After a crash the caller learns nothing of the outcome.
+func (w *world) step(ctx context.Context, run func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	w.steps++
+	if w.between != nil {
+		w.between(w.steps)
+	}
+	if w.crash != nil && w.crash(w.steps, true) {
+		w.kill()
+		return errCrash
+	}
+	err := run()
+	if w.crash != nil && w.crash(w.steps, false) {
+		w.kill()
+		return errCrash
+	}
+	return err
+}
+
+func (w *world) commit(ctx context.Context, entry *clusterpb.ControlEntry) error {
+	return w.step(ctx, func() error { return w.apply(entry) })
+}
+
+// apply applies an entry. The caller holds the lock, or nothing else runs.
+func (w *world) apply(entry *clusterpb.ControlEntry) error {
+	next := &clusterpb.ControlState{Bulks: w.state.Bulks, Namespaces: w.state.Namespaces}
+	if known, err := Apply(next, proto.CloneOf(entry)); err != nil || !known {
+		return errors.Join(err, map[bool]error{false: errors.New("unknown")}[known])
+	}
+	w.state = next
+	close(w.changed)
+	w.changed = make(chan struct{})
+	return nil
+}
+
+// List returns pages whose cursor is the last id. The slot tells how many ids lie behind it.
+func (w *world) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
+	p := &fsmpb.ListPage{}
+	err := w.step(ctx, func() error {
+		if stale || len(q.States) == 0 || slices.Contains(q.States, fsmpb.State_STATE_REPEATING) {
+			return fmt.Errorf("a list of %v, stale: %v", q.States, stale)
+		}
+		first, found := slices.BinarySearch(w.order, q.AfterId)
+		if found {
+			first++
+		}
+		for _, id := range w.order[first:] {
+			t := w.tasks[id]
+			switch {
+			case t == nil || !slices.Contains(q.States, t.State) || !strings.HasPrefix(id, q.Prefix):
+			case len(p.Tasks) == int(q.Limit):
+				p.More, p.AfterId = true, p.Tasks[len(p.Tasks)-1].Id
+				return nil
+			default:
+				p.Tasks = append(p.Tasks, proto.CloneOf(t))
+			}
+		}
+		return nil
+	})
+	return p, err
+}
+
+func (w *world) Get(ctx context.Context, _, id string, _ bool) (t *fsmpb.Task, err error) {
+	err = w.step(ctx, func() error {
+		if w.tasks[id] != nil {
+			t = proto.CloneOf(w.tasks[id])
+		}
+		return nil
+	})
+	return t, err
+}
+
+// Do carries out the commands one after the other. A crash cuts them short.
+func (w *world) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
+	replies := make([]task.Reply, len(cmds))
+	for i, c := range cmds {
+		err := w.step(ctx, func() error {
+			replies[i] = w.do(c)
+			return nil
+		})
+		if err != nil {
+			replies[i] = task.Reply{Err: fmt.Errorf("%w: %w", task.ErrUnknown, err)}
+		}
+	}
+	return replies
+}
+
+func (w *world) do(c *fsmpb.Command) task.Reply {
+	w.calls++
+	if old, ok := w.keys[c.Id][c.Key.Hash]; ok && w.tasks[c.Id] != nil {
+		return old
+	}
+	t := w.tasks[c.Id]
+	if t == nil {
+		return answer(fsmpb.Code_CODE_NOT_FOUND)
+	}
+	if c.Condition != nil && c.Condition.Revisions[0] != t.Revision {
+		return answer(fsmpb.Code_CODE_PRECONDITION_FAILED)
+	}
+	reply := w.change(c, t)
+	if reply.Result.Code == fsmpb.Code_CODE_OK {
+		t.Revision++
+		w.effects[c.Id]++
+		if w.keys[c.Id] == nil {
+			w.keys[c.Id] = make(map[uint64]task.Reply)
+		}
+		w.keys[c.Id][c.Key.Hash] = reply
+	}
+	return reply
+}
+
+// change carries out a command on a task.
+func (w *world) change(c *fsmpb.Command, t *fsmpb.Task) task.Reply {
+	scheduled, dead := t.State == fsmpb.State_STATE_SCHEDULED, t.State == fsmpb.State_STATE_DEAD
+	reply := answer(fsmpb.Code_CODE_OK)
+	switch op := c.Op.(type) {
+	case *fsmpb.Command_Cancel:
+		reply.Result.Outcome = fsmpb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FIRED
+		if scheduled {
+			t.State, reply.Result.Outcome = fsmpb.State_STATE_CANCELLED, fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED
+		}
+	case *fsmpb.Command_Patch:
+		if !scheduled {
+			return answer(fsmpb.Code_CODE_CONFLICT)
+		}
+		if url := op.Patch.GetTarget().GetUrl(); url != "" {
+			t.Spec.Target.Url = url
+		}
+		if op.Patch.FireAtMs != nil {
+			t.FireAtMs = *op.Patch.FireAtMs
+		}
+	case *fsmpb.Command_FireNow:
+		if !scheduled {
+			return answer(fsmpb.Code_CODE_CONFLICT)
+		}
+		t.State = fsmpb.State_STATE_DELIVERED
+	case *fsmpb.Command_Replay:
+		if !dead {
+			return answer(fsmpb.Code_CODE_CONFLICT)
+		}
+		t.State = fsmpb.State_STATE_READY
+	case *fsmpb.Command_Drop:
+		if !dead {
+			return answer(fsmpb.Code_CODE_CONFLICT)
+		}
+		delete(w.tasks, c.Id)
+	}
+	return reply
+}
+
+func answer(code fsmpb.Code) task.Reply { return task.Reply{Result: &fsmpb.Result{Code: code}} }
+
+// begin begins an operation of the id op.
+func (w *world) begin(t *testing.T, op *clusterpb.BulkOperation) {
+	t.Helper()
+	op.Id, op.BeganMs = "op", 1
+	if err := w.apply(&clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_BeginBulk{
+		BeginBulk: &clusterpb.BeginBulk{Operation: op},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run lets leaders follow each other until the operation has ended, and returns it.
+func (w *world) run(t *testing.T) *clusterpb.BulkOperation {
+	t.Helper()
+	for range 10_000 {
+		ctx, cancel := context.WithCancel(t.Context())
+		w.mu.Lock()
+		w.kill = cancel
+		w.mu.Unlock()
+		r := New(Config{Cluster: w, Watch: w.watch, Commit: w.commit, Clock: time.Now, Logger: slog.New(slog.DiscardHandler)})
+		go func() {
+			for {
+				state, changed := w.watch()
+				if Find(state, "op").GetEndedMs() > 0 {
+					cancel()
+				}
+				select {
+				case <-changed:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+		r.Run(ctx)
+		cancel()
+		if state, _ := w.watch(); Find(state, "op").GetEndedMs() > 0 {
+			return Find(state, "op")
+		}
+	}
+	t.Fatal("the operation does not end")
+	return nil
+}
+
+// outcomes returns the counts by the ends of the outcomes' names.
+func outcomes(op *clusterpb.BulkOperation) map[string]uint64 {
+	counts := make(map[string]uint64)
+	for _, c := range op.Outcomes {
+		counts[strings.ToLower(strings.TrimPrefix(c.Outcome.String(), "BULK_OUTCOME_"))] = c.Tasks
+	}
+	return counts
+}
+
+// mustCount checks that an operation is done with these outcomes, and has made each change once.
+func (w *world) mustCount(t *testing.T, name string, op *clusterpb.BulkOperation, want map[string]uint64) {
+	t.Helper()
+	if got := outcomes(op); !maps.Equal(got, want) || op.State != done || op.Matched != Sum(op.Outcomes) {
+		t.Errorf("%s: %v of %d tasks, %v; want %v", name, got, op.Matched, op.State, want)
+	}
+	for id, times := range w.effects {
+		if times != 1 {
+			t.Errorf("%s: task %s was changed %d times", name, id, times)
+		}
+	}
+}
+
+// kinds are the operations of the tests, with the outcomes of five live and three dead tasks.
+var kinds = map[string]struct {
+	op      *clusterpb.BulkOperation
+	want    map[string]uint64
+	changed int
+}{
+	"cancel": {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_CANCEL}, map[string]uint64{"cancelled": 5}, 5},
+	"move by": {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_MOVE, ByMs: 500},
+		map[string]uint64{"moved": 5}, 5},
+	"move to": {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_MOVE, ToMs: 1_000_500},
+		map[string]uint64{"moved": 5}, 5},
+	"patch": {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_PATCH, Patch: &fsmpb.Patch{ClearLabels: true}},
+		map[string]uint64{"patched": 5}, 5},
+	"fire":   {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_FIRE}, map[string]uint64{"fired": 5}, 5},
+	"replay": {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_REPLAY}, map[string]uint64{"replayed": 3}, 3},
+	"purge":  {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_PURGE}, map[string]uint64{"purged": 3}, 3},
+}
+
+// mixed returns a world with five scheduled tasks and three dead ones, and pages of two tasks.
+func mixed(t *testing.T, op *clusterpb.BulkOperation) *world {
+	w := newWorld(8)
+	for _, i := range []int{1, 4, 7} {
+		w.tasks[w.order[i]].State = fsmpb.State_STATE_DEAD
+	}
+	op = proto.CloneOf(op)
+	op.PerSecond = 2
+	w.begin(t, op)
+	return w
+}
+
+// TestLeaderCrashesAtEveryStep crashes the leader before and after each step of each kind of operation. The totals are
+// exact, and no task is changed twice.
+func TestLeaderCrashesAtEveryStep(t *testing.T) {
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) {
+			crashes := 0
+			for at := 1; ; at++ {
+				crashed := false
+				for _, side := range []bool{true, false} {
+					synctest.Test(t, func(t *testing.T) {
+						w := mixed(t, k.op)
+						w.crash = func(step int, before bool) bool {
+							hit := step == at && before == side
+							crashed = crashed || hit
+							return hit
+						}
+						w.mustCount(t, fmt.Sprintf("step %d, before it: %v", at, side), w.run(t), k.want)
+						if len(w.effects) != k.changed {
+							t.Errorf("step %d: %d tasks were changed", at, len(w.effects))
+						}
+						w.mustHaveMoved(t, k.op)
+					})
+				}
+				if !crashed {
+					break
+				}
+				crashes++
+			}
+			if crashes < 9 {
+				t.Errorf("only %d steps were seen", crashes)
+			}
+		})
+	}
+}
+
+// mustHaveMoved checks that each task of a move has moved once.
+func (w *world) mustHaveMoved(t *testing.T, op *clusterpb.BulkOperation) {
+	t.Helper()
+	for id := range w.effects {
+		if at := w.tasks[id].GetFireAtMs(); op.Kind == clusterpb.BulkKind_BULK_KIND_MOVE && at != 1_000_500 {
+			t.Errorf("task %s fires at %d", id, at)
+		}
+	}
+}
+
+// TestLeaderCrashesAgainAndAgain crashes the leader after every seventh step.
+func TestLeaderCrashesAgainAndAgain(t *testing.T) {
+	for name, k := range kinds {
+		synctest.Test(t, func(t *testing.T) {
+			w := mixed(t, k.op)
+			w.crash = func(step int, before bool) bool { return step%7 == 0 && before == (step%2 == 0) }
+			w.mustCount(t, name, w.run(t), k.want)
+		})
+	}
+}
+
+// TestEveryFailedCommandIsRepeated lets many single commands fail without a crash.
+func TestEveryFailedCommandIsRepeated(t *testing.T) {
+	for name, k := range kinds {
+		synctest.Test(t, func(t *testing.T) {
+			w := mixed(t, k.op)
+			cancelled := func() {}
+			w.crash = func(step int, before bool) bool {
+				w.kill = cancelled
+				return step%3 == 0 && before == (step%2 == 0) && step < 200
+			}
+			w.mustCount(t, name, w.run(t), k.want)
+		})
+	}
+}
+
+// TestTasksChangeUnderneath changes tasks after they were pinned: each has the outcome of its new state.
+func TestTasksChangeUnderneath(t *testing.T) {
+	change := func(w *world) {
+		w.tasks["t000000"].State = fsmpb.State_STATE_FIRING
+		delete(w.tasks, "t000002")
+		w.tasks["t000001"].State = fsmpb.State_STATE_READY
+		delete(w.tasks, "t000004")
+		w.tasks["t000003"].Revision, w.tasks["t000003"].FireAtMs = 9, 2_000_000
+	}
+	for name, want := range map[string]map[string]uint64{
+		"cancel":  {"cancelled": 3, "already_fired": 1, "gone": 1},
+		"move by": {"moved": 3, "begun": 1, "gone": 1},
+		"fire":    {"fired": 3, "begun": 1, "gone": 1},
+		"replay":  {"replayed": 1, "not_dead": 1, "gone": 1},
+		"purge":   {"purged": 1, "not_dead": 1, "gone": 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := mixed(t, kinds[name].op)
+			w.state.Bulks[0].PerSecond = 0 // one page
+			w.between = func(step int) {
+				if step == 3 { // behind the list and the pin
+					change(w)
+				}
+			}
+			w.mustCount(t, name, w.run(t), want)
+			if name == "move by" && w.tasks["t000003"].FireAtMs != 2_000_500 {
+				t.Errorf("a task that was changed underneath fires at %d", w.tasks["t000003"].FireAtMs)
+			}
+		})
+	}
+}
+
+// TestPatchLeadsNoCredentialsAway patches the URLs of tasks with and without credentials. One task gets credentials
+// after it was pinned.
+func TestPatchLeadsNoCredentialsAway(t *testing.T) {
+	secret := []*fsmpb.Header{{Name: "authorization", Value: "Bearer x"}}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(5)
+		for i, target := range []*fsmpb.Target{
+			{Url: "https://old.example/a", Headers: secret},
+			{Url: "https://new.example/a", Headers: secret},
+			{Url: "https://old.example/a", Headers: []*fsmpb.Header{{Name: "x-shop", Value: "1"}}},
+			{Url: "https://old.example/a"},
+			{Url: "https://old.example/a"},
+		} {
+			w.tasks[w.order[i]].Spec = &fsmpb.Spec{Target: target}
+		}
+		w.between = func(step int) {
+			if late := w.tasks["t000004"]; step == 3 {
+				late.Spec.Target.Headers, late.Revision = secret, 9
+			}
+		}
+		url := "https://new.example/b"
+		w.begin(t, &clusterpb.BulkOperation{
+			Kind: clusterpb.BulkKind_BULK_KIND_PATCH, Patch: &fsmpb.Patch{Target: &fsmpb.TargetPatch{Url: &url}},
+		})
+		w.mustCount(t, "patch", w.run(t), map[string]uint64{"patched": 3, "refused": 2})
+		for id, patched := range map[string]bool{"t000000": false, "t000001": true, "t000003": true, "t000004": false} {
+			if got := w.tasks[id].Spec.Target.Url; (got == url) != patched {
+				t.Errorf("task %s has the target %s", id, got)
+			}
+		}
+	})
+}
+
+// TestRateHolds checks that an operation takes the time of its rate, and that a stop ends it in between with exact
+// counts.
+func TestRateHolds(t *testing.T) {
+	for _, stops := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(1000)
+			w.begin(t, &clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_CANCEL, PerSecond: 100})
+			began := time.Now()
+			if stops {
+				time.AfterFunc(4500*time.Millisecond, func() {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					if err := w.apply(stopEntry("op")); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			op := w.run(t)
+			took := time.Since(began)
+			if !stops && (took < 8*time.Second || took > 11*time.Second || op.Matched != 1000) {
+				t.Errorf("%d tasks in %v", op.Matched, took)
+			}
+			if stops && (took > 5*time.Second || op.State != stopped || op.Matched < 400 || op.Matched > 600) {
+				t.Errorf("stopped: %d tasks in %v, %v", op.Matched, took, op.State)
+			}
+			if n := Sum(op.Outcomes); n != op.Matched || n != uint64(len(w.effects)) {
+				t.Errorf("%d tasks are counted, %d were matched and %d changed", n, op.Matched, len(w.effects))
+			}
+		})
+	}
+}
+
+// TestOperationsShareTheRate runs two operations that together may make Rate calls a second.
+func TestOperationsShareTheRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(20_000)
+		for _, name := range []string{"t00", "t01"} {
+			if err := w.apply(&clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_BeginBulk{BeginBulk: &clusterpb.BeginBulk{
+				Operation: &clusterpb.BulkOperation{
+					Id: name, Kind: clusterpb.BulkKind_BULK_KIND_CANCEL, Filter: &fsmpb.ListQuery{Prefix: name},
+				},
+			}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		New(Config{Cluster: w, Watch: w.watch, Commit: w.commit, Clock: time.Now,
+			Logger: slog.New(slog.DiscardHandler)}).Run(ctx)
+		a, b := w.state.Bulks[0].Matched, w.state.Bulks[1].Matched
+		if a+b < 9000 || a+b > 11_000 || a < 4000 || b < 4000 {
+			t.Errorf("%d and %d tasks in two seconds", a, b)
+		}
+	})
+}
+
+// TestEmptyWalkGoesOn checks that a walk that finds nothing ends, and moves its place on in the record.
+func TestEmptyWalkGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(3)
+		w.begin(t, &clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_PURGE})
+		if op := w.run(t); op.State != done || op.Matched != 0 || op.Pages != 1 || w.calls != 0 {
+			t.Errorf("%v after %d calls", op, w.calls)
+		}
+	})
+}
+
+// TestReasonsOfWaits checks that an operation tells why it waits, and forgets the reason once it goes on.
+func TestReasonsOfWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(3)
+		w.begin(t, &clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_CANCEL})
+		broken := true
+		w.kill = func() {}
+		w.crash = func(int, bool) bool { return broken }
+		ctx, cancel := context.WithCancel(t.Context())
+		r := New(Config{Cluster: w, Watch: w.watch, Commit: w.commit, Clock: time.Now,
+			Logger: slog.New(slog.DiscardHandler)})
+		var running sync.WaitGroup
+		running.Go(func() { r.Run(ctx) })
+		time.Sleep(1500 * time.Millisecond)
+		if waits := r.Waits()["op"]; !strings.Contains(waits, errCrash.Error()) {
+			t.Errorf("it waits for %q", waits)
+		}
+		w.mu.Lock()
+		broken = false
+		w.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		if waits := r.Waits(); len(waits) > 0 || w.state.Bulks[0].State != done {
+			t.Errorf("waits %v, %v", waits, w.state.Bulks[0])
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+func stopEntry(id string) *clusterpb.ControlEntry {
+	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_StopBulk{
+		StopBulk: &clusterpb.StopBulk{Id: id, AtMs: 7, Detail: "an operator has stopped it"},
+	}}
+}
