@@ -73,6 +73,12 @@ func TestHeaders(t *testing.T) {
 		"caller's never win": {func(t *fsmpb.Task) {
 			t.Spec.Target.Headers = []*fsmpb.Header{{Name: "Webhook-Id", Value: "forged"}, {Name: "ce-id", Value: "forged"}}
 		}, nil},
+		"occurrence": {func(t *fsmpb.Task) { t.Id = "nightly@42" },
+			map[string]string{"ce-subject": "nightly@42", "belfry-schedule": "nightly", "belfry-occurrence": "42",
+				"belfry-scheduled": "2026-11-21T10:00:00.007Z"}},
+		"occurrence with jitter": {func(t *fsmpb.Task) { t.Id, t.Spec.ScheduledMs = "nightly@42", t.FireAtMs-7 },
+			map[string]string{"ce-subject": "nightly@42", "belfry-schedule": "nightly", "belfry-occurrence": "42",
+				"belfry-scheduled": "2026-11-21T10:00:00.000Z"}},
 		"encoded": {func(t *fsmpb.Task) { t.Id = `a "b" 100% €` },
 			map[string]string{"ce-subject": "a%20%22b%22%20100%25%20%E2%82%AC"}},
 	}

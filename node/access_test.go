@@ -3,17 +3,24 @@ package node
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/doctor"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 )
 
@@ -90,7 +97,8 @@ func TestPeerCertificateIsNamed(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.HTTPAddr, cfg.Access.RootKeyFile = ":8400", "root.key"
 	cfg.PeerKeys = &peerkeys.Files{Cert: "/etc/n.pem", Key: "/etc/n.key", CA: "ca.pem", Gossip: "gossip.key"}
-	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "--http-cert /etc/n.pem and --http-key /etc/n.key") {
+	want := "--http-cert /etc/n.pem and --http-key /etc/n.key"
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v", err)
 	}
 }
@@ -98,7 +106,9 @@ func TestPeerCertificateIsNamed(t *testing.T) {
 // A name that leads to another address than loopback is refused once it is bound.
 func TestBoundAddressIsJudged(t *testing.T) {
 	cfg := DefaultConfig()
-	for addr, open := range map[string]bool{"127.0.0.1": false, "::1": false, "10.0.0.1": true, "0.0.0.0": true, "::": true} {
+	for addr, open := range map[string]bool{
+		"127.0.0.1": false, "::1": false, "10.0.0.1": true, "0.0.0.0": true, "::": true,
+	} {
 		err := cfg.checkBound(&net.TCPAddr{IP: net.ParseIP(addr), Port: 8400})
 		if (err != nil) != open {
 			t.Errorf("%s: %v", addr, err)
@@ -209,6 +219,99 @@ func freeAddr(t testing.TB) string {
 	}
 	defer l.Close()
 	return l.Addr().String()
+}
+
+// The doctor names an issuer that does not answer as it should, and is silent once the issuer does.
+func TestDoctorNamesIssuer(t *testing.T) {
+	var answers atomic.Bool
+	documents := map[string]string{}
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !answers.Load() {
+			http.Error(w, strings.Repeat("away ", 1000), http.StatusBadGateway)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if _, err := io.WriteString(w, documents[r.URL.Path]); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer issuer.Close()
+	documents["/.well-known/openid-configuration"] = fmt.Sprintf(`{"issuer": %[1]q, "jwks_uri": "%[1]s/keys"}`, issuer.URL)
+	documents["/keys"] = `{"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "a", "x": "` + // of RFC 8037, appendix A.2
+		`11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`
+	cfg := testConfig(t)
+	roles := filepath.Join(t.TempDir(), "roles.yaml")
+	rule := "rules: [{claim: a, values: [b], grants: [{role: read, namespace: c}]}]"
+	if err := os.WriteFile(roles, []byte(rule), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Access = AccessConfig{OIDCIssuer: issuer.URL, OIDCAudience: "belfry", OIDCRoles: roles}
+	n, _ := start(t, cfg)
+	found := func() (f doctor.Finding, there bool) {
+		all := n.cluster.Doctor(t.Context())
+		if i := slices.IndexFunc(all, func(f doctor.Finding) bool { return f.Code == doctor.IssuerAway }); i >= 0 {
+			return all[i], true
+		}
+		return f, false
+	}
+	until(t, func() bool { _, there := found(); return there })
+	f, _ := found()
+	reason := "502 Bad Gateway: away away"
+	if f.Severity != doctor.Critical || !strings.Contains(f.Summary, reason) || len(f.Summary) > 600 {
+		t.Errorf("%+v", f)
+	}
+	answers.Store(true)
+	until(t, func() bool { _, there := found(); return !there })
+}
+
+// A trace ends soon after its key was revoked, and the audit log has it, as it has a profile.
+func TestProfilesOfRevokedKey(t *testing.T) {
+	cfg := testConfig(t)
+	root, rootText := rootKey(t)
+	cfg.Access.RootKeyFile, cfg.ProfileAddr = root, freeAddr(t)
+	n, _ := start(t, cfg)
+	api, profiles := "http://"+n.HTTPAddr(), "http://"+cfg.ProfileAddr+"/debug/pprof/"
+	send := func(method, url, key, body string) *http.Response {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+key)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = resp.Body.Close() }) // it may have been broken off
+		return resp
+	}
+	var made struct{ ID, Key string }
+	resp := send("POST", api+"/v1/keys", rootText, `{"name":"ann","grants":[{"role":"admin","namespace":"*"}]}`)
+	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || made.Key == "" {
+		t.Fatalf("%s: %v", resp.Status, err)
+	}
+	if resp := send("GET", profiles+"heap", made.Key, ""); resp.StatusCode != http.StatusOK {
+		t.Fatal(resp.Status)
+	}
+	trace := send("GET", profiles+"trace?seconds=300", made.Key, "")
+	if trace.StatusCode != http.StatusOK {
+		t.Fatal(trace.Status)
+	}
+	if resp := send("DELETE", api+"/v1/keys/"+made.ID, rootText, ""); resp.StatusCode != http.StatusNoContent {
+		t.Fatal(resp.Status)
+	}
+	revoked := time.Now()
+	if _, err := io.Copy(io.Discard, trace.Body); err == nil || time.Since(revoked) > time.Minute {
+		t.Errorf("the trace of a revoked key ends after %v with %v", time.Since(revoked), err)
+	}
+	records, err := io.ReadAll(send("GET", api+"/v1/audit?limit=1000", rootText, "").Body)
+	for _, name := range []string{`/debug/pprof/","object":{"name":"heap"}`, `/debug/pprof/trace"`} {
+		want := `"id":"` + made.ID + `","name":"ann"},"from":"127.0.0.1","method":"GET","route":"` + name
+		if err != nil || strings.Count(string(records), want) == 0 {
+			t.Errorf("no %s in %s", want, records)
+		}
+	}
 }
 
 // The profiles of a node without credentials are open on loopback, but not to web pages.

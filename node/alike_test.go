@@ -1,3 +1,5 @@
+//go:build !race
+
 package node
 
 import (
@@ -53,7 +55,8 @@ func (a *tenantAPI) alikePairs() map[string][2]alikeCall {
 	}
 	root := a.key("", `{"role":"admin","namespace":"*"}`)
 	for i := range 2000 {
-		a.call(201, root, "PUT", fmt.Sprintf("/v1/namespaces/%s/tasks/task-%04d", []string{"red", "blue"}[i%2], i), `{"delay":"1h"}`)
+		path := fmt.Sprintf("/v1/namespaces/%s/tasks/task-%04d", []string{"red", "blue"}[i%2], i)
+		a.call(201, root, "PUT", path, `{"delay":"1h"}`)
 	}
 	red, blue := a.key(root, `{"role":"admin","namespace":"red"}`), a.key(root, `{"role":"admin","namespace":"blue"}`)
 	redID, _ := access.ParseKey(red)
@@ -68,17 +71,19 @@ func (a *tenantAPI) alikePairs() map[string][2]alikeCall {
 	with := func(key string) alikeCall { return alikeCall{key, "GET", "/v1/tasks/none", ""} }
 	expired, revoked, wrong := a.endedKeys(root)
 	return map[string][2]alikeCall{
-		"a task by the path of its namespace": {get("/v1/namespaces/blue/tasks/task-0001"), get("/v1/namespaces/none/tasks/task-0001")},
-		"a task of that id":                   {get("/v1/tasks/task-0001"), get("/v1/tasks/task-9999")},
-		"a cancel":                            {{red, "DELETE", "/v1/tasks/task-0001", ""}, {red, "DELETE", "/v1/tasks/task-9999", ""}},
-		"a namespace":                         {get("/v1/namespaces/blue"), get("/v1/namespaces/none")},
-		"a key":                               {get("/v1/keys/" + blueID), get("/v1/keys/aaaaaaaaaa")},
-		"an operation":                        {get("/v1/operations/" + op.ID), get("/v1/operations/op-0123456789abcdef")},
-		"a receipt":                           {settle(held), settle(former)},
-		"a queue":                             {get("/v1/namespaces/blue/queues/q"), get("/v1/namespaces/none/queues/q")},
-		"a wrong secret":                      {with(access.NewSecret(redID)), with(wrong)},
-		"an expired key":                      {with(expired), with(wrong)},
-		"a revoked key":                       {with(revoked), with(wrong)},
+		"a task by the path of its namespace": {
+			get("/v1/namespaces/blue/tasks/task-0001"), get("/v1/namespaces/none/tasks/task-0001"),
+		},
+		"a task of that id": {get("/v1/tasks/task-0001"), get("/v1/tasks/task-9999")},
+		"a cancel":          {{red, "DELETE", "/v1/tasks/task-0001", ""}, {red, "DELETE", "/v1/tasks/task-9999", ""}},
+		"a namespace":       {get("/v1/namespaces/blue"), get("/v1/namespaces/none")},
+		"a key":             {get("/v1/keys/" + blueID), get("/v1/keys/aaaaaaaaaa")},
+		"an operation":      {get("/v1/operations/" + op.ID), get("/v1/operations/op-0123456789abcdef")},
+		"a receipt":         {settle(held), settle(former)},
+		"a queue":           {get("/v1/namespaces/blue/queues/q"), get("/v1/namespaces/none/queues/q")},
+		"a wrong secret":    {with(access.NewSecret(redID)), with(wrong)},
+		"an expired key":    {with(expired), with(wrong)},
+		"a revoked key":     {with(revoked), with(wrong)},
 	}
 }
 
@@ -101,8 +106,8 @@ func (a *tenantAPI) endedKeys(root string) (expired, revoked, wrong string) {
 	a.call(204, root, "DELETE", "/v1/keys/"+id, "")
 	end := time.Now().Add(300 * time.Millisecond)
 	var made struct{ Key string }
-	a.read(a.call(201, root, "POST", "/v1/keys", `{"name":"brief","grants":[{"role":"read","namespace":"red"}],"expires_at":"`+
-		end.UTC().Format(time.RFC3339Nano)+`"}`), &made)
+	a.read(a.call(201, root, "POST", "/v1/keys", `{"name":"brief","grants":[{"role":"read","namespace":"red"}],`+
+		`"expires_at":"`+end.UTC().Format(time.RFC3339Nano)+`"}`), &made)
 	valid := alikeCall{made.Key, "GET", "/v1/whoami", ""}
 	for strings.HasPrefix(a.answerOf(valid), "200") {
 		if time.Since(end) > 10*time.Second {

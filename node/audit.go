@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,7 +32,7 @@ func (n *Node) openSecrets(context.Context) error {
 
 // startAudit opens the audit log. The records have the node's id, so the log follows the data.
 func (n *Node) startAudit(context.Context) error {
-	cfg := audit.Config{Path: n.cfg.Audit, Node: n.ID(), Now: n.clock, Logger: n.log, Registerer: n.registry}
+	cfg := audit.Config{Path: n.cfg.Audit, Node: n.ID(), Now: n.machineClock(), Logger: n.log, Registerer: n.registry}
 	switch n.cfg.Audit {
 	case "-":
 		cfg.Also = os.Stdout
@@ -44,12 +45,37 @@ func (n *Node) startAudit(context.Context) error {
 		return &SettingError{"audit", err}
 	}
 	n.audit.Store(log)
-	n.onStop(log.Close)
+	n.onStop(func() error {
+		n.audit.Store(nil)
+		return log.Close()
+	})
 	return nil
 }
 
-// refused records a call that was refused beside the API: at the port of the profiles, or while the node waits. Before
-// the audit log is open, the node's log has to do.
+// recorder returns the keeper of the record of a call beside the API. The node's log takes the record before the audit
+// log is open and after it is closed.
+func (n *Node) recorder() httpapi.Recorder {
+	if log := n.audit.Load(); log != nil {
+		return log
+	}
+	return nodeLog{n.log}
+}
+
+// nodeLog keeps records of calls in the node's log.
+type nodeLog struct{ *slog.Logger }
+
+func (nodeLog) Reserve(context.Context) error { return nil }
+func (nodeLog) Release()                      {}
+
+// Change writes a line with the parts of a record.
+func (l nodeLog) Change(r audit.Record) {
+	l.Info("a call was let in without the audit log", "caller", r.Caller.Kind, "caller_id", audit.Clean(r.Caller.ID),
+		"from", r.From, "method", r.Method, "route", audit.Clean(r.Route), "name", audit.Clean(r.Object["name"]),
+		"status", r.Status)
+}
+
+// refused records a call that was refused beside the API: at the port of the profiles, or while the node waits. The
+// node's log takes the record before the audit log is open.
 func (n *Node) refused(r audit.Record) {
 	if log := n.audit.Load(); log != nil {
 		log.Refuse(r)

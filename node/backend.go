@@ -1,9 +1,11 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
@@ -66,6 +68,10 @@ func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 	for _, op := range v.Operations {
 		view.Operations = append(view.Operations, operationView(op))
 	}
+	view.Operations = append(view.Operations, bulkViews(v.Bulks)...)
+	slices.SortStableFunc(view.Operations, func(a, b httpapi.OperationView) int {
+		return cmp.Compare(a.BeganAt, b.BeganAt)
+	})
 	for _, m := range v.Moves {
 		view.SlotMoves = append(view.SlotMoves, httpapi.SlotMoveView{
 			Number: m.Number, From: m.From, To: m.To, Slots: m.Slots, State: nameOf(m.State, movePrefix), Step: m.Step,

@@ -71,7 +71,8 @@ func (n *Node) startBackups(context.Context) error {
 		return err
 	}
 	schedule := backups.New(backups.Config{
-		Cluster: n.cluster, Depot: to, Every: cfg.Every, Keep: cfg.Keep, Rate: cfg.Rate, Clock: n.clock, Logger: n.log,
+		Cluster: n.cluster, Depot: to, Every: cfg.Every, Keep: cfg.Keep, Rate: cfg.Rate, Clock: n.machineClock(),
+		Logger: n.log,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -64,6 +64,9 @@ type Config struct {
 
 	Backups BackupConfig // made on a schedule
 
+	// Dev gives the node a clock that a test can set ahead: see DevConfig.
+	Dev bool
+
 	QueueMetrics int    // number of queues with metrics of their own
 	PIDFile      string // file that holds the process id while the node runs; empty: none
 
@@ -151,6 +154,7 @@ func (c *Config) Validate() error {
 		{"oidc-issuer", c.Access.checkIssuer()},
 		{"behind-proxy", c.checkProxy()},
 		{"http", c.checkExposed(c.HTTPAddr)},
+		{"dev", c.checkDev()},
 		{"pprof", c.checkExposed(c.ProfileAddr)},
 	} {
 		if check.err != nil {
@@ -222,6 +226,9 @@ func (c *Config) clusterConfig() (cluster.Config, error) {
 		cfg.LogStore = "wal"
 	case "boltdb":
 		cfg.LogStore = "boltdb"
+	}
+	if c.Dev {
+		cfg.Timing, cfg.Replication = cluster.TimingAlone(), 1
 	}
 	return cfg, nil
 }

@@ -34,11 +34,13 @@ func (n *Node) startProfiles(context.Context) error {
 	}
 	handler := profiles.New()
 	server := &http.Server{ReadHeaderTimeout: headerPeriod, Handler: n.atAddress(httpapi.Guarded(httpapi.GuardConfig{
-		Handler: handler, Role: access.Operate, Access: n.callers, Origins: n.origins, Refused: n.refused, Logger: n.log,
+		Handler: handler, Role: access.Operate, Access: n.callers, Origins: n.origins, Refused: n.refused,
+		Recorder: n.recorder, Logger: n.log,
 	}))}
 	n.onStop(func() error {
+		err := server.Close() // first, because a slow reader of a trace holds the flight recorder
 		handler.Close()
-		return server.Close()
+		return err
 	})
 	go n.serve(server, n.secured(l, true))
 	return nil
@@ -129,12 +131,16 @@ func (n *Node) newGate() *room.Gate {
 }
 
 func (n *Node) startHTTP(context.Context) error {
-	api, err := httpapi.New(httpapi.Config{
+	cfg := httpapi.Config{
 		Backend: backend{n.cluster}, Access: n.callers, Limits: n.cluster.Quotas(), Weight: n.cluster.Tenants().Weight,
 		Audit:    auditor{n.audit.Load(), n.cluster},
 		CheckURL: n.receivers.CheckURL, Origins: n.origins, Now: n.cluster.Now,
 		Gatherer: prometheus.Gatherers{n.registry, n.clusterRegistry}, Registerer: n.registry, Logger: logs.Limited(n.log),
-	})
+	}
+	if n.dev != nil {
+		cfg.Advance = n.dev.Advance
+	}
+	api, err := httpapi.New(cfg)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,9 @@ const (
 
 // limitMemory finds the memory limit, sets it for the runtime, and logs it.
 func (n *Node) limitMemory(context.Context) error {
+	if n.cfg.Dev {
+		return nil // the process is a test's
+	}
 	found, err := n.cfg.MemoryLimit.Find()
 	if err != nil {
 		n.log.Warn("this node has no limit to its memory: set --memory-limit or GOMEMLIMIT", "err", err)

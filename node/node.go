@@ -16,6 +16,7 @@ import (
 
 	"github.com/belfryhq/belfry/audit"
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/devclock"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/reload"
 	"github.com/belfryhq/belfry/cluster/seal"
@@ -36,6 +37,7 @@ type Node struct {
 	cfg    Config
 	log    *slog.Logger
 	clock  func() time.Time
+	dev    *devclock.Clock            // nil: the node is not in dev mode
 	space  func() (disk.Space, error) // of the disk of the data folder
 	memory int64                      // bytes that the process may use; 0: no limit
 
@@ -100,9 +102,9 @@ func newNode(cfg Config) (*Node, error) {
 // start starts the parts in their order, until one fails or the context ends.
 func (n *Node) start(ctx context.Context) error {
 	for _, start := range []func(context.Context) error{
-		n.boundGarbage, n.limitMemory, n.startMetrics, n.followReload, n.openCallers, n.listen, n.openCertificates,
-		n.startProfiles, n.startDelivery, n.openSecrets, n.openCluster, n.startAudit,
-		n.writePID, n.startHTTP, n.startBackups,
+		n.startDevClock, n.boundGarbage, n.limitMemory, n.startMetrics, n.followReload, n.openCallers, n.listen,
+		n.openCertificates, n.startProfiles, n.startDelivery, n.openSecrets, n.openCluster, n.startAudit, n.writePID,
+		n.startHTTP, n.startBackups,
 	} {
 		if err := start(ctx); err != nil || ctx.Err() != nil {
 			return err
@@ -165,6 +167,9 @@ func (n *Node) onStop(stop func() error) { n.stops = append(n.stops, stop) }
 
 // boundGarbage comes first, because reading the state under Go's own bound would take twice the memory.
 func (n *Node) boundGarbage(context.Context) error {
+	if n.cfg.Dev {
+		return nil // the process is a test's
+	}
 	stop := gc.Start()
 	n.onStop(func() error { stop(); return nil })
 	return nil
@@ -188,11 +193,11 @@ func (n *Node) startDelivery(context.Context) error {
 	var err error
 	n.receivers, err = receivers.New(
 		delivery.Config{
-			AllowCIDRs: n.cfg.WebhookNets, Version: version, Now: n.clock, Logger: n.log, Registerer: n.registry,
+			AllowCIDRs: n.cfg.WebhookNets, Version: version, Now: n.machineClock(), Logger: n.log, Registerer: n.registry,
 		},
 		broker.Config{
 			AllowCIDRs: n.cfg.BrokerNets, Known: n.cfg.Brokers,
-			Version: version, Now: n.clock, Logger: n.log, Registerer: n.registry,
+			Version: version, Now: n.machineClock(), Logger: n.log, Registerer: n.registry,
 		},
 	)
 	if err != nil {
@@ -244,8 +249,10 @@ func (n *Node) clusterConfig() (cluster.Config, error) {
 	if n.certificates != nil {
 		cfg.HTTPKeysEnd = n.certificates.Ends
 	}
-	cfg.Clock, cfg.DiskSpace, cfg.Deliver, cfg.Logger, cfg.Fatal = n.clock, n.space, n.receivers, n.log, n.fatal
+	cfg.Clock, cfg.DevClock, cfg.DiskSpace, cfg.Deliver = n.clock, n.dev, n.space, n.receivers
+	cfg.Logger, cfg.Fatal = n.log, n.fatal
 	cfg.Secrets, cfg.Audit, cfg.AuditFault = n.secrets, n.auditOfNode, n.auditFault
+	cfg.IssuerFault = n.callers.IssuerFault
 	cfg.Build = ReadBuild().Version
 	return cfg, nil
 }

@@ -71,8 +71,8 @@ func (l *line) giveUp(begun time.Time) {
 
 // late returns the error of an attempt whose time is over. It names the step that the attempt waited for.
 func (l *line) late(ctx context.Context) error {
-	if !errors.Is(context.Cause(ctx), errTimedOut) && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return context.Cause(ctx)
+	if cause := context.Cause(ctx); !errors.Is(cause, errTimedOut) && !errors.Is(cause, context.DeadlineExceeded) {
+		return cause
 	}
 	if l.opened() == nil {
 		return &lateError{"connecting", l.endpoint.lastTrouble()}

@@ -66,6 +66,11 @@ func (m *message) describe(t *fsmpb.Task, ce string) {
 	m.add("belfry-attempt", strconv.FormatUint(uint64(t.GetAttempts()), 10))
 	m.add("belfry-fence", m.fence)
 	m.add("belfry-due", due)
+	if schedule, number, ok := task.SplitOccurrence(t.GetId()); ok {
+		m.add("belfry-schedule", schedule)
+		m.add("belfry-occurrence", strconv.FormatUint(number, 10))
+		m.add("belfry-scheduled", time.UnixMilli(task.ScheduledMs(t)).UTC().Format(instantForm))
+	}
 	if m.contentType != "" {
 		m.add("content-type", m.contentType)
 	}

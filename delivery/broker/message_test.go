@@ -48,6 +48,11 @@ func TestMessage(t *testing.T) {
 	if got := fields(targeturl.Kafka); got["ce_id"] != "w-order-1042" || got["ce-id"] != "" {
 		t.Errorf("kafka: %v", got)
 	}
+	got = fields(targeturl.NATS, func(t *fsmpb.Task) { t.Id = "nightly@42" })
+	if got["belfry-schedule"] != "nightly" || got["belfry-occurrence"] != "42" || got["ce-subject"] != "nightly@42" ||
+		got["belfry-scheduled"] != got["belfry-due"] {
+		t.Errorf("an occurrence of a schedule: %v", got)
+	}
 	if got := fields(targeturl.NATS, func(t *fsmpb.Task) { t.Spec.Traceparent = "a\r\nb: c" }); got["traceparent"] != "" {
 		t.Errorf("a malformed traceparent: %v", got)
 	}

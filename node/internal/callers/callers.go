@@ -174,6 +174,15 @@ func (c *Callers) Caller(ctx context.Context, credentials access.Credentials) (*
 // hasEnded reports whether a certificate, which may be nil, has ended since its connection was opened.
 func hasEnded(cert *x509.Certificate) bool { return cert != nil && time.Now().After(cert.NotAfter) }
 
+// IssuerFault returns the instant at which the keys of the issuer of tokens were read, zero if they never were, and the
+// reason why they are missing or not fresh, or nil. A node without an issuer has no fault.
+func (c *Callers) IssuerFault() (keysRead time.Time, fault error) {
+	if c.issuer == nil {
+		return time.Time{}, nil
+	}
+	return c.issuer.LastAnswer(), c.issuer.Fault()
+}
+
 // Run keeps the files and the issuer up to date, and commits that calls need credentials, until the context ends.
 func (c *Callers) Run(ctx context.Context) {
 	var parts sync.WaitGroup

@@ -29,6 +29,9 @@ func New() *Handler {
 	return h
 }
 
+// Handler returns the handler of a request and its pattern, as http.ServeMux does.
+func (h *Handler) Handler(r *http.Request) (http.Handler, string) { return h.mux.Handler(r) }
+
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
 // Close stops the flight recorder.

@@ -1,0 +1,30 @@
+package node
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestDevBeginsEmpty checks that a node in dev mode refuses a folder with data: its clock would go back.
+func TestDevBeginsEmpty(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	cfg := DevConfig(dir)
+	if err := cfg.Validate(); err != nil {
+		t.Error(err)
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.Validate(); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "some"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var setting *SettingError
+	if err := cfg.Validate(); !errors.As(err, &setting) || setting.Setting != "dev" {
+		t.Error(err)
+	}
+}
