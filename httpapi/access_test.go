@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -86,11 +87,19 @@ var sampleCalls = map[string]struct{ query, body, kind string }{
 	"POST /v1/queues/:queue/settle": {body: `{"ack":["torn"]}`},
 	"POST /v1/queues/:queue/stream": {kind: ndjsonType},
 	"PUT /v1/cluster":               {body: `{"replication":3}`},
+	"POST /v1/dev/advance":          {body: `{"by":"48h"}`},
 	"POST /v1/shards/move":          {body: `{"slots":"1-2","to":2}`},
 	"DELETE /v1/queues/:queue/dead": {query: "?id=t"},
 	"POST /v1/keys":                 {body: `{"name":"n","grants":[{"role":"admin","namespace":"a"}]}`},
 	"POST /v1/keys/:id/rotate":      {body: `{"overlap":"1h"}`},
 	"PUT /v1/namespaces/:ns":        {body: `{"weight":2}`},
+	"POST /v1/operations":           {body: `{"op":"cancel","filter":{"queue":"q"}}`},
+	"POST /v1/preview":              {body: `{"repeat":{"cron":["@daily"]},"next":1}`},
+
+	"PUT /v1/schedules/:id":           {body: `{"repeat":{"cron":["@daily"]}}`},
+	"PATCH /v1/schedules/:id":         {body: `{"note":"n"}`},
+	"POST /v1/schedules/:id/pause":    {body: `{"note":"n"}`},
+	"POST /v1/schedules/:id/backfill": {body: `{"from":"2026-11-20T00:00:00Z","to":"2026-11-20T12:00:00Z"}`},
 }
 
 // sampleHarness is a harness with a task, a policy and a lease in the default namespace, and the same ones in a.
@@ -103,7 +112,7 @@ func sampleHarness(t testing.TB, change ...func(*Config)) *harness {
 	return h
 }
 
-// populate puts a scheduled, a leased and a dead task into a queue of a namespace, and gives it a policy.
+// populate puts a scheduled, a leased and a dead task and a schedule into a queue of a namespace, and gives it a policy.
 func populate(h *harness, namespace, id, queue string) {
 	for _, state := range []fsmpb.State{fsmpb.State_STATE_SCHEDULED, fsmpb.State_STATE_FIRING, fsmpb.State_STATE_DEAD} {
 		name := id
@@ -118,14 +127,24 @@ func populate(h *harness, namespace, id, queue string) {
 				Labels: []*fsmpb.Label{{Name: "of", Value: name}}},
 		}
 	}
+	h.fake.revision++
+	schedule := &fsmpb.Task{
+		Namespace: namespace, Id: task.SeriesID(id), State: fsmpb.State_STATE_REPEATING, Revision: h.fake.revision,
+		CreatedAtMs: testNow.UnixMilli(), Spec: &fsmpb.Spec{Queue: queue, Payload: []byte(`"of ` + id + `"`)},
+		Series: &fsmpb.Series{Repeat: &fsmpb.Repeat{Cron: []string{"@hourly"}}, Note: "of " + id},
+	}
+	lead(schedule.Series)
+	h.fake.tasks[placeOf(namespace, schedule.Id)] = schedule
 	policy := &fsmpb.QueuePolicy{Namespace: namespace, Queue: queue, MaxInFlight: 7}
 	if _, err := h.fake.PutQueue(context.Background(), policy); err != nil {
 		h.t.Fatal(err)
 	}
 }
 
-var samplePaths = strings.NewReplacer("/v1/tasks/:id", "/v1/tasks/t", "/v1/nodes/tokens/:id", "/v1/nodes/tokens/k",
-	"/v1/nodes/:id", "/v1/nodes/one", "/v1/keys/:id", "/v1/keys/k", ":ns", "a", ":shard", "2", ":queue", "q", ":id", "op-0")
+var samplePaths = strings.NewReplacer("/v1/tasks/:id", "/v1/tasks/t", "/v1/schedules/:id",
+	"/v1/schedules/t", "/v1/nodes/tokens/:id", "/v1/nodes/tokens/k",
+	"/v1/nodes/:id", "/v1/nodes/one", "/v1/keys/:id", "/v1/keys/k", ":ns", "a", ":shard", "2",
+	":queue", "q", ":id", "op-0")
 
 // roleTable says which roles may make the calls that need a role.
 var roleTable = map[string][]string{
@@ -249,7 +268,9 @@ func walk(t *testing.T, route, prefix string, scopes []string, caller, namespace
 	}
 	if scopes != nil && prefix == "" && len(scopes) == 1 { // a local caller's own namespace is the default one
 		path = "/v1/namespaces/" + namespace + strings.TrimPrefix(path, "/v1")
-		got.Header.Set("Location", strings.Replace(got.Header.Get("Location"), "/v1/", "/v1/namespaces/"+namespace+"/", 1))
+		if route != "POST /v1/operations" { // an operation is at one path only
+			got.Header.Set("Location", strings.Replace(got.Header.Get("Location"), "/v1/", "/v1/namespaces/"+namespace+"/", 1))
+		}
 	}
 	if want, ok := ownAnswer(route, caller, namespace); ok {
 		if text := random.ReplaceAllString(fmt.Sprint(got.StatusCode, " ", got.text), "$1"); text != want+"\n" {
@@ -278,7 +299,8 @@ func ownAnswer(route, caller, namespace string) (want string, ok bool) {
 	noKey := problem("key-not-found", "There is no such key.", "404") + `,"detail":"no key has this id"}`
 	switch {
 	case route == "GET /v1/whoami":
-		return fmt.Sprintf(`200 {"kind":"key","id":"%[1]s","name":"the key %[1]s","grants":[{"role":"%[2]s","namespace":"%[3]s"}],`+
+		return fmt.Sprintf(`200 {"kind":"key","id":"%[1]s","name":"the key %[1]s",`+
+			`"grants":[{"role":"%[2]s","namespace":"%[3]s"}],`+
 			`"namespace":"%[4]s"}`, caller, role, of, namespace), true
 	case route == "GET /v1/map" && of != "*":
 		return `200 {"cluster_id":"c1","map":"m1","namespace":"` + of + `","nodes":[{"id":"n1",` +
@@ -287,15 +309,18 @@ func ownAnswer(route, caller, namespace string) (want string, ok bool) {
 	case route == "GET /v1/namespaces" && of != "*":
 		return `200 {"namespaces":[{"name":"` + of + `","state":"active"}]}`, true
 	case route == "GET /v1/namespaces/:ns" && of == "b":
-		return problem("namespace-not-found", "There is no such namespace.", "404") + `,"detail":"no namespace has this name"}`, true
+		return problem("namespace-not-found", "There is no such namespace.", "404") +
+			`,"detail":"no namespace has this name"}`, true
 	case route == "POST /v1/keys" && of == "b":
 		return problem("forbidden", "The caller's grants do not reach so far.", "403") +
 			`,"detail":"is not one that you administer","field":"grants[0].namespace"}`, true
 	case route == "POST /v1/keys":
-		return `201 {"id":"","name":"n","grants":[{"role":"admin","namespace":"a"}],"created_at":"2026-11-21T10:00:00.00025Z",` +
+		return `201 {"id":"","name":"n","grants":[{"role":"admin","namespace":"a"}],` +
+			`"created_at":"2026-11-21T10:00:00.00025Z",` +
 			`"expires_at":null,"last_used_at":null,"key":""}`, true
 	case route == "POST /v1/keys/:id/rotate" && of != "b":
-		return `201 {"id":"k","name":"k","grants":[{"role":"read","namespace":"a"}],"created_at":"2026-11-21T10:00:00.00025Z",` +
+		return `201 {"id":"k","name":"k","grants":[{"role":"read","namespace":"a"}],` +
+			`"created_at":"2026-11-21T10:00:00.00025Z",` +
 			`"expires_at":null,"last_used_at":null,"key":""}`, true
 	case route == "GET /v1/keys" && of == "b":
 		return `200 {"keys":[]}`, true

@@ -32,7 +32,7 @@ func (v view) append(b []byte) []byte {
 	b = contract.AppendText(b, contract.ID, t.Id)
 	b = contract.AppendText(b, contract.Queue, orElse(spec.GetQueue(), task.DefaultQueue))
 	b = contract.AppendTime(b, contract.FireAt, t.FireAtMs)
-	b = v.appendPayload(b)
+	b = appendPayload(b, v.payload, v.payloadIsBytes)
 	b = contract.AppendText(b, contract.ContentType, orElse(spec.GetContentType(), task.DefaultContentType))
 	b = appendSettings(b, spec)
 	b = contract.AppendText(b, contract.State, stateName(t.State))
@@ -52,18 +52,22 @@ func orElse(text, other string) string {
 	return text
 }
 
-func (v view) appendPayload(b []byte) []byte {
+func appendPayload(b, payload []byte, isBytes bool) []byte {
 	switch {
-	case v.payloadIsBytes:
-		return contract.AppendBase64(b, contract.PayloadBase64, v.payload)
-	case len(v.payload) > 0:
-		return append(contract.AppendName(b, contract.Payload), v.payload...)
+	case isBytes:
+		return contract.AppendBase64(b, contract.PayloadBase64, payload)
+	case len(payload) > 0:
+		return append(contract.AppendName(b, contract.Payload), payload...)
 	}
 	return b
 }
 
 // appendExtras appends the members that only some tasks have.
 func (v view) appendExtras(b []byte) []byte {
+	if schedule, number, ok := task.SplitOccurrence(v.task.Id); ok {
+		b = contract.AppendUint(contract.AppendText(b, contract.Schedule, schedule), contract.Occurrence, number)
+		b = contract.AppendTime(b, contract.Scheduled, task.ScheduledMs(v.task))
+	}
 	b = contract.AppendTextIf(b, contract.WebhookID, v.task.WebhookId)
 	b = appendOutcome(b, v.task.Outcome)
 	b = appendPrevious(b, v.previous)

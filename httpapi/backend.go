@@ -14,6 +14,7 @@ import (
 type Backend interface {
 	Keys
 	Namespaces
+	Bulk
 
 	// Do carries out commands and returns a reply for each, in order. Commands about one id are applied in the given
 	// order. Once one of them is refused with task.ErrOverloaded, the later ones about that id are refused too.
@@ -253,11 +254,11 @@ type OperationRequest struct {
 	Preview bool     // nothing begins
 }
 
-// OperationView is an operation on the nodes, replicas or slots of the cluster, with its progress.
+// OperationView is an operation on the nodes, replicas, slots or tasks of the cluster, with its progress.
 type OperationView struct {
 	ID             string   `json:"id"`
 	Kind           string   `json:"kind"`
-	Namespace      string   `json:"namespace,omitempty"`   // that is deleted
+	Namespace      string   `json:"namespace,omitempty"`   // that is deleted, or of a bulk operation
 	Node           string   `json:"node,omitempty"`        // id
 	NodeName       string   `json:"node_name,omitempty"`   // at the beginning
 	Replication    uint32   `json:"replication,omitempty"` // factor that was asked for
@@ -276,6 +277,8 @@ type OperationView struct {
 	Waits          []string `json:"waits"`            // reasons why it does not go on; empty: it does, or has ended
 	Detail         string   `json:"detail,omitempty"` // why it was stopped
 	Cause          string   `json:"cause,omitempty"`  // why the cluster has begun it by itself; empty: it was asked for
+
+	*BulkView // nil: it is no bulk operation
 }
 
 // PlanView is the preview of an operation.

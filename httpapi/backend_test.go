@@ -36,12 +36,17 @@ type fakeBackend struct {
 	stale    bool
 	queues   fakeQueues
 
-	backup func(ctx context.Context, w io.Writer, rate int64) (BackupSummary, error) // in place of the usual one; nil: the usual one
+	// These take the place of the usual ones, if they are set.
+	backup func(ctx context.Context, w io.Writer, rate int64) (BackupSummary, error)
+	list   func(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error)
+	doctor func(ctx context.Context) []Finding
 
 	grantAtTheEnd bool // a lease returns its tasks only when its context ends
 	leaseMost     int  // most tasks of one lease; 0: as requested
 	findings      []Finding
 	operations    []OperationView // begun, the last one at the end
+	bulks         []BulkRequest   // begun
+	counted       []BulkRequest
 }
 
 // Begin begins an operation on the node n1 of the name one, and refuses to remove it. There are the nodes a, b and c,
@@ -58,7 +63,8 @@ func (f *fakeBackend) Begin(_ context.Context, r OperationRequest) (*OperationVi
 	case r.Kind == "remove" && r.Node == "n1" || r.Replication > 5 || r.Shard > 9 || r.To > 9:
 		return nil, nil, &ImpossibleError{Reason: "no other node"}
 	case r.Preview:
-		return nil, &PlanView{Kind: r.Kind, Total: 1, Steps: []PlanStep{{Shard: 1, Action: "add", Node: "n2", Bytes: 7}}}, nil
+		add := PlanStep{Shard: 1, Action: "add", Node: "n2", Bytes: 7}
+		return nil, &PlanView{Kind: r.Kind, Total: 1, Steps: []PlanStep{add}}, nil
 	}
 	for i := range f.operations {
 		if f.operations[i].ID == r.ID {
@@ -76,7 +82,12 @@ func (f *fakeBackend) Begin(_ context.Context, r OperationRequest) (*OperationVi
 	return &op, nil, nil
 }
 
-func (f *fakeBackend) Doctor(context.Context) []Finding { return f.findings }
+func (f *fakeBackend) Doctor(ctx context.Context) []Finding {
+	if f.doctor != nil {
+		return f.doctor(ctx)
+	}
+	return f.findings
+}
 
 type remembered struct {
 	call   uint64
@@ -141,6 +152,9 @@ func (f *fakeBackend) apply(c *fsmpb.Command) *fsmpb.Result {
 		return r
 	}
 	if r := f.consume(c, t); r != nil {
+		return r
+	}
+	if r := f.aboutSeries(c, t); r != nil {
 		return r
 	}
 	touch := c.GetTouch()
@@ -247,7 +261,12 @@ func (f *fakeBackend) Get(_ context.Context, namespace, id string, stale bool) (
 	return proto.CloneOf(t), nil
 }
 
-func (f *fakeBackend) List(_ context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error) {
+func (f *fakeBackend) List(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error) {
+	if f.list != nil {
+		if page, err := f.list(ctx, q); page != nil || err != nil {
+			return page, err
+		}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.queries = append(f.queries, q)
@@ -260,7 +279,7 @@ func (f *fakeBackend) List(_ context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPa
 		slot := task.Slot("", id)
 		after := slot > q.Slot || slot == q.Slot && id > q.AfterId
 		asked := (q.Queue == "" || q.Queue == orElse(t.Spec.GetQueue(), task.DefaultQueue)) &&
-			(len(q.States) == 0 || slices.Contains(q.States, t.State))
+			(len(q.States) == 0 && t.Series == nil || slices.Contains(q.States, t.State))
 		if after && asked && strings.HasPrefix(id, q.Prefix) {
 			found = append(found, proto.CloneOf(t))
 		}
@@ -284,9 +303,10 @@ func (f *fakeBackend) Cluster(context.Context) (ClusterView, error) {
 	}
 	return ClusterView{
 		ClusterID: "c1", Map: f.MapVersion(), CommandVersion: 1,
-		Nodes: []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", HTTPURL: "http://127.0.0.1:8400", Alive: true, ClockOffsetMs: -0.25,
+		Nodes: []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", HTTPURL: "http://127.0.0.1:8400",
+			Alive: true, ClockOffsetMs: -0.25,
 			Order: "work"}},
-		Operations: f.operations, Replication: Replication{Wanted: 3, Fewest: 3},
+		Operations: slices.Clone(f.operations), Replication: Replication{Wanted: 3, Fewest: 3},
 		Control: ControlView{Leader: "n1", Term: 2, Voters: []string{"n1"}},
 		Shards:  []ShardView{{ID: 1, Leader: "n1", Term: 3, Slots: []SlotRange{{First: 0, End: task.Slots}}}, {ID: 2}},
 		Backups: &BackupsView{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,8 @@ type batch struct {
 	intake *stream.Intake[line]
 	outbox *stream.Outbox
 	turn   *turns.Turn // of the parsing
+
+	outside int // lines so far that the caller's grants do not reach
 }
 
 func (s *Server) batch(c echo.Context) error {
@@ -36,10 +39,13 @@ func (s *Server) batch(c echo.Context) error {
 		outbox: stream.NewOutbox(s.cfg.BatchAnswerBytes, 4*s.cfg.BatchChunkBytes, s.memoryOf(c)),
 	}
 	defer t.outbox.Release()
-	t.Conn = s.openLines(c, t.turn.Pause, func() { t.parser.now = s.arrived() })
+	t.Conn = s.openLines(c, stream.Config{
+		Reading: t.turn.Pause, Arrived: func() { t.parser.now = s.arrived() },
+		Part: func() { t.intake.EndWith(line{refused: cl.ending("batch")}) },
+	})
 	t.intake.OnWait(t.turn.Pause)
 	abandon := func() { t.intake.Abandon(); t.outbox.Abandon() }
-	if err := t.Perform(cl.life, abandon, t.work); err != nil {
+	if err := t.Perform(c.Request().Context(), abandon, t.work); err != nil {
 		s.logCut(err)
 		panic(http.ErrAbortHandler) // the client must not take the part for the whole answer
 	}
@@ -85,6 +91,8 @@ func (t *batch) readLines(context.Context) error {
 			limit: t.s.cfg.BatchIdle.String()}
 	case errors.Is(err, stream.ErrLong):
 		refused = t.s.lineTooLong()
+	case errors.Is(err, stream.ErrParted):
+		return nil // the intake has its last line
 	case err != nil:
 		return err
 	}
@@ -100,14 +108,37 @@ func (t *batch) parseLine(data []byte) bool {
 	l := t.parser.batchLine(data)
 	if l.cmd != nil {
 		err := t.call.checkCommand(l.cmd)
-		if err == nil {
-			err = t.s.admitCommand(t.call.life, t.call, l.cmd)
+		if err != nil {
+			t.noteOutside()
+		} else {
+			err = t.s.admitCommand(t.call.life(), t.call, l.cmd)
 		}
 		if err != nil {
 			l = line{id: l.id, refused: problemOf(err)}
 		}
 	}
 	return t.intake.Put(l, len(data))
+}
+
+// The bounds of lines that the caller's grants do not reach.
+const (
+	freeOutside = 1000             // lines of one batch without a wait
+	outsideTime = time.Millisecond // wait at each further line
+)
+
+// noteOutside counts a line that the caller's grants do not reach, and waits for outsideTime beyond freeOutside lines.
+// Without the wait nothing would slow a caller down that probes for ids, since a refused line needs no commit.
+func (t *batch) noteOutside() {
+	if t.outside++; t.outside <= freeOutside {
+		return
+	}
+	t.turn.Pause()
+	timer := time.NewTimer(outsideTime)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.call.life().Done():
+	}
 }
 
 func (t *batch) sendHeadFirst(context.Context) error {
@@ -120,12 +151,13 @@ func (t *batch) answerAll(context.Context) error { return t.Answer(t.outbox) }
 // mapHeader is the header with the version of this node's map, so that clients know whether their own map is current.
 const mapHeader = "Belfry-Map"
 
-// openLines opens the connection of a call whose lines go both ways, and prepares the header of its answer.
-func (s *Server) openLines(c echo.Context, reading, arrived func()) *stream.Conn {
-	conn := stream.New(c, stream.Config{
-		LineBytes: s.cfg.BodyBytes, Stall: s.cfg.BatchStall, Reading: reading, Arrived: arrived, Recycle: s.buffers.put,
-		Control: s.ignoreUnsupported,
-	})
+// openLines opens the connection of a call whose lines go both ways, and prepares the header of its answer. cfg has the
+// functions that are the call's own.
+func (s *Server) openLines(c echo.Context, cfg stream.Config) *stream.Conn {
+	cfg.LineBytes, cfg.Stall, cfg.Grace = s.cfg.BodyBytes, s.cfg.BatchStall, 2*lastWords
+	cfg.Lost = callOf(c).right.Lost()
+	cfg.Recycle, cfg.Control = s.buffers.put, s.ignoreUnsupported
+	conn := stream.New(c, cfg)
 	h := c.Response().Header()
 	h.Set("Content-Type", ndjsonType)
 	h.Set("Cache-Control", "no-store")
@@ -156,12 +188,7 @@ func (t *batch) commit(ctx context.Context) error {
 		if !ok {
 			break
 		}
-		cmds := commandsOf(lines)
-		if err := t.s.awaitSchedules(ctx, t.call, cmds); err != nil {
-			return err
-		}
-		t.s.metrics.committed(len(cmds))
-		replies, err := t.commitByParts(ctx, cmds)
+		replies, err := t.commitAll(ctx, commandsOf(lines))
 		if err != nil {
 			return err
 		}
@@ -178,13 +205,22 @@ func (t *batch) commit(ctx context.Context) error {
 	return nil
 }
 
-// commitByParts commits commands, in parts while other namespaces call too.
-func (t *batch) commitByParts(ctx context.Context, cmds []*fsmpb.Command) (replies []task.Reply, err error) {
+// commitAll commits commands, in parts while other namespaces call too. The commands that are left when the caller
+// loses its right are refused.
+func (t *batch) commitAll(ctx context.Context, cmds []*fsmpb.Command) (replies []task.Reply, err error) {
+	waiting, cancel := t.call.right.Within(ctx, 0)
+	defer cancel()
+	err = t.s.awaitSchedules(waiting, t.call, cmds)
+	t.s.metrics.committed(len(cmds))
 	for len(cmds) > 0 {
-		part, err := t.commitPart(ctx, cmds)
+		if refusal := t.call.right.Refusal(); refusal != nil {
+			return append(replies, refusals(len(cmds), refusal)...), nil
+		}
 		if err != nil {
 			return nil, err
 		}
+		var part []task.Reply
+		part, err = t.commitPart(ctx, waiting, cmds)
 		replies = append(replies, part...)
 		cmds = cmds[len(part):]
 	}
@@ -192,13 +228,19 @@ func (t *batch) commitByParts(ctx context.Context, cmds []*fsmpb.Command) (repli
 }
 
 // commitPart commits as many of the commands as the node has room for.
-func (t *batch) commitPart(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error) {
-	n, done, err := t.s.crowd.Commit(ctx, t.call.namespace, len(cmds))
+func (t *batch) commitPart(ctx, waiting context.Context, cmds []*fsmpb.Command) ([]task.Reply, error) {
+	n, done, err := t.s.crowd.Commit(waiting, t.call.namespace, len(cmds))
 	if err != nil {
 		return nil, stream.ErrCut
 	}
 	defer done()
-	return t.s.doFor(ctx, t.call, cmds[:n:n], (*Server).doPatiently)
+	return t.s.doFor(ctx, t.call, cmds[:n:n], func(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error) {
+		return t.s.doPatiently(ctx, t.call.right, cmds)
+	})
+}
+
+func refusals(n int, err error) []task.Reply {
+	return slices.Repeat([]task.Reply{{Err: err}}, n)
 }
 
 // commandsOf returns the commands of the lines that have one. The backend keeps the list.

@@ -77,7 +77,11 @@ func (p *parser) lineCommand(d *draft) error {
 	case !d.seen.Has(contract.ID):
 		return &task.FieldError{Field: "id", Detail: "is absent; only POST /v1/tasks makes one"}
 	}
-	if err := task.CheckName("id", d.order.cmd.Id); err != nil {
+	check := checkTaskID
+	if d.op == "schedule" || d.order.instead != nil {
+		check = checkNewID
+	}
+	if err := check("id", d.order.cmd.Id); err != nil {
 		return err
 	}
 	if extra := d.seen &^ fields; extra != 0 {

@@ -8,8 +8,9 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"reflect"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -17,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/rights"
 )
 
 // Access finds the callers behind credentials. It may be called concurrently.
@@ -36,10 +38,10 @@ type call struct {
 	echo.Context
 	caller    *access.Caller
 	need      need
-	namespace string          // of the call's tasks and queues; empty: the call is not about those of one namespace
-	limited   bool            // the caller's grants for the call reach only some queues or ids
-	life      context.Context // of a call that lasts: it also ends with the caller's right to the call
-	audited   *audited        // nil: only a refusal of the call is recorded
+	namespace string        // of the call's tasks and queues; empty: the call is not about those of one namespace
+	limited   bool          // the caller's grants for the call reach only some queues or ids
+	right     *rights.Right // of the caller to a call that lasts; nil: it is not watched
+	audited   *audited      // nil: only a refusal of the call is recorded
 }
 
 func callOf(c echo.Context) *call { return c.(*call) }
@@ -186,6 +188,14 @@ func (s *Server) isActive(namespace string) bool {
 // notFound returns the refusal of a task that does not exist, and of all that the caller must not know of.
 func notFound() *problem { return &problem{kind: taskNotFound, detail: noSuchTask} }
 
+// missing returns the refusal of a task or a schedule that does not exist, by the id of its record.
+func missing(recordID string) *problem {
+	if _, ok := task.SplitSeries(recordID); ok {
+		return &problem{kind: scheduleNotFound, detail: noSuchSchedule}
+	}
+	return notFound()
+}
+
 func (c *call) roleMissing(where string) *problem {
 	return &problem{kind: forbidden, detail: fmt.Sprintf("the call needs the role %s %s", c.need.role, where)}
 }
@@ -229,8 +239,14 @@ func (c *call) reaches(t *fsmpb.Task) bool { return c.mayUse(t.GetSpec().GetQueu
 
 func (c *call) mayUse(queue, id string) bool {
 	return !c.limited || c.caller.Allows(access.Need{
-		Role: c.need.role, Namespace: c.namespace, Queue: orElse(queue, task.DefaultQueue), ID: id,
+		Role: c.need.role, Namespace: c.namespace, Queue: orElse(queue, task.DefaultQueue), ID: grantedID(id),
 	})
+}
+
+// grantedID returns the id that grants must reach: of a schedule's record and of its occurrences, the schedule's id.
+func grantedID(id string) string {
+	name, _, _ := strings.Cut(id, "@")
+	return name
 }
 
 // checkCommand refuses a command that would put a task where the caller's grants do not reach, or whose id they do not
@@ -239,16 +255,33 @@ func (c *call) checkCommand(cmd *fsmpb.Command) error {
 	if !c.limited {
 		return nil
 	}
-	if made := scheduled(cmd); made != nil {
-		if !c.mayUse(made.Spec.Queue, cmd.Id) {
-			return outside("queue", "is not one that your grants reach for this id")
+	if spec := givenSpec(cmd); spec != nil {
+		if !c.mayUse(spec.Queue, cmd.Id) {
+			return outside(queueField(cmd), "is not one that your grants reach for this id")
 		}
 		return nil
 	}
-	if !c.caller.Allows(access.Need{Role: c.need.role, Namespace: c.namespace, ID: cmd.Id, AnyQueue: true}) {
-		return notFound()
+	id := grantedID(cmd.Id)
+	if !c.caller.Allows(access.Need{Role: c.need.role, Namespace: c.namespace, ID: id, AnyQueue: true}) {
+		return missing(cmd.Id)
 	}
 	return nil
+}
+
+// queueField returns the name of the queue's member in the body that a command comes from.
+func queueField(cmd *fsmpb.Command) string {
+	if cmd.GetSetSeries() != nil {
+		return "task.queue"
+	}
+	return "queue"
+}
+
+// givenSpec returns the whole spec of a task or a schedule that a command makes, or nil if it makes none.
+func givenSpec(cmd *fsmpb.Command) *fsmpb.Spec {
+	if set := cmd.GetSetSeries(); set != nil {
+		return set.Spec
+	}
+	return scheduled(cmd).GetSpec()
 }
 
 // scheduled returns the part of a command that makes a task, or nil if it has none.
@@ -279,59 +312,36 @@ func (c *call) locate(rest string) string {
 // which a revocation holds, since the news takes time to come from another node.
 const recheckEvery = time.Second / 2
 
-// watch checks again and again whether the caller may still make a call that lasts: its key may be revoked meanwhile,
-// or its namespace deleted. Then watch ends the life of the call, with the refusal as the cause.
-type watch struct {
-	s           *Server
-	call        call // as it was checked; without its context, which is the handler's
-	queue       string
-	credentials access.Credentials
-	life        context.Context
-	end         context.CancelCauseFunc
-
-	mu      sync.Mutex
-	timer   *time.Timer
-	stopped bool
-}
-
-// watch gives a call its life. The caller must stop the watch.
+// watch gives a call its right, which ends when its caller may not make the call any more. The caller must stop it.
 func (s *Server) watch(c *call) (stop func()) {
-	c.life = c.Request().Context()
 	if s.cfg.Access == nil {
 		return func() {}
 	}
 	queue, _ := url.PathUnescape(c.Param("queue")) // not decoded yet; the middleware named refuses a faulty name
 	w := &watch{
 		s: s, call: call{need: c.need, namespace: c.namespace}, queue: queue, credentials: credentialsOf(c.Request()),
+		grants: c.usable(),
 	}
-	w.life, w.end = context.WithCancelCause(c.life)
-	c.life = w.life
-	w.again()
-	return w.stop
+	c.right = rights.Watch(c.Request().Context(), recheckEvery, w.check)
+	return c.right.Stop
 }
 
-func (w *watch) again() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.stopped {
-		w.timer = time.AfterFunc(recheckEvery, w.look)
-	}
-}
-
-func (w *watch) look() {
-	if err := w.check(); err != nil {
-		w.end(err)
-		return
-	}
-	w.again()
+// watch judges whether the caller may still make a call that lasts: its key may be revoked meanwhile, or its namespace
+// deleted.
+type watch struct {
+	s           *Server
+	call        call // as it was checked; without its context, which is the handler's
+	queue       string
+	credentials access.Credentials
+	grants      []access.Grant // for the call, at its beginning
 }
 
 // check returns the refusal of a caller that may not make the call any more. While the node cannot judge the
 // credentials, its last judgement stands.
-func (w *watch) check() error {
+func (w *watch) check(ctx context.Context) error {
 	c := w.call
 	var err error
-	if c.caller, err = judge(w.life, w.s.cfg.Access, w.credentials); err != nil {
+	if c.caller, err = judge(ctx, w.s.cfg.Access, w.credentials); err != nil {
 		if p := problemOf(err); p.kind == notReady {
 			return nil
 		}
@@ -343,25 +353,53 @@ func (w *watch) check() error {
 	if err = w.s.checkVisible(&c); err == nil {
 		err = c.limit()
 	}
-	if err == nil && w.queue != "" {
-		err = c.checkQueue(w.queue)
+	switch {
+	case err != nil:
+		return err
+	case w.queue != "":
+		return c.checkQueue(w.queue)
 	}
-	return err
+	return w.checkGrants(&c)
 }
 
-func (w *watch) stop() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stopped = true
-	w.timer.Stop()
-	w.end(nil)
-}
-
-// refusalIn returns the refusal that has ended the life of a call, or nil if its client has gone.
-func refusalIn(life context.Context) error {
-	var p *problem
-	if errors.As(context.Cause(life), &p) {
-		return p
+// checkGrants refuses a caller with limited grants that has lost one of those for the call since the call began. The
+// handler still checks against the lost grant.
+func (w *watch) checkGrants(c *call) error {
+	if !c.limited {
+		return nil
+	}
+	left := c.usable()
+	for _, g := range w.grants {
+		if !slices.ContainsFunc(left, func(l access.Grant) bool { return reflect.DeepEqual(g, l) }) {
+			return &problem{kind: forbidden, detail: "the caller's grants have changed: begin anew with the present ones"}
+		}
 	}
 	return nil
+}
+
+// usable returns the caller's grants that allow the call for some queue and id.
+func (c *call) usable() []access.Grant {
+	need := access.Need{Role: c.need.role, Namespace: c.namespace, AnyQueue: true, AnyID: true}
+	return slices.DeleteFunc(slices.Clone(c.caller.Grants), func(g access.Grant) bool {
+		return !(&access.Caller{Grants: []access.Grant{g}}).Allows(need)
+	})
+}
+
+// life returns a context that ends when the caller of a call leaves, or loses its right to the call.
+func (c *call) life() context.Context {
+	if c.right == nil {
+		return c.Request().Context()
+	}
+	return c.right.Life()
+}
+
+// lastWords is the time for a call whose caller has lost its right to end what it has begun, and the same again to tell
+// its client.
+const lastWords = recheckEvery / 3
+
+// ending returns the last line of a batch or a stream whose caller has lost its right.
+func (c *call) ending(what string) *problem {
+	p := *problemOf(c.right.Refusal())
+	p.detail = "the " + what + " ends here: " + p.detail
+	return &p
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,6 +38,10 @@ type Config struct {
 	// Now returns the time, and whether the node is sure of it. While it is not sure, calls that count from now are
 	// refused. Nil: time.Now.
 	Now func() (now time.Time, sure bool)
+	// Advance sets the clock of a node in dev mode ahead, and returns its new time and the number of attempts and leases
+	// that began meanwhile. A repeat with the same key goes on with the same advance. Nil: the node is not in dev mode,
+	// and has no such call.
+	Advance func(ctx context.Context, key string, by time.Duration) (now time.Time, begun uint64, err error)
 
 	RequestTimeout time.Duration // 10s: for a call's commit or read
 	BodyTimeout    time.Duration // 10s: for a single call's body to arrive

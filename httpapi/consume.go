@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/rights"
 	"github.com/belfryhq/belfry/httpapi/internal/shares"
 	"github.com/belfryhq/belfry/httpapi/internal/stream"
 	"github.com/belfryhq/belfry/internal/contract"
@@ -26,6 +27,7 @@ import (
 type consumer struct {
 	*stream.Conn
 	s         *Server
+	right     *rights.Right
 	from      lane
 	lease     time.Duration
 	memory    shares.Part
@@ -50,23 +52,24 @@ func (s *Server) stream(c echo.Context) error {
 	s.metrics.waiting.Inc()
 	defer s.metrics.waiting.Dec()
 	t.SendHead()
-	if err := t.serve(callOf(c).life); err != nil {
+	err = t.serve(c.Request().Context())
+	s.giveBack(t.outbox.Unwritten())
+	if err != nil {
 		s.logCut(err)
-		s.giveBack(t.outbox.Unwritten())
 		panic(http.ErrAbortHandler) // the consumer must not take this for an orderly end
 	}
-	return nil
+	return t.right.Refusal()
 }
 
 func (s *Server) newConsumer(c echo.Context) (*consumer, error) {
-	t := &consumer{s: s, from: laneOf(c), memory: s.memoryOf(c), lease: task.DefaultLease}
+	t := &consumer{s: s, right: callOf(c).right, from: laneOf(c), memory: s.memoryOf(c), lease: task.DefaultLease}
 	if err := t.takeQuery(c.QueryParams()); err != nil {
 		return nil, err
 	}
 	if err := checkLines(c.Request()); err != nil {
 		return nil, err
 	}
-	t.Conn = s.openLines(c, nil, nil)
+	t.Conn = s.openLines(c, stream.Config{Part: func() { t.part(callOf(c).ending("stream")) }})
 	t.intake = stream.NewIntake[consumerLine](s.cfg.BatchChunkLines, s.cfg.BatchChunkBytes)
 	t.outbox = stream.NewOutbox(s.cfg.StreamBytes, s.cfg.StreamBytes, s.memoryOf(c))
 	t.leasing, t.stop = context.WithCancel(context.Background())
@@ -111,6 +114,13 @@ func (t *consumer) watch(context.Context) error {
 	t.stop()
 	t.StopReading()
 	return nil
+}
+
+// part ends the stream of a consumer that may not go on. Its unwritten tasks go back to the queue.
+func (t *consumer) part(reason *problem) {
+	t.stop()
+	t.outbox.Withdraw()
+	t.intake.EndWith(consumerLine{refused: reason})
 }
 
 // produced ends one producer.
@@ -162,7 +172,7 @@ func (t *consumer) leaseSome(n int) (some bool, err error) {
 	}
 	defer t.memory.Give(held)
 	t.credit.spend(len(tasks))
-	if !t.deliver(tasks) {
+	if !t.deliver(tasks) && t.right.Refusal() == nil {
 		return false, stream.ErrCut
 	}
 	return true, nil
@@ -216,7 +226,7 @@ func (t *consumer) readLines(context.Context) error {
 		if !t.intake.Put(consumerLine{refused: t.s.lineTooLong()}, 0) {
 			return stream.ErrCut
 		}
-	case err != nil && !errors.Is(err, stream.ErrIdle): // stream.ErrIdle: woken by watch
+	case err != nil && !errors.Is(err, stream.ErrIdle) && !errors.Is(err, stream.ErrParted): // stream.ErrIdle: of watch
 		return err
 	}
 	t.stop()
@@ -256,7 +266,7 @@ func (t *consumer) settle(ctx context.Context) error {
 		for _, l := range lines {
 			commands = append(commands, settleCommands(l.asked)...)
 		}
-		replies, err := t.s.doPatiently(ctx, commands)
+		replies, err := t.settleAll(ctx, commands)
 		if err != nil {
 			return err
 		}
@@ -271,6 +281,14 @@ func (t *consumer) settle(ctx context.Context) error {
 	}
 	t.produced()
 	return nil
+}
+
+// settleAll carries out settlements, or refuses them if the consumer may not go on.
+func (t *consumer) settleAll(ctx context.Context, commands []*fsmpb.Command) ([]task.Reply, error) {
+	if refusal := t.right.Refusal(); refusal != nil {
+		return refusals(len(commands), refusal), nil
+	}
+	return t.s.doPatiently(ctx, t.right, commands)
 }
 
 func (t *consumer) answersTo(lines []consumerLine, replies []task.Reply) *[]byte {

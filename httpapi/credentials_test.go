@@ -102,12 +102,15 @@ func heldCredentials(t *testing.T) ([]shown, *access.Authority) {
 	}
 	return []shown{
 		{"key", right, "", "schedule@a"}, {"key of b", keys.add("admin@b", future, future), "", "admin@b"},
-		{"root key", rootText, "", "admin@*"}, {"token", "good.consume@a", "", "consume@a"}, {"certificate", "", "ops", "operate@*"},
+		{"root key", rootText, "", "admin@*"}, {"token", "good.consume@a", "", "consume@a"},
+		{"certificate", "", "ops", "operate@*"},
 		{"key limited to queues", keys.add("operate@a queues=q", time.Time{}, future), "", "operate@a queues=q"},
 		{"no grant", "", "stranger", "none"},
-		{"expired key", keys.add("admin@*", past, time.Time{}), "", ""}, {"expired at this instant", keys.add("admin@*", testNow, future), "", ""},
+		{"expired key", keys.add("admin@*", past, time.Time{}), "", ""},
+		{"expired at this instant", keys.add("admin@*", testNow, future), "", ""},
 		{"former text of a rotated key", keys.add("admin@*", future, past), "", ""}, {"revoked key", revoked, "", ""},
-		{"foreign key", wrong, "", ""}, {"wrong secret", access.NewSecret(right[4:14]), "", ""}, {"cut key", right[:len(right)-1], "", ""},
+		{"foreign key", wrong, "", ""}, {"wrong secret", access.NewSecret(right[4:14]), "", ""},
+		{"cut key", right[:len(right)-1], "", ""},
 		{"foreign token", "e30.e30.e30", "", ""}, {"wrong key beside a certificate", wrong, "ops", ""},
 	}, a
 }
@@ -174,7 +177,8 @@ func showRoute(t *testing.T, route, path string, scopes []string, c shown, autho
 			same = testCaller(c.grants)
 		}
 		want, _ := answerOf(accessFunc(func(access.Credentials) (*access.Caller, error) { return same, nil }))
-		if a, b := random.ReplaceAllString(got.text, ""), random.ReplaceAllString(want.text, ""); got.StatusCode != want.StatusCode || a != b {
+		a, b := random.ReplaceAllString(got.text, ""), random.ReplaceAllString(want.text, "")
+		if got.StatusCode != want.StatusCode || a != b {
 			t.Errorf("%s: %s %s: %d %s, not %d %s", c.name, method, path, got.StatusCode, a, want.StatusCode, b)
 		}
 		if c.grants == "none" && got.StatusCode < 400 {
@@ -196,7 +200,9 @@ var limitedTable = map[string][4]int{
 	"PATCH /v1/queues/:queue":            {200, 403, 403, 403},
 	"PATCH /v1/tasks/:id":                {200, 404, 200, 404},
 	"POST /v1/batch":                     {200, 200, 200, 200},
+	"POST /v1/preview":                   {200, 200, 200, 200},
 	"POST /v1/queues/:queue/dead/replay": {200, 403, 403, 403},
+	"POST /v1/operations":                {403, 403, 403, 403},
 	"POST /v1/queues/:queue/lease":       {200, 403, 403, 403},
 	"POST /v1/queues/:queue/pause":       {200, 403, 403, 403},
 	"POST /v1/queues/:queue/resume":      {200, 403, 403, 403},
@@ -207,6 +213,18 @@ var limitedTable = map[string][4]int{
 	"POST /v1/tasks/:id/touch":           {200, 404, 200, 404},
 	"PUT /v1/queues/:queue":              {200, 403, 403, 403},
 	"PUT /v1/tasks/:id":                  {403, 403, 200, 403},
+
+	"GET /v1/schedules":                 {403, 403, 403, 403},
+	"PUT /v1/schedules/:id":             {403, 403, 200, 403},
+	"GET /v1/schedules/:id":             {200, 404, 200, 404},
+	"PATCH /v1/schedules/:id":           {200, 404, 200, 404},
+	"DELETE /v1/schedules/:id":          {200, 404, 200, 404},
+	"POST /v1/schedules/:id/pause":      {200, 404, 200, 404},
+	"POST /v1/schedules/:id/resume":     {200, 404, 200, 404},
+	"POST /v1/schedules/:id/fire":       {200, 404, 200, 404},
+	"POST /v1/schedules/:id/skip":       {200, 404, 200, 404},
+	"POST /v1/schedules/:id/backfill":   {200, 404, 200, 404},
+	"GET /v1/schedules/:id/occurrences": {200, 404, 200, 404},
 }
 
 // TestEveryRouteForLimitedCallers makes every call of openapi.yaml for callers whose grants are limited to queues or

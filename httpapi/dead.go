@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/rights"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -28,6 +29,7 @@ func (s *Server) dropDead(c echo.Context) error {
 // deadWalk changes dead letters one page after another.
 type deadWalk struct {
 	s     *Server
+	right *rights.Right
 	set   func(*fsmpb.Command) // the command's op
 	left  uint64               // dead letters that it may still change
 	count uint64               // dead letters that it has changed
@@ -44,7 +46,7 @@ func (s *Server) eachDead(c echo.Context, set func(*fsmpb.Command)) error {
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
-	e := &deadWalk{s: s, set: set, left: f.limit}
+	e := &deadWalk{s: s, right: callOf(c).right, set: set, left: f.limit}
 	if err := e.run(ctx, f, func() { s.writeWithin(c, 2*s.cfg.RequestTimeout+writeReserve) }); err != nil {
 		return e.broken(err)
 	}
@@ -97,7 +99,7 @@ func (f *deadFilter) checkIDs(query url.Values) error {
 		return fieldProblem("id", fmt.Sprintf("is given %d times", len(f.ids)), fmt.Sprint(maxDeadIDs))
 	}
 	for _, id := range f.ids {
-		if err := task.CheckName("id", id); err != nil {
+		if err := checkTaskID("id", id); err != nil {
 			return err
 		}
 	}
@@ -131,7 +133,7 @@ func (e *deadWalk) run(ctx context.Context, f *deadFilter, beat func()) error {
 }
 
 func (e *deadWalk) page(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.s.cfg.RequestTimeout)
+	ctx, cancel := e.reading(ctx)
 	defer cancel()
 	page, err := e.s.cfg.Backend.List(ctx, q)
 	if err != nil {
@@ -140,9 +142,16 @@ func (e *deadWalk) page(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPag
 	return page, nil
 }
 
+// reading returns the context of a read, which ends at once when the caller loses its right to the call.
+func (e *deadWalk) reading(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, e.s.cfg.RequestTimeout)
+	ctx, stop := e.right.Within(ctx, 0)
+	return ctx, func() { stop(); cancel() }
+}
+
 // named reads the tasks with the filter's ids, and leaves out those that are no dead letters of the queue.
 func (e *deadWalk) named(ctx context.Context, f *deadFilter) ([]*fsmpb.Task, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.s.cfg.RequestTimeout)
+	ctx, cancel := e.reading(ctx)
 	defer cancel()
 	var tasks []*fsmpb.Task
 	for _, id := range f.ids {
@@ -169,7 +178,10 @@ func (e *deadWalk) change(ctx context.Context, tasks []*fsmpb.Task) error {
 			Condition: &fsmpb.Condition{Revisions: []uint64{t.Revision}}}
 		e.set(commands[i])
 	}
-	replies, err := e.s.doPatiently(ctx, commands)
+	if refusal := e.right.Refusal(); refusal != nil {
+		return refusal
+	}
+	replies, err := e.s.doPatiently(ctx, e.right, commands)
 	if err != nil {
 		return err
 	}
@@ -194,10 +206,19 @@ func (e *deadWalk) tally(r task.Reply) error {
 }
 
 // broken returns the problem of a walk that broke off. If some letters have changed, the call is neither done nor
-// undone: its outcome is reported as unknown, with the number that has certainly changed.
+// undone: its outcome is reported as unknown, with the number that has certainly changed. The refusal of a caller that
+// has lost its right has the exact number, unless the outcome of the last page is unknown.
 func (e *deadWalk) broken(err error) error {
 	p := *problemOf(err)
-	if e.count > 0 && p.kind != internalError {
+	refusal := e.right.Refusal()
+	switch {
+	case refusal != nil && p.kind != outcomeUnknown:
+		p = *problemOf(refusal)
+		p.detail = "the call breaks off here: " + p.detail
+	case refusal != nil:
+		err = refusal
+		fallthrough
+	case e.count > 0 && p.kind != internalError:
 		p = problem{kind: outcomeUnknown, detail: "it broke off half-way, and can be repeated for the rest: " + reason(err),
 			committed: "unknown", retryAfter: 1}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/rights"
 )
 
 const (
@@ -22,9 +23,11 @@ const (
 )
 
 // doPatiently carries out commands. It repeats those that were refused for overload, with a growing pause, until none
-// is refused or the client is gone. Backend's rules for such refusals keep the order about one id, and allow a command
-// to be passed twice.
-func (s *Server) doPatiently(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error) {
+// is refused, the client is gone, or its right to the call is lost. Then commands under way have the time lastWords.
+// Backend's rules for such refusals keep the order about one id, and allow a command to be passed twice.
+func (s *Server) doPatiently(ctx context.Context, right *rights.Right, cmds []*fsmpb.Command) ([]task.Reply, error) {
+	ctx, cancel := right.Within(ctx, lastWords)
+	defer cancel()
 	replies, err := s.doOnce(ctx, cmds)
 	for pause := firstPause; err == nil; pause = min(2*pause, lastPause) {
 		refused := overloadedAmong(replies)
@@ -32,11 +35,22 @@ func (s *Server) doPatiently(ctx context.Context, cmds []*fsmpb.Command) ([]task
 			return replies, nil
 		}
 		s.metrics.retries.Inc()
-		if err = wait(ctx, pause/2+rand.N(pause)); err == nil {
+		err = s.pause(ctx, right, pause/2+rand.N(pause))
+		switch {
+		case right.Refusal() != nil:
+			return replies, nil // some are still refusals
+		case err == nil:
 			err = s.again(ctx, cmds, replies, refused)
 		}
 	}
 	return nil, err
+}
+
+// pause waits until the time is over, the context ends, or the right is lost.
+func (s *Server) pause(ctx context.Context, right *rights.Right, d time.Duration) error {
+	ctx, cancel := right.Within(ctx, 0)
+	defer cancel()
+	return wait(ctx, d)
 }
 
 // doOnce carries out commands within the time for a call. It does not call the backend for an empty list.
@@ -90,8 +104,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// doer is doOnce or doPatiently.
-type doer func(s *Server, ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error)
+// doer is doOnce, or doPatiently for the right of a call.
+type doer func(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error)
 
 // guard carries out commands that depend on the state of their tasks, which only the shards know: those of a caller
 // whose grants reach only some queues, and those that may lead kept credentials to another host. So the guard reads the
@@ -111,7 +125,7 @@ const (
 // doFor carries out commands of a call, with a guard if one is needed.
 func (s *Server) doFor(ctx context.Context, c *call, cmds []*fsmpb.Command, do doer) ([]task.Reply, error) {
 	if !c.limited && !slices.ContainsFunc(cmds, mayMove) {
-		return do(s, ctx, cmds)
+		return do(ctx, cmds)
 	}
 	return (&guard{s, c, do}).run(ctx, cmds)
 }
@@ -161,16 +175,14 @@ func firstOfEach(todo []*attempt) (first, others []*attempt) {
 
 // round carries out one command about each id, and returns those whose tasks changed meanwhile.
 func (g *guard) round(ctx context.Context, now []*attempt, replies []task.Reply) (again []*attempt, err error) {
-	if err := g.readAll(ctx, now); err != nil {
-		return nil, err
-	}
+	g.readAll(ctx, now)
 	var cmds []*fsmpb.Command
 	for _, a := range now {
 		if a.refused == nil {
 			cmds = append(cmds, a.sent)
 		}
 	}
-	given, err := g.do(g.s, ctx, cmds)
+	given, err := g.do(ctx, cmds)
 	if err != nil {
 		return nil, err
 	}
@@ -193,43 +205,47 @@ func (g *guard) round(ctx context.Context, now []*attempt, replies []task.Reply)
 	return again, nil
 }
 
-func (g *guard) readAll(ctx context.Context, now []*attempt) error {
+func (g *guard) readAll(ctx context.Context, now []*attempt) {
 	ctx, cancel := context.WithTimeout(ctx, g.s.cfg.RequestTimeout)
 	defer cancel()
-	reads, ctx := errgroup.WithContext(ctx)
+	var reads errgroup.Group
 	reads.SetLimit(guardReads)
 	for _, a := range now {
-		reads.Go(func() error { return g.read(ctx, a) })
+		reads.Go(func() error {
+			g.read(ctx, a)
+			return nil
+		})
 	}
-	return reads.Wait()
+	_ = reads.Wait() // there are no errors
 }
 
-// read reads the task of a command, and refuses the command or makes the guard's condition a part of it.
-func (g *guard) read(ctx context.Context, a *attempt) error {
+// read reads the task of a command, and refuses the command or makes the guard's condition a part of it. A command
+// whose task cannot be read is refused, since it was not sent.
+func (g *guard) read(ctx context.Context, a *attempt) {
 	a.refused, a.sent, a.own = nil, proto.CloneOf(a.cmd), true
-	if g.everyQueue(a.cmd.Id) && !mayMove(a.cmd) {
+	if g.everyQueue(grantedID(a.cmd.Id)) && !mayMove(a.cmd) {
 		a.own = false
-		return nil
+		return
 	}
 	present, err := g.s.cfg.Backend.Get(ctx, g.call.namespace, a.cmd.Id, false)
 	switch {
 	case err != nil:
-		return readProblem(err)
+		a.refused = readProblem(err)
+		return
 	case present != nil && !g.call.reaches(present):
 		a.refused = g.refusal(a.cmd)
-		return nil
+		return
 	}
 	if err := checkMovedTask(a.cmd, present.GetSpec().GetTarget()); err != nil {
 		a.refused = problemOf(err)
-		return nil
+		return
 	}
 	a.sent.Condition, a.own = guarding(a.cmd.Condition, present)
-	return nil
 }
 
 // mayMove reports whether a command could lead credentials that its task keeps to another host.
 func mayMove(cmd *fsmpb.Command) bool {
-	return cmd.GetPatch().GetTarget().GetUrl() != "" || task.HasMasked(scheduled(cmd).GetSpec().GetTarget())
+	return cmd.GetPatch().GetTarget().GetUrl() != "" || task.HasMasked(givenSpec(cmd).GetTarget())
 }
 
 // checkMovedTask refuses a command that leads credentials which its task keeps to another host.
@@ -237,8 +253,12 @@ func checkMovedTask(cmd *fsmpb.Command, stored *fsmpb.Target) error {
 	if !mayMove(cmd) {
 		return nil
 	}
-	if made := scheduled(cmd); made != nil {
-		return checkMoved(made.GetSpec().GetTarget(), stored)
+	if spec := givenSpec(cmd); spec != nil {
+		err := checkMoved(spec.Target, stored)
+		if cmd.GetSetSeries() != nil {
+			err = within("task.", err)
+		}
+		return err
 	}
 	_, err := mergeTarget(stored, cmd.GetPatch())
 	return err
@@ -290,10 +310,10 @@ func (g *guard) everyQueue(id string) bool {
 // refusal refuses a command about a task of a queue that the caller's grants do not reach. For most calls there is no
 // such task. A schedule cannot take the id.
 func (g *guard) refusal(cmd *fsmpb.Command) *problem {
-	if cmd.GetSchedule() != nil {
-		return outside("id", "belongs to a task of a queue that your grants do not reach")
+	if cmd.GetSchedule() != nil || cmd.GetSetSeries() != nil {
+		return outside("id", "belongs to one of a queue that your grants do not reach")
 	}
-	return notFound()
+	return missing(cmd.Id)
 }
 
 // guarding joins the caller's condition with the guard's: that the task is still the present one, or that there is
@@ -322,7 +342,7 @@ func (a *attempt) overtaken(reply task.Reply) bool {
 // shown returns a reply as the caller may see it: without a task of a queue that its grants do not reach.
 func (g *guard) shown(reply task.Reply) task.Reply {
 	if t := reply.Result.GetTask(); t.GetSpec() != nil && !g.call.reaches(t) {
-		return task.Reply{Err: notFound()}
+		return task.Reply{Err: missing(t.Id)}
 	}
 	return reply
 }

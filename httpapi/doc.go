@@ -5,16 +5,18 @@
 //	httpapi/internal/places                           bounds of calls that last
 //	httpapi/internal/shares                           parts of namespaces in memory and in single calls
 //	httpapi/internal/turns                            turns of namespaces at the processors
+//	httpapi/internal/repeating                        the rules of previews and schedules
 //	httpapi/origin                                    the web pages and hosts that may call
 //
 //	server.go, routes.go                              the HTTP server, and the table of calls
 //	call, do                                          who may make a call; commands, guarded for limited callers
 //	middleware.go, body.go                            the shared part of calls
 //	tasks, queues, list, dead, lease, settle, node    handlers of single calls
+//	schedules, reviseschedule, coming                 handlers of calls about schedules
 //	operations, keys, namespaces                      handlers of operators' calls
 //	batch, consume                                    handlers of lines
 //	parse*, order, key                                requests → commands
-//	answer, problem                                   results → answers
+//	answer*, problem                                  results → answers
 //	audit                                             records of changes and refusals, and their reading
 //
 // The package owns the public contract: routes, JSON in and out, limits, problem+json, conditions and idempotency keys,
@@ -46,6 +48,22 @@
 //     every parsed field; a delay as given, and not the resulting instant).
 //   - So a repeat matches regardless of white space, order of fields and clock, and a batch line matches the single
 //     call with the same meaning.
+//
+// # Schedules
+//
+//   - A schedule is kept among the tasks, under its id with an @ behind. It is read, listed and deleted as a task is,
+//     and no call about tasks can name its record. Its occurrences have ids with @ and a number: such an id names a
+//     task for every call about a task that is there, and for none that makes one.
+//   - A patch, a backfill and a deletion depend on the stored schedule (revise). The node reads it, and makes the
+//     revision that it has read a condition of the command. The idempotency key's hash is that of the request, since a
+//     repeat may find another schedule.
+//   - Grants that are limited to ids reach a schedule and its occurrences by the schedule's id.
+//   - The members of a schedule are read by name and not by Field, since a Set has no bits left for them.
+//
+// Why not:
+//
+//   - A command that patches a schedule: every replica would have to check the merged rule, and replicas of different
+//     builds may know different time zones.
 //
 // # Batch
 //

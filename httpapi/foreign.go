@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/audit"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/rights"
 	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
@@ -63,12 +67,15 @@ func Waiting(cfg WaitingConfig) http.Handler {
 	readers := GuardConfig{
 		Role: access.Read, Access: cfg.Access, Refused: cfg.Refused, Logger: cfg.Logger, Waits: cfg.Reason,
 	}
-	mux.Handle("/metrics", readers.around(promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{})))
-	mux.Handle("GET /v1/doctor", readers.around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	metrics := promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{})
+	mux.Handle("/metrics", readers.around(func(w http.ResponseWriter, r *http.Request, _ *access.Caller) {
+		metrics.ServeHTTP(w, r)
+	}))
+	mux.Handle("GET /v1/doctor", readers.around(func(w http.ResponseWriter, r *http.Request, _ *access.Caller) {
 		if err := writeFindings(w, cfg.Doctor(r.Context())); err != nil {
 			refuse(w, r, &problem{kind: internalError, detail: err.Error()}, cfg.Logger)
 		}
-	})))
+	}))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, &problem{kind: notReady, detail: cfg.Reason(), committed: "no", retryAfter: 1}, cfg.Logger)
 	})
@@ -89,17 +96,24 @@ type GuardConfig struct {
 	Origins *origin.Policy     // nil: the zero Policy
 	Refused func(audit.Record) // records a call that was refused because of its caller; nil: none is recorded
 	Logger  *slog.Logger
+	// Recorder returns the keeper of one call's record. Guarded records each call that it lets in, and refuses a call
+	// without room for its record. Nil: no call that is let in is recorded.
+	Recorder func() Recorder
 	// Waits is the reason for which credentials cannot be judged. Nil: the answer gives that of Access.
 	Waits func() string
 }
 
 // Guarded returns a handler that refuses calls as the API does: those of foreign web pages, and those of callers
-// without the role.
+// without the role. A call whose caller loses the role ends within a second: its context ends, and its answer is the
+// refusal, or is broken off if it has begun.
 func Guarded(cfg GuardConfig) http.Handler {
 	if cfg.Origins == nil {
 		cfg.Origins = new(origin.Policy)
 	}
-	guarded := cfg.around(cfg.Handler)
+	if cfg.Recorder == nil {
+		cfg.Recorder = func() Recorder { return noAudit{} }
+	}
+	guarded := cfg.around(cfg.serve)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := foreignProblem(cfg.Origins, r); p != nil {
 			cfg.refuse(w, r, "", nil, p)
@@ -109,31 +123,156 @@ func Guarded(cfg GuardConfig) http.Handler {
 	})
 }
 
-// around lets only callers through to a handler who have the role.
-func (cfg GuardConfig) around(next http.Handler) http.Handler {
+// around returns a handler that passes on the calls of callers with the role, and refuses the others.
+func (cfg GuardConfig) around(next func(w http.ResponseWriter, r *http.Request, caller *access.Caller)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		caller, err := callerOf(cfg.Access, r)
-		if err == nil {
-			err = (&call{caller: caller, need: inCluster(cfg.Role)}).checkCluster()
-		}
+		caller, err := cfg.admit(r.Context(), credentialsOf(r))
 		if err != nil {
 			p := problemOf(err)
 			if p.kind == notReady && cfg.Waits != nil {
 				p.detail = cfg.Waits()
 			}
-			cfg.refuse(w, r, r.URL.Path, caller, p)
+			cfg.refuse(w, r, cfg.routeOf(r), caller, p)
 			return
 		}
-		next.ServeHTTP(w, r)
+		next(w, r, caller)
 	})
+}
+
+// admit returns the caller with these credentials. If it lacks the role, there is an error beside it.
+func (cfg *GuardConfig) admit(ctx context.Context, credentials access.Credentials) (*access.Caller, error) {
+	if cfg.Access == nil {
+		return local, nil
+	}
+	caller, err := judge(ctx, cfg.Access, credentials)
+	if err == nil {
+		err = (&call{caller: caller, need: inCluster(cfg.Role)}).checkCluster()
+	}
+	return caller, err
+}
+
+// serve answers a call whose caller has the role, records it, and ends it with the loss of the role.
+func (cfg *GuardConfig) serve(w http.ResponseWriter, r *http.Request, caller *access.Caller) {
+	g := &guardedAnswer{ResponseWriter: w, cfg: cfg, request: r, caller: caller, recorder: cfg.Recorder()}
+	if err := g.recorder.Reserve(r.Context()); err != nil {
+		refuse(w, r, &problem{kind: notCommitted, detail: reason(err), committed: "no", retryAfter: 1}, cfg.Logger)
+		return
+	}
+	defer g.record(http.StatusInternalServerError, internalError.slug) // if the handler panics
+	if cfg.Access != nil {
+		credentials := credentialsOf(r)
+		g.right = rights.Watch(r.Context(), recheckEvery, func(ctx context.Context) error {
+			_, err := cfg.admit(ctx, credentials)
+			if err != nil && problemOf(err).kind == notReady {
+				return nil // the last judgement stands
+			}
+			return err
+		})
+		defer g.right.Stop()
+		defer atLoss(g.right, func() {
+			deadline := time.Now().Add(2 * lastWords)
+			ignoreUnsupported(cfg.Logger, http.NewResponseController(w).SetWriteDeadline(deadline))
+		})()
+		r = r.WithContext(g.right.Life())
+	}
+	cfg.Handler.ServeHTTP(g, r)
+	g.end()
+}
+
+// guardedAnswer is the answer to a call beside the API. The call is recorded before the first byte. Nothing is written
+// after the loss of the right.
+type guardedAnswer struct {
+	http.ResponseWriter
+	cfg      *GuardConfig
+	request  *http.Request
+	caller   *access.Caller
+	right    *rights.Right // nil: it is not watched
+	recorder Recorder
+	recorded bool
+	begun    bool // a part of the answer was written
+}
+
+// WriteHeader records the call and begins the answer.
+func (g *guardedAnswer) WriteHeader(status int) {
+	if g.right.Refusal() != nil {
+		return
+	}
+	g.record(status, "")
+	g.begun = true
+	g.ResponseWriter.WriteHeader(status)
+}
+
+func (g *guardedAnswer) Write(b []byte) (int, error) {
+	if refusal := g.right.Refusal(); refusal != nil {
+		return 0, refusal
+	}
+	if !g.begun {
+		g.WriteHeader(http.StatusOK)
+	}
+	return g.ResponseWriter.Write(b)
+}
+
+// end records a call without an answer, and refuses a call whose caller has lost its right.
+func (g *guardedAnswer) end() {
+	refusal := g.right.Refusal()
+	if refusal == nil {
+		g.record(http.StatusOK, "")
+		return
+	}
+	p := *problemOf(refusal)
+	p.detail = "the call ends here: " + p.detail
+	route := g.cfg.routeOf(g.request)
+	if g.begun {
+		g.cfg.note(g.request, route, g.caller, &p)
+		panic(http.ErrAbortHandler) // the client sees that the answer is not whole
+	}
+	g.record(p.status, p.slug)
+	g.Header().Del("Content-Disposition")
+	g.Header().Set("Connection", "close") // it has a deadline now
+	g.cfg.refuse(g.ResponseWriter, g.request, route, g.caller, &p)
+}
+
+// record records the call once, with the rest of its path as its name.
+func (g *guardedAnswer) record(status int, slug string) {
+	if g.recorded {
+		return
+	}
+	g.recorded = true
+	route := g.cfg.routeOf(g.request)
+	r := recordOf(g.request, route, g.caller, status, slug)
+	if r.Outcome = audit.OutcomeDone; status >= http.StatusBadRequest {
+		r.Outcome = audit.OutcomeFailed
+	}
+	name, below := strings.CutPrefix(g.request.URL.Path, route)
+	if below && strings.HasSuffix(route, "/") && task.CheckName("name", name) == nil {
+		r.Object = map[string]string{"name": name}
+	}
+	g.recorder.Change(r)
+}
+
+// routeOf returns the route of a call as it was registered, or "" if it is not known: the path is a text of the
+// caller's choice.
+func (cfg *GuardConfig) routeOf(r *http.Request) string {
+	pattern := r.Pattern
+	if mux, ok := cfg.Handler.(interface {
+		Handler(r *http.Request) (http.Handler, string)
+	}); ok {
+		_, pattern = mux.Handler(r)
+	}
+	return pattern[strings.IndexByte(pattern, ' ')+1:]
 }
 
 // refuse answers a call with a problem, and records it if the caller is its reason.
 func (cfg *GuardConfig) refuse(
 	w http.ResponseWriter, r *http.Request, route string, caller *access.Caller, p *problem,
 ) {
+	cfg.note(r, route, caller, p)
+	refuse(w, r, p, cfg.Logger)
+}
+
+// note records a refusal if the caller is its reason.
+func (cfg *GuardConfig) note(r *http.Request, route string, caller *access.Caller, p *problem) {
 	if cfg.Refused != nil && isRefusal(p) {
 		cfg.Refused(recordOf(r, route, caller, p.status, p.slug))
 	}
-	refuse(w, r, p, cfg.Logger)
 }

@@ -1,9 +1,17 @@
 package httpapi
 
 import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/audit"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/httpapi/origin"
 	"github.com/belfryhq/belfry/internal/contract"
@@ -16,7 +24,8 @@ func TestForeignCalls(t *testing.T) {
 	before := h.state("a")
 	seen := len(h.fake.seen)
 	paths := strings.NewReplacer(":id", "a", ":queue", "q", ":ns", "a")
-	routes := append(routesOf(h.server), route{method: "GET", path: "/nothing"}, route{method: "OPTIONS", path: "/v1/tasks"})
+	routes := append(routesOf(h.server), route{method: "GET", path: "/nothing"},
+		route{method: "OPTIONS", path: "/v1/tasks"})
 	for _, r := range routes {
 		path := paths.Replace(r.path)
 		for _, header := range [][2]string{
@@ -79,5 +88,124 @@ func TestCORS(t *testing.T) {
 	a = h.call("GET", "/v1/tasks/a", "", "Origin", "http://example.com", "Sec-Fetch-Site", "same-origin")
 	if a.StatusCode != 200 || a.Header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("own origin: %d %v", a.StatusCode, a.Header)
+	}
+}
+
+// guardedBy returns a handler of profiles for operators, whose calls are recorded in the book.
+func guardedBy(t *testing.T, a Access, book *auditBook, profile http.HandlerFunc) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/debug/pprof/", profile)
+	return Guarded(GuardConfig{
+		Handler: mux, Role: access.Operate, Access: a, Origins: testOrigins(t), Refused: book.Refuse,
+		Recorder: func() Recorder { return book }, Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+// A call beside the API ends soon after its key was revoked: with the refusal if its answer has not begun, and broken
+// off otherwise. While the key cannot be judged, the call goes on.
+func TestGuardedCallsEndWithTheirKey(t *testing.T) {
+	for first, want := range map[string]int{"": 401, "a part of it": 200} {
+		synctest.Test(t, func(t *testing.T) {
+			a, book := new(changing), new(auditBook)
+			handler := guardedBy(t, a, book, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Disposition", "attachment")
+				if first != "" {
+					if _, err := io.WriteString(w, first); err != nil {
+						t.Error(err)
+					}
+				}
+				select {
+				case <-r.Context().Done():
+				case <-time.After(time.Minute):
+				}
+				w.WriteHeader(http.StatusOK)
+				if n, err := io.WriteString(w, "the rest"); n != 0 || err == nil {
+					t.Errorf("%d bytes were written after the loss of the right: %v", n, err)
+				}
+			})
+			a.to(testCaller("operate@*"), nil)
+			w, ended, cut := httptest.NewRecorder(), make(chan struct{}), false
+			go func() {
+				defer close(ended)
+				defer func() { cut = recover() == http.ErrAbortHandler }()
+				handler.ServeHTTP(w, httptest.NewRequest("GET", "/debug/pprof/trace", http.NoBody))
+			}()
+			synctest.Wait()
+			a.to(nil, &access.Refusal{Kind: access.Unavailable})
+			time.Sleep(10 * time.Second) // of the bubble's clock
+			select {
+			case <-ended:
+				t.Error("the call ended while its key could not be judged")
+			default:
+			}
+			a.to(nil, errRevoked)
+			revoked := time.Now()
+			<-ended
+			if took := time.Since(revoked); took > soon || cut != (first != "") || w.Code != want {
+				t.Errorf("ended after %v with %d, cut: %v", took, w.Code, cut)
+			}
+			body := w.Body.String()
+			if first == "" && (!strings.Contains(body, "the call ends here: the key is wrong, expired or revoked") ||
+				w.Header().Get("Content-Disposition") != "") || first != "" && body != first {
+				t.Errorf("%v %s", w.Header(), body)
+			}
+			changes, refusals := book.take(t)
+			record := map[int]string{401: `"status":401,"problem":"unauthenticated","outcome":"failed"`,
+				200: `"status":200,"outcome":"done"`}[want]
+			if strings.Count(changes, record) != 1 || strings.Count(refusals, `"status":401`) != 1 {
+				t.Errorf("recorded: %s %s", changes, refusals)
+			}
+		})
+	}
+}
+
+// Each call beside the API that is let in is recorded before its first byte, also if its handler panics. Without room
+// for the record it is refused.
+func TestGuardedCallsAreRecorded(t *testing.T) {
+	book := new(auditBook)
+	answer := func(http.ResponseWriter) {}
+	handler := guardedBy(t, admit{"operator": callerWith("k1", access.Grant{Role: access.Operate, Namespace: "*"})}, book,
+		func(w http.ResponseWriter, _ *http.Request) { answer(w) })
+	call := func(path string) *watchedWriter {
+		w := &watchedWriter{httptest.NewRecorder(), book, -1}
+		r := httptest.NewRequest("GET", path, http.NoBody)
+		r.Header.Set("Authorization", "operator")
+		defer func() { _ = recover() }() // of the handler that panics
+		handler.ServeHTTP(w, r)
+		return w
+	}
+	bytes := func(w http.ResponseWriter) {
+		if _, err := io.WriteString(w, "profile"); err != nil {
+			t.Error(err)
+		}
+	}
+	const operator = `"caller":{"kind":"key","id":"k1","name":"name of k1"},"from":"192.0.2.1","method":"GET",` +
+		`"route":"/debug/pprof/"`
+	for _, c := range []struct {
+		path   string
+		answer func(http.ResponseWriter)
+		want   string
+		seen   int // records before the first byte
+	}{
+		{"/debug/pprof/heap?debug=1", bytes, `,"object":{"name":"heap"},"status":200,"outcome":"done"`, 1},
+		{"/debug/pprof/", bytes, `,"status":200,"outcome":"done"`, 1},
+		{"/debug/pprof/a%20b", bytes, `,"status":200,"outcome":"done"`, 1},
+		{"/debug/pprof/x", func(w http.ResponseWriter) { http.NotFound(w, nil) }, `,"object":{"name":"x"},"status":404,` +
+			`"outcome":"failed"`, 1},
+		{"/debug/pprof/x", func(http.ResponseWriter) {}, `,"object":{"name":"x"},"status":200,"outcome":"done"`, -1},
+		{"/debug/pprof/x", func(http.ResponseWriter) { panic("x") }, `,"object":{"name":"x"},"status":500,` +
+			`"problem":"internal","outcome":"failed"`, -1},
+	} {
+		answer = c.answer
+		w := call(c.path)
+		changes, refusals := book.take(t)
+		if strings.Count(changes, operator+c.want) != 1 || refusals != "" || w != nil && w.seen != c.seen {
+			t.Errorf("%s: %s %s, want %s", c.path, changes, refusals, c.want)
+		}
+	}
+	book.full, book.rooms = 1, 1
+	answer = func(http.ResponseWriter) { t.Error("carried out without room for its record") }
+	if w := call("/debug/pprof/heap"); w.Code != 503 || !strings.Contains(w.Body.String(), audit.ErrNoRoom.Error()) {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

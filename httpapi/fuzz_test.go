@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
 )
@@ -79,6 +80,43 @@ func mustBeTheCallers(t *testing.T, err error) {
 	if !json.Valid(appendProblem(nil, p)) {
 		t.Fatalf("%s is not JSON", appendProblem(nil, p))
 	}
+}
+
+// FuzzScheduleBody checks that a body is refused with a 4xx, or makes a schedule within the limits. A body that makes
+// one is also taken as a patch, and changes nothing of that schedule: a patch with all members is a replacement.
+func FuzzScheduleBody(f *testing.F) {
+	f.Add([]byte(wholeSchedule))
+	f.Add([]byte(`{"repeat":{"every":"15m","anchor":"2026-11-21T10:00:00Z"},"task":{"payload_base64":"/+8="}}`))
+	for _, member := range []string{
+		`"cron":"@daily"`, `"cron":[""]`, `"cron":["* * * * * *"],"except":["* * * * *"]`, `"every":"1h","jitter":"25h"`,
+		`"every":"1h","count":1e9`, `"every":"1h","start":"soon"`, `"cron":["@daily"],"time_zone":"x"`, `"every":"1h"},"note":"\u0000"`,
+		`"every":"1h"},"task":{"labels":{"a":1}`, `"every":"1h"},"task":{"id":"a"}`, `"every":"1h"},"misfire":"x"`,
+	} {
+		f.Add([]byte(`{"repeat":{` + member + `}}`))
+	}
+	addAlmostJSON(f)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		p := testParser()
+		set, err := p.newSeries(body, "a")
+		if err != nil {
+			mustBeTheCallers(t, err)
+			return
+		}
+		if err := task.CheckSpec(set.Spec); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := proto.Marshal(set); err != nil || !json.Valid(body) { // strings must be UTF-8
+			t.Fatal(err)
+		}
+		stored := &fsmpb.Task{Id: "a@", State: fsmpb.State_STATE_REPEATING, Spec: set.Spec, Series: set.Series}
+		d, err := p.patchSeries(body, stored)
+		if err != nil || !proto.Equal(d.set, set) {
+			t.Fatalf("%v became %v (%v)", set, d.set, err)
+		}
+		if out := (scheduleView{task: stored, payload: true}).append(nil); !json.Valid(out) {
+			t.Fatalf("%s", out)
+		}
+	})
 }
 
 func FuzzPatchBody(f *testing.F) {

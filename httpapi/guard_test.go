@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -108,7 +110,8 @@ func TestLimitedChanges(t *testing.T) {
 			}
 		}
 		if c.status == 404 {
-			none := h.as(c.caller, c.method, strings.NewReplacer("other", "mine-none", "mine-2", "mine-none").Replace(c.path), c.body)
+			missing := strings.NewReplacer("other", "mine-none", "mine-2", "mine-none").Replace(c.path)
+			none := h.as(c.caller, c.method, missing, c.body)
 			if !strings.Contains(c.body, "or_schedule") && none.text != a.text {
 				t.Errorf("%s: %s %s: outside: %s, none: %s", c.caller, c.method, c.path, a.text, none.text)
 			}
@@ -218,12 +221,38 @@ func TestLimitedBatch(t *testing.T) {
 		id, rest, _ := strings.Cut(line, `,"status":`)
 		got = append(got, strings.TrimPrefix(id, `{"id":`)+" "+rest[:3])
 	}
-	want := `["new" 201 "new2" 403 "other" 403 "other" 404 "none" 404 "new" 200 "new" 200 "new" 200 "mine" 200 "mine-2" 404]`
+	want := `["new" 201 "new2" 403 "other" 403 "other" 404 "none" 404 "new" 200 "new" 200 "new" 200 "mine" 200 ` +
+		`"mine-2" 404]`
 	if fmt.Sprint(got) != want {
 		t.Errorf("%v\nwant %s\n%s", got, want, a.text)
 	}
 	if state := h.fake.tasks["a/new"].State; state != fsmpb.State_STATE_CANCELLED {
 		t.Errorf("the task is %v after its last line", state)
+	}
+}
+
+// TestLinesOutsideTakeTime checks that after 1,000 lines of a batch that the caller's grants do not reach, each further
+// such line takes a millisecond. Other lines take no time.
+func TestLinesOutsideTakeTime(t *testing.T) {
+	const foreign, unknown = `{"op":"schedule","id":"x","delay":"1h","queue":"mail"}`, `{"op":"cancel","id":"none"}`
+	for _, c := range []struct {
+		caller, line string
+		lines        int
+		want         time.Duration
+	}{
+		{orders, foreign, 1000, 0}, {orders, foreign, 1500, 500 * time.Millisecond},
+		{mine, unknown, 1500, 500 * time.Millisecond}, // 404, as for a task that does not exist
+		{"schedule@a", unknown, 1500, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newLimited(t)
+			began := time.Now()
+			a := h.as(c.caller, "POST", "/v1/batch", strings.Repeat(c.line+"\n", c.lines), "Content-Type", ndjsonType)
+			took := time.Since(began) // of the bubble's clock
+			if n := strings.Count(a.text, "\n"); n != c.lines || took < c.want || took > c.want+100*time.Millisecond {
+				t.Errorf("%s: %d lines of %s are answered by %d after %v", c.caller, c.lines, c.line, n, took)
+			}
+		})
 	}
 }
 

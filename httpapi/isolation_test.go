@@ -57,13 +57,14 @@ func TestNoSignOfAnotherNamespace(t *testing.T) {
 		route := e.method + " " + e.path
 		sample := sampleCalls[route]
 		for _, name := range []string{"t", "t-dead", "hidden", "nothing"} {
-			path := strings.NewReplacer("/v1/tasks/:id", "/v1/tasks/"+name, "op-0", "op-hidden").Replace(e.path)
+			path := strings.NewReplacer("/v1/tasks/:id", "/v1/tasks/"+name, "/v1/schedules/:id", "/v1/schedules/"+name,
+				"op-0", "op-hidden").Replace(e.path)
 			add(route, strings.ReplaceAll(samplePaths.Replace(path), "op-0", "op-hidden")+sample.query, sample.body)
 			path = strings.ReplaceAll(path, ":queue", "hidden-queue")
 			add(route, samplePaths.Replace(path)+sample.query, sample.body)
 		}
 	}
-	for _, list := range []string{"tasks", "queues"} {
+	for _, list := range []string{"tasks", "schedules", "queues"} {
 		for _, query := range []string{"", "?limit=1", "?prefix=hidden", "?cursor=" + url.QueryEscape(cursor)} {
 			add("", "/v1/"+list+query, "")
 		}

@@ -68,12 +68,42 @@ func callHash(c *fsmpb.Command, jitterMs int64) uint64 {
 		h.text("patch")
 		h.patch(op.Patch)
 	default:
-		panic(fmt.Sprintf("httpapi: no hash for %T", op))
+		h.callOfSchedule(c)
 	}
 	if jitterMs > 0 { // calls without jitter hash as before there was jitter
 		h.text("jitter")
 		h.num(jitterMs)
 	}
+	return h.digest.Sum64()
+}
+
+// callOfSchedule hashes the operation of a call about a schedule.
+func (h *hasher) callOfSchedule(c *fsmpb.Command) {
+	switch op := c.Op.(type) {
+	case *fsmpb.Command_SetSeries:
+		h.text("set schedule")
+		h.series(op.SetSeries.Series)
+		h.spec(op.SetSeries.Spec)
+	case *fsmpb.Command_PauseSeries:
+		h.text("pause schedule")
+		h.flag(op.PauseSeries.Paused)
+		h.text(op.PauseSeries.Note)
+	case *fsmpb.Command_StartOccurrence:
+		h.text("start occurrence")
+	case *fsmpb.Command_SkipOccurrence:
+		h.text("skip occurrence")
+	default:
+		panic(fmt.Sprintf("httpapi: no hash for %T", op))
+	}
+}
+
+// meaningHash is callHash for a call whose command depends on more than the call.
+func meaningHash(c *fsmpb.Command, meaning func(*hasher)) uint64 {
+	var h hasher
+	h.digest.Reset()
+	h.text(c.Id)
+	h.condition(c.Condition)
+	meaning(&h)
 	return h.digest.Sum64()
 }
 
@@ -180,6 +210,34 @@ func (h *hasher) delays(delays []int64) {
 	h.num(int64(len(delays)))
 	for _, ms := range delays {
 		h.num(ms)
+	}
+}
+
+func (h *hasher) series(s *fsmpb.Series) {
+	h.rule(s.Repeat)
+	h.num(int64(s.Misfire))
+	h.num(s.MisfireWindowMs)
+	h.num(int64(s.Overlap))
+	h.flag(s.Paused)
+	h.text(s.Note)
+}
+
+func (h *hasher) rule(r *fsmpb.Repeat) {
+	h.texts(r.Cron)
+	h.num(r.EveryMs)
+	h.optional(r.AnchorMs)
+	h.text(r.TimeZone)
+	h.optional(r.StartMs)
+	h.optional(r.EndMs)
+	h.num(r.Count)
+	h.texts(r.Except)
+	h.num(r.JitterMs)
+}
+
+func (h *hasher) texts(list []string) {
+	h.num(int64(len(list)))
+	for _, text := range list {
+		h.text(text)
 	}
 }
 

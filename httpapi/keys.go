@@ -161,6 +161,11 @@ func (s *Server) newKey(c echo.Context) error {
 	if at := callOf(c).firstBeyond(key.Grants); at >= 0 {
 		return outside(fmt.Sprintf("grants[%d].namespace", at), "is not one that you administer")
 	}
+	if callOf(c).caller.Kind == access.KindLocal {
+		if err := checkFirstKey(key); err != nil {
+			return err
+		}
+	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
 	text, made, err := s.cfg.Backend.NewKey(ctx, key)
@@ -170,6 +175,25 @@ func (s *Server) newKey(c echo.Context) error {
 	callOf(c).names("id", made.ID)
 	c.Response().Header().Set("Location", "/v1/keys/"+made.ID)
 	return s.writeText(c, made, text)
+}
+
+// checkFirstKey checks a key that a caller without credentials makes. The key puts keys in force. If it could make no
+// other key, or came to an end, all callers could be locked out of the cluster.
+func checkFirstKey(key KeyRequest) error {
+	holder := access.Caller{Grants: key.Grants}
+	if !holder.Allows(access.Need{Role: access.Admin}) {
+		return &task.FieldError{
+			Field: "grants", Detail: "let nobody make another key, and from the first key on every call needs one",
+			Limit: `the first key is admin of the namespace "*", in all queues and ids`,
+		}
+	}
+	if !key.Expires.IsZero() {
+		return &task.FieldError{
+			Field: "expires_at", Detail: "would end the only key, and from the first key on every call needs one",
+			Limit: "the first key has no end; make others with it that have one",
+		}
+	}
+	return nil
 }
 
 // writeText answers a key with its text.

@@ -24,7 +24,8 @@ func TestKeyLife(t *testing.T) {
 		t.Errorf("made %s: %v, %v", a.text, err, a.Header)
 	}
 	want := `{"id":"` + id + `","name":"shop","grants":[{"role":"schedule","namespace":"a","queues":["orders*"],` +
-		`"ids":["o-*"]}],"created_at":"2026-11-21T10:00:00.00025Z","expires_at":"2027-01-15T08:00:00Z","last_used_at":null}` + "\n"
+		`"ids":["o-*"]}],"created_at":"2026-11-21T10:00:00.00025Z","expires_at":"2027-01-15T08:00:00Z",` +
+		`"last_used_at":null}` + "\n"
 	if got := h.as("admin@a", "GET", "/v1/keys/"+id, ""); got.text != want {
 		t.Errorf("%swant %s", got.text, want)
 	}
@@ -39,7 +40,8 @@ func TestKeyLife(t *testing.T) {
 		t.Errorf("rotated to %q: %v", second, err)
 	}
 	secrets := h.fake.access.keys[0].Secrets
-	if len(secrets) != 2 || secrets[1].Hash != access.Hash(second) || !secrets[0].Expires.Equal(testNow.Add(48*time.Hour)) {
+	if len(secrets) != 2 || secrets[1].Hash != access.Hash(second) ||
+		!secrets[0].Expires.Equal(testNow.Add(48*time.Hour)) {
 		t.Errorf("secrets %+v", secrets)
 	}
 	h.as("admin@a", "POST", "/v1/keys/"+id+"/rotate", "").mustProblem(t, 409, "")
@@ -47,6 +49,34 @@ func TestKeyLife(t *testing.T) {
 		t.Errorf("%d %s", a.StatusCode, a.text)
 	}
 	h.as("admin@a", "DELETE", "/v1/keys/"+id, "").mustProblem(t, 404, "")
+}
+
+// TestFirstKey checks that a caller without credentials makes no key that would lock all callers out, and that callers
+// with credentials do.
+func TestFirstKey(t *testing.T) {
+	const admin = `{"role":"admin","namespace":"*"}`
+	open, guarded := newHarness(t), newHarness(t, withAccess)
+	for _, grants := range []string{
+		`{"role":"schedule","namespace":"default"}`, `{"role":"operate","namespace":"*"}`,
+		`{"role":"admin","namespace":"default"},{"role":"read","namespace":"*"}`,
+		`{"role":"admin","namespace":"*","queues":["*"]}`, `{"role":"admin","namespace":"*","ids":["a*"]}`,
+	} {
+		body := `{"name":"first","grants":[` + grants + `]}`
+		refused := open.call("POST", "/v1/keys", body)
+		refused.mustProblem(t, 400, "grants")
+		if !strings.Contains(refused.text, `"limit":"the first key is admin of the namespace \"*\"`) {
+			t.Errorf("%s", refused.text)
+		}
+		guarded.as("admin@*", "POST", "/v1/keys", body).mustStatus(t, 201)
+	}
+	ending := `{"name":"first","grants":[` + admin + `],"expires_at":"` + testNow.Add(time.Hour).Format(time.RFC3339) + `"}`
+	open.call("POST", "/v1/keys", ending).mustProblem(t, 400, "expires_at")
+	guarded.as("admin@*", "POST", "/v1/keys", ending).mustStatus(t, 201)
+	if n := len(open.fake.access.keys); n != 0 {
+		t.Fatalf("%d keys were made", n)
+	}
+	open.call("POST", "/v1/keys", `{"name":"first","grants":[{"role":"read",`+
+		`"namespace":"a"},`+admin+`]}`).mustStatus(t, 201)
 }
 
 // TestKeyQuotas checks that a key may have the quotas of calls, and is shown with them.
@@ -111,7 +141,8 @@ func TestKeysOfOthers(t *testing.T) {
 	} {
 		h.as(caller, "POST", "/v1/keys", `{"name":"n","grants":[`+grant+`]}`).mustProblem(t, 403, "grants[0].namespace")
 	}
-	h.as("admin@a", "POST", "/v1/keys", `{"name":"n","grants":[{"role":"read","namespace":"a"},{"role":"read","namespace":"b"}]}`).
+	h.as("admin@a", "POST", "/v1/keys", `{"name":"n","grants":[{"role":"read","namespace":"a"},{"role":"read",`+
+		`"namespace":"b"}]}`).
 		mustProblem(t, 403, "grants[1].namespace")
 	h.as("operate@*", "POST", "/v1/keys", keyForA).mustProblem(t, 403, "")
 }
@@ -120,7 +151,8 @@ func TestBadKeys(t *testing.T) {
 	h := newHarness(t, withAccess)
 	grant := `{"role":"read","namespace":"a"}`
 	for _, c := range []struct{ body, field string }{
-		{`{}`, "name"}, {`{"name":""}`, "name"}, {`{"name":"` + strings.Repeat("ä", 101) + `"}`, "name"}, {`{"name":1}`, "name"},
+		{`{}`, "name"}, {`{"name":""}`, "name"}, {`{"name":"` + strings.Repeat("ä", 101) + `"}`, "name"},
+		{`{"name":1}`, "name"},
 		{`{"name":"n"}`, "grants"}, {`{"name":"n","grants":[]}`, "grants"}, {`{"name":"n","grants":{}}`, "grants"},
 		{`{"name":"n","grants":[1]}`, "grants[0]"}, {`{"name":"n","grants":[{}]}`, "grants[0].role"},
 		{`{"name":"n","grants":[{"role":"root","namespace":"a"}]}`, "grants[0].role"},
@@ -132,7 +164,8 @@ func TestBadKeys(t *testing.T) {
 		{`{"name":"n","grants":[{"role":"read","namespace":"a","x":1}]}`, "grants[0].x"},
 		{`{"name":"n","grants":[{"role":"read","role":"read","namespace":"a"}]}`, "grants[0].role"},
 		{`{"name":"n","grants":[` + strings.Repeat(grant+",", 20) + grant + `]}`, "grants"},
-		{`{"name":"n","grants":[{"role":"read","namespace":"a","queues":[` + strings.Repeat(`"q",`, 20) + `"q"]}]}`, "grants[0].queues"},
+		{`{"name":"n","grants":[{"role":"read","namespace":"a",` +
+			`"queues":[` + strings.Repeat(`"q",`, 20) + `"q"]}]}`, "grants[0].queues"},
 		{`{"name":"n","grants":[` + grant + `],"expires_at":"2026-11-21T10:00:00Z"}`, "expires_at"},
 		{`{"name":"n","grants":[` + grant + `],"expires_at":"soon"}`, "expires_at"},
 		{`{"name":"n","grants":[` + grant + `],"expires_at":"9999-12-31T23:59:59.9995Z"}`, "expires_at"},
@@ -140,7 +173,9 @@ func TestBadKeys(t *testing.T) {
 	} {
 		h.as("admin@a", "POST", "/v1/keys", c.body).mustProblem(t, 400, c.field)
 	}
-	h.fake.access.keys = []access.KeyRecord{{ID: "k", Grants: testCaller("read@a").Grants, Secrets: make([]access.KeySecret, 1)}}
+	h.fake.access.keys = []access.KeyRecord{{
+		ID: "k", Grants: testCaller("read@a").Grants, Secrets: make([]access.KeySecret, 1),
+	}}
 	for _, overlap := range []string{"-1s", "31d", "soon"} {
 		h.as("admin@a", "POST", "/v1/keys/k/rotate", `{"overlap":"`+overlap+`"}`).mustProblem(t, 400, "overlap")
 	}
@@ -173,7 +208,8 @@ func TestWhoAmI(t *testing.T) {
 // one that does not exist.
 func TestNamespaceLife(t *testing.T) {
 	h := newHarness(t, withAccess)
-	quotas := `{"max_pending":1000,"max_bytes":1048576,"max_payload":1024,"schedules_per_second":12.5,"calls_per_second":100,` +
+	quotas := `{"max_pending":1000,"max_bytes":1048576,"max_payload":1024,"schedules_per_second":12.5,` +
+		`"calls_per_second":100,` +
 		`"max_consumers":7,"max_queues":9,"weight":3}`
 	h.as("admin@*", "PUT", "/v1/namespaces/new", quotas).mustStatus(t, 201)
 	h.as("admin@*", "PUT", "/v1/namespaces/new", quotas).mustStatus(t, 200)
@@ -185,7 +221,8 @@ func TestNamespaceLife(t *testing.T) {
 	}
 	h.as("schedule@new", "PUT", "/v1/tasks/x", `{"delay":"1h","payload":"1234"}`).mustStatus(t, 201)
 	used := h.as("read@new", "GET", "/v1/namespaces/new", "").mustStatus(t, 200)["used"]
-	if got := fmt.Sprint(used); got != "map[bytes:6 calls_per_second:0 consumers:0 dead:0 pending:1 queues:0 schedules_per_second:0]" {
+	const none = "map[bytes:6 calls_per_second:0 consumers:0 dead:0 pending:1 queues:0 schedules_per_second:0]"
+	if got := fmt.Sprint(used); got != none {
 		t.Errorf("used %s", got)
 	}
 	h.as("admin@*", "PUT", "/v1/namespaces/new", "").mustStatus(t, 200)
@@ -260,7 +297,8 @@ func TestOutlivingKeysAreShown(t *testing.T) {
 		h := newHarness(t, func(cfg *Config) {
 			cfg.Access = accessFunc(func(access.Credentials) (*access.Caller, error) { return maker, nil })
 		})
-		made := h.call("POST", "/v1/keys", `{"name":"n","grants":[{"role":"read","namespace":"a"}]`+c.expires+"}").mustStatus(t, 201)
+		body := `{"name":"n","grants":[{"role":"read","namespace":"a"}]` + c.expires + "}"
+		made := h.call("POST", "/v1/keys", body).mustStatus(t, 201)
 		rotated := h.call("POST", "/v1/keys/"+made["id"].(string)+"/rotate", "").mustStatus(t, 201)
 		shown := h.call("GET", "/v1/keys/"+made["id"].(string), "").text
 		if (made["outlives_maker"] == true) != c.outlives || (rotated["outlives_maker"] == true) != c.outlives ||

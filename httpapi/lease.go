@@ -38,15 +38,14 @@ func (s *Server) lease(c echo.Context) error {
 	}
 	defer s.metrics.waiting.Dec()
 	s.metrics.waiting.Inc()
-	life := callOf(c).life
 	s.writeWithin(c, d.wait+s.cfg.RequestTimeout+writeReserve)
 	tasks, err := s.demand(callOf(c), d)
 	if err != nil {
 		return err
 	}
-	if life.Err() != nil {
+	if callOf(c).life().Err() != nil {
 		s.giveBack(tasks)
-		return refusalIn(life)
+		return callOf(c).right.Refusal()
 	}
 	memory := s.memoryOf(c)
 	held, ok := s.hold(memory, tasks)
@@ -108,7 +107,7 @@ func parseDemand(data []byte) (demand, error) {
 
 // demand leases tasks until the wait is over, the request ends, or the server closes.
 func (s *Server) demand(c *call, d demand) ([]*fsmpb.Task, error) {
-	ctx, cancel := context.WithTimeout(c.life, max(d.wait, leaseLook))
+	ctx, cancel := context.WithTimeout(c.life(), max(d.wait, leaseLook))
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
 	tasks, err := s.cfg.Backend.Lease(ctx, task.LeaseRequest{

@@ -16,7 +16,7 @@ import (
 // refusal is a *quota.Exceeded, or wraps task.ErrNotProposed if the part of the cluster that knows does not answer. It
 // may be called concurrently.
 type Limits interface {
-	// Call admits a request, before it is read.
+	// Call admits a request, before it is read. The namespace is empty for a call that counts for the key alone.
 	Call(ctx context.Context, namespace, key string) error
 	// Schedule admits a call that may make a task.
 	Schedule(ctx context.Context, namespace, key string) error
@@ -42,13 +42,14 @@ func (c *call) key() string {
 	return ""
 }
 
-// admitCall refuses a call beyond the rates of its namespace and key, before the call is read. Calls about the whole
-// cluster have no quota, so that an operator can always raise one.
+// admitCall refuses a call beyond the rates of its namespace and key, before the call is read. A call that is not about
+// the tasks of one namespace counts for the caller's own. No rate holds back the doctor.
 func (s *Server) admitCall(c *call) error {
-	if s.cfg.Limits == nil || c.namespace == "" {
+	namespace := orElse(c.namespace, c.caller.OwnNamespace())
+	if s.cfg.Limits == nil || namespace == "" && c.key() == "" || c.Path() == doctorPath {
 		return nil
 	}
-	return s.cfg.Limits.Call(c.Request().Context(), c.namespace, c.key())
+	return s.cfg.Limits.Call(c.Request().Context(), namespace, c.key())
 }
 
 // bodyBeside is the largest part of a body beside its payload: headers, labels, addresses and names.
@@ -80,15 +81,15 @@ func (s *Server) admitCommand(ctx context.Context, c *call, cmd *fsmpb.Command) 
 	if s.cfg.Limits == nil {
 		return nil
 	}
-	made := scheduled(cmd)
-	payload := made.GetSpec().GetPayload()
+	spec := givenSpec(cmd)
+	payload := spec.GetPayload()
 	if payload == nil {
 		payload = cmd.GetPatch().GetPayload().GetData()
 	}
-	if err := s.cfg.Limits.Payload(c.namespace, c.key(), int64(len(payload))); err != nil || made == nil {
+	if err := s.cfg.Limits.Payload(c.namespace, c.key(), int64(len(payload))); err != nil || spec == nil {
 		return err
 	}
-	return s.cfg.Limits.Queue(ctx, c.namespace, orElse(made.Spec.GetQueue(), task.DefaultQueue))
+	return s.cfg.Limits.Queue(ctx, c.namespace, orElse(spec.Queue, task.DefaultQueue))
 }
 
 // admitTouch is scheduling for a touch, which may make a task only if its body says so.

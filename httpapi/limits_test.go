@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,7 +85,7 @@ func TestRatesRefuse(t *testing.T) {
 			t.Error("a read counts as a schedule")
 		}
 		if h.call("GET", "/v1/cluster", "").StatusCode == 429 {
-			t.Error("a call about the whole cluster has a quota")
+			t.Error("a local call about the whole cluster has a quota")
 		}
 	}
 }
@@ -96,6 +97,31 @@ func TestLimitsKnowTheCaller(t *testing.T) {
 	if got := strings.Join(l.asked, ", "); got != "call default , schedule default , queue default default" {
 		t.Errorf("asked for %q", got)
 	}
+}
+
+// TestRatesOfOtherCalls checks that calls about no namespace count for the caller's key, and for its own namespace.
+func TestRatesOfOtherCalls(t *testing.T) {
+	l := &testLimits{refuse: map[string]error{}}
+	h := newHarness(t, withAccess, func(c *Config) { c.Limits = l })
+	for _, c := range []struct{ caller, path, counted string }{
+		{"read@a", "/v1/whoami", "a"}, {"read@a", "/v1/operations", "a"}, {"read@a", "/v1/namespaces", "a"},
+		{"read@a", "/v1/map", "a"}, {"admin@a", "/v1/keys", "a"}, {"read@a read@b", "/v1/whoami", ""},
+		{"admin@*", "/v1/keys", ""}, {"admin@*", "/v1/cluster", ""}, {"admin@*", "/v1/audit", ""},
+		{"admin@*", "/metrics", ""},
+	} {
+		l.asked, l.refuse = nil, map[string]error{}
+		if a := h.call("GET", c.path, "", bearer(c.caller)...); a.StatusCode != 200 {
+			t.Errorf("%s: %d %s", c.path, a.StatusCode, a.text)
+		}
+		if want := []string{"call " + c.counted + " " + c.caller}; !slices.Equal(l.asked, want) {
+			t.Errorf("%s of %s asks for %q, want %q", c.path, c.caller, l.asked, want)
+		}
+		l.refuse["call"] = &quota.Exceeded{Quota: quota.CallsPerSecond, Limit: 1, Used: 1, RetryAfter: time.Second}
+		h.call("GET", c.path, "", bearer(c.caller)...).mustProblem(t, 429, "")
+	}
+	h.call("GET", "/v1/doctor", "", bearer("admin@*")...).mustStatus(t, 200)
+	h.call("GET", "/healthz", "").mustStatus(t, 200)
+	h.call("GET", "/readyz", "").mustStatus(t, 200)
 }
 
 // TestPayloadsAreLimited checks the limit of payloads, by the length of a body and by the payload itself.

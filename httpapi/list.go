@@ -22,26 +22,50 @@ import (
 )
 
 func (s *Server) list(c echo.Context) error {
+	return s.listRecords(c, listedTasks)
+}
+
+// listed describes a list of records: of tasks, or of schedules.
+type listed struct {
+	member, kind string // of the answer's list, and of the listing
+	append       func(b []byte, t *fsmpb.Task, withPayload bool) []byte
+}
+
+var listedTasks = listed{`{"tasks":[`, listsTasks, func(b []byte, t *fsmpb.Task, withPayload bool) []byte {
+	v := viewOf(t)
+	if !withPayload {
+		v.payload, v.payloadIsBytes = nil, false
+	}
+	return v.append(b)
+}}
+
+// listRecords answers a page of tasks or schedules.
+func (s *Server) listRecords(c echo.Context, l listed) error {
 	cl := callOf(c)
-	q, err := parseList(listsTasks, cl.namespace, c.QueryParams(), s.arrived().at)
+	q, err := parseList(l.kind, cl.namespace, c.QueryParams(), s.arrived().at)
 	if err == nil {
 		err = cl.checkList(q.Queue, q.Prefix)
 	}
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(cl.life(), s.cfg.RequestTimeout)
 	defer cancel()
 	page, err := s.cfg.Backend.List(ctx, q)
+	if refusal := cl.right.Refusal(); refusal != nil {
+		return refusal
+	}
 	if err != nil {
 		return s.readFailed(err)
 	}
-	s.writePage(c.Response(), page, q, s.work.Turn(cl.namespace))
+	s.writePage(c.Response(), page, q, l, s.work.Turn(cl.namespace))
 	return nil
 }
 
-// writePage answers task by task, so that a page of large payloads is not in memory twice.
-func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb.ListQuery, turn *turns.Turn) {
+// writePage answers record by record, so that a page of large payloads is not in memory twice.
+func (s *Server) writePage(
+	w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb.ListQuery, l listed, turn *turns.Turn,
+) {
 	defer turn.Pause()
 	h := w.Header()
 	h["Content-Type"] = []string{jsonType}
@@ -49,17 +73,17 @@ func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb
 	w.WriteHeader(http.StatusOK)
 	buffer := s.buffers.get()
 	defer s.buffers.put(buffer)
-	b := append(*buffer, `{"tasks":[`...)
+	b := append(*buffer, l.member...)
 	for i, t := range page.Tasks {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		v := viewOf(t)
-		if !q.IncludePayload {
-			v.payload, v.payloadIsBytes = nil, false
+		payload := 0
+		if q.IncludePayload {
+			payload = len(t.Spec.GetPayload())
 		}
-		turn.Work(viewBytes + len(v.payload))
-		b = v.append(b)
+		turn.Work(viewBytes + payload)
+		b = l.append(b, t, q.IncludePayload)
 		if len(b) > 32<<10 {
 			turn.Pause()
 			if _, err := w.Write(b); err != nil {
@@ -70,7 +94,7 @@ func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb
 	}
 	b = append(b, `],"next_cursor":`...)
 	if page.More && page.Slot < task.Slots { // a page that ends with the last slot is the last page
-		b = append(append(append(b, '"'), listingOf(listsTasks, q).cursor(page.Slot, page.AfterId)...), '"')
+		b = append(append(append(b, '"'), listingOf(l.kind, q).cursor(page.Slot, page.AfterId)...), '"')
 	} else {
 		b = append(b, "null"...)
 	}
@@ -87,6 +111,9 @@ const viewBytes = 256
 // repeated parameters.
 func parseList(what, namespace string, query url.Values, now time.Time) (*fsmpb.ListQuery, error) {
 	q := &fsmpb.ListQuery{Namespace: namespace, Limit: task.DefaultListLimit}
+	if what == listsSchedules {
+		q.States = []fsmpb.State{fsmpb.State_STATE_REPEATING}
+	}
 	for _, p := range []struct {
 		name string
 		read func(q *fsmpb.ListQuery, value string) error
@@ -120,7 +147,12 @@ func listPrefix(q *fsmpb.ListQuery, value string) error {
 	if value == "" {
 		return nil
 	}
-	return checked(task.CheckName("prefix", value))
+	// A prefix may end within the number of an occurrence, as in a@ or a@1.
+	name, number, ofOccurrence := strings.Cut(value, "@")
+	if ofOccurrence && number != "" {
+		return checked(task.CheckTaskID("prefix", value))
+	}
+	return checked(task.CheckName("prefix", name))
 }
 
 // checked converts a FieldError to an error, and nil to nil.
@@ -217,8 +249,9 @@ func listLabels(q *fsmpb.ListQuery, values []string) error {
 type listing uint64
 
 const (
-	listsTasks  = "tasks"
-	listsQueues = "queues"
+	listsTasks     = "tasks"
+	listsSchedules = "schedules"
+	listsQueues    = "queues"
 )
 
 // listingOf hashes the filters of q. The page size and the inclusion of payloads may differ from page to page.
@@ -275,9 +308,17 @@ func (l listing) decode(text string) (slot uint32, after string, ok bool) {
 		return 0, "", false
 	}
 	slot, after = uint32(binary.BigEndian.Uint16(raw[cursorSum:])), string(raw[cursorHead:])
-	if slot >= task.Slots || after != "" && task.CheckName("cursor", after) != nil ||
+	if slot >= task.Slots || after != "" && !isRecordID(after) ||
 		l.cursor(slot, after) != text { // the decoder skips line breaks
 		return 0, "", false
 	}
 	return slot, after, true
+}
+
+// isRecordID reports whether a task or a schedule may be kept under an id.
+func isRecordID(id string) bool {
+	if name, ok := task.SplitSeries(id); ok {
+		return task.CheckName("cursor", name) == nil
+	}
+	return task.CheckTaskID("cursor", id) == nil
 }

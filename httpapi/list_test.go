@@ -51,7 +51,7 @@ func TestListPagesShowEveryTaskOnce(t *testing.T) {
 
 func TestNoCursorBehindTheLastSlot(t *testing.T) {
 	w := httptest.NewRecorder()
-	newHarness(t).server.writePage(w, &fsmpb.ListPage{More: true, Slot: task.Slots}, new(fsmpb.ListQuery), turns.New(1, nil).Turn(""))
+	newHarness(t).server.writePage(w, &fsmpb.ListPage{More: true, Slot: task.Slots}, new(fsmpb.ListQuery), listedTasks, turns.New(1, nil).Turn(""))
 	if w.Body.String() != `{"tasks":[],"next_cursor":null}`+"\n" {
 		t.Errorf("%s", w.Body)
 	}

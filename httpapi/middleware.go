@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -16,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/audit"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/places"
+	"github.com/belfryhq/belfry/httpapi/internal/rights"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -102,9 +105,32 @@ func hasEqual(values []string) bool {
 	return len(slices.Compact(slices.Sorted(slices.Values(values)))) < len(values)
 }
 
-// named decodes and checks the name of a task or a queue in the path, and refuses a queue that the caller's grants do
-// not reach. The router leaves a name encoded if it has bytes with another spelling.
+// named decodes and checks a name in the path, and refuses a queue that the caller's grants do not reach.
 func named(param string) echo.MiddlewareFunc {
+	return namedBy(param, func(field, name string) error { return checked(task.CheckName(field, name)) })
+}
+
+// namedNew is named for an id that the caller gives to a task or a schedule.
+func namedNew(param string) echo.MiddlewareFunc { return namedBy(param, checkNewID) }
+
+// namedTask is named for the id of a task that is read or changed. It may be an occurrence of a schedule.
+func namedTask(param string) echo.MiddlewareFunc { return namedBy(param, checkTaskID) }
+
+// checkNewID checks an id that a caller gives to a task or a schedule.
+func checkNewID(field, id string) error {
+	err := task.CheckName(field, id)
+	if err != nil && strings.Contains(id, "@") {
+		err.Detail += ": ids with @ belong to the occurrences of schedules, which PUT /v1/schedules/{id} makes"
+	}
+	return checked(err)
+}
+
+// checkTaskID checks the id of a task that a call reads or changes.
+func checkTaskID(field, id string) error { return checked(task.CheckTaskID(field, id)) }
+
+// namedBy decodes a name in the path, and checks it. The router leaves a name encoded if it has bytes with another
+// spelling.
+func namedBy(param string, check func(field, name string) error) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if c.Request().URL.RawPath != "" {
@@ -115,7 +141,7 @@ func named(param string) echo.MiddlewareFunc {
 				c.ParamValues()[slices.Index(c.ParamNames(), param)] = name
 			}
 			name := c.Param(param)
-			if err := task.CheckName(param, name); err != nil {
+			if err := check(param, name); err != nil {
 				return err
 			}
 			if param == "queue" {
@@ -211,7 +237,38 @@ func (c *call) sharer() string {
 	return c.namespace
 }
 
-// lasting admits long calls to places, and ends them when their caller may not make them any more.
+// watched gives a call its right. The handler ends the call when the right is lost.
+func (s *Server) watched(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		defer s.watch(callOf(c))()
+		return next(c)
+	}
+}
+
+// hurried bounds the time for the answer of a watched call whose right is lost.
+func (s *Server) hurried(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		defer atLoss(callOf(c).right, func() { s.writeWithin(c, 2*lastWords) })()
+		return next(c)
+	}
+}
+
+// atLoss calls a function that bounds an answer when a right is lost, until stop. After stop the function does not run:
+// a connection must not be used after its handler.
+func atLoss(right *rights.Right, bound func()) (stop func()) {
+	bounded := make(chan struct{})
+	forget := context.AfterFunc(right.Lost(), func() {
+		defer close(bounded)
+		bound()
+	})
+	return func() {
+		if !forget() {
+			<-bounded
+		}
+	}
+}
+
+// lasting admits calls to places, for as long as they last.
 func (s *Server) lasting(p *places.Places) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -220,7 +277,6 @@ func (s *Server) lasting(p *places.Places) echo.MiddlewareFunc {
 				return fullProblem(err)
 			}
 			defer leave()
-			defer s.watch(callOf(c))()
 			return next(c)
 		}
 	}

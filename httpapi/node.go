@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -132,9 +133,13 @@ func (s *Server) removeJoinToken(c echo.Context) error {
 const maxDoctors = 16
 
 func (s *Server) doctor(c echo.Context) error {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(callOf(c).life(), s.cfg.RequestTimeout)
 	defer cancel()
-	return writeFindings(c.Response(), s.cfg.Backend.Doctor(ctx))
+	findings := s.cfg.Backend.Doctor(ctx)
+	if refusal := callOf(c).right.Refusal(); refusal != nil {
+		return refusal
+	}
+	return writeFindings(c.Response(), findings)
 }
 
 // writeFindings answers GET /v1/doctor. Lists are [] in JSON, and never null.
@@ -202,7 +207,8 @@ func (s *Server) backup(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(callOf(c).life)
+	right := callOf(c).right
+	ctx, cancel := context.WithCancel(callOf(c).life())
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
 	s.writeUntil(c, time.Time{}) // the shards may take a while to cut, and each write has a limit of its own
@@ -211,8 +217,8 @@ func (s *Server) backup(c echo.Context) error {
 	switch {
 	case err != nil && !w.began && s.closing.Err() != nil:
 		return &problem{kind: notReady, detail: "this node stops", retryAfter: 1}
-	case err != nil && !w.began && refusalIn(callOf(c).life) != nil:
-		return refusalIn(callOf(c).life)
+	case err != nil && !w.began && right.Refusal() != nil:
+		return right.Refusal()
 	case err != nil && !w.began:
 		return s.readFailed(err)
 	case err != nil:
@@ -321,3 +327,44 @@ type Instant int64
 
 // MarshalJSON writes the instant as RFC 3339.
 func (i Instant) MarshalJSON() ([]byte, error) { return contract.AppendInstant(nil, int64(i)), nil }
+
+// advanceTime bounds an advance of the clock, which takes as long as the attempts that come due.
+const advanceTime = 5 * time.Minute
+
+// Advanced is the answer to POST /v1/dev/advance.
+type Advanced struct {
+	Now   Instant `json:"now"`
+	Begun uint64  `json:"begun"`
+}
+
+// advance sets the clock of a node in dev mode ahead.
+func (s *Server) advance(c echo.Context) error {
+	body, err := bind(c, s.cfg.BodyBytes, jsonType)
+	defer body.release()
+	if err != nil {
+		return err
+	}
+	var by time.Duration
+	r, o := contract.NewReader(body.data), new(order)
+	err = readBody(r, fields{"by": func(name string) (err error) {
+		by, err = span(r, name, time.Nanosecond, task.MaxDelay, "above 0, and 100 years at most")
+		return err
+	}})
+	switch {
+	case err != nil:
+		return err
+	case by == 0:
+		return fieldProblem("by", "is absent", "above 0, and 100 years at most")
+	}
+	if err := o.takeKey(c.Request().Header); err != nil {
+		return err
+	}
+	s.writeWithin(c, advanceTime+s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), advanceTime)
+	defer cancel()
+	now, begun, err := s.cfg.Advance(ctx, o.asked, by)
+	if err != nil {
+		return err
+	}
+	return writeValue(c, http.StatusOK, Advanced{Instant(now.UnixMilli()), begun})
+}

@@ -129,7 +129,7 @@ func braced(path string) string {
 func TestProblemTypesAreDocumented(t *testing.T) {
 	types := loadDocument(t).Components.Schemas["Problem"].Value.Properties["type"].Value.Enum
 	known := []kind{malformedJSON, invalidField, noDelay, unauthenticated, foreignOrigin, forbidden, tooManyAttempts, unknownRoute, taskNotFound, methodNotAllowed, bodyTimeout,
-		wrongState, keyNotFound, namespaceNotFound, queueNotFound, tokenNotFound, queueNotEmpty, queuesFull, leaseNotFound, leaseEnded, nodeNotFound, operationNotFound,
+		wrongState, keyNotFound, namespaceNotFound, scheduleNotFound, queueNotFound, tokenNotFound, queueNotEmpty, queuesFull, leaseNotFound, leaseEnded, nodeNotFound, operationNotFound,
 		impossible,
 		keyForgotten, conditionFailed, tooLarge, unsupportedMedia, keyReused, overloaded, memoryFull, quotaExceeded, internalError,
 		notCommitted, notReady, noRoom, outcomeUnknown}
@@ -286,6 +286,35 @@ func TestAnswersAreDocumented(t *testing.T) {
 	for _, path := range []string{"/v1/backup?rate=52428800", "/v1/doctor", "/v1/cluster", "/v1/map", "/healthz", "/readyz",
 		"/metrics", "/openapi.yaml"} {
 		d.call(200, "GET", path, "")
+	}
+}
+
+func TestScheduleAnswersAreDocumented(t *testing.T) {
+	d := newDocumented(t)
+	const path = "/v1/schedules/s"
+	backfill := `{"from":"2026-11-20T00:00:00Z","to":"2026-11-20T03:00:00Z"}`
+	d.call(201, "PUT", path, wholeSchedule)
+	d.call(200, "PUT", path, `{"repeat":{"every":"1h"},"task":{"payload_base64":"/+8="}}`)
+	d.call(200, "PATCH", path, `{"repeat":{"cron":["@hourly"],"every":null},"note":null,"misfire":null,"overlap":null,"task":null}`)
+	for _, c := range [][2]string{{"/pause", ""}, {"/resume", `{"note":"n"}`}, {"/fire", ""}, {"/skip", "{}"},
+		{"/backfill", backfill}} {
+		d.call(200, "POST", path+c[0], c[1])
+	}
+	d.call(409, "POST", path+"/fire", "")
+	d.call(200, "GET", path+"?consistency=stale", "")
+	d.call(200, "GET", path+"/occurrences?next=3&last=100", "")
+	d.call(200, "GET", "/v1/tasks/s@1", "")
+	d.call(200, "GET", "/v1/schedules?include=payload&limit=2&label=a:b&queue=default&prefix=s", "")
+	d.call(412, "PUT", path, `{"repeat":{"every":"1h"}}`, "If-None-Match", "*")
+	d.call(400, "PUT", path, `{}`)
+	d.call(400, "GET", path+"/occurrences?next=101", "")
+	d.call(400, "GET", "/v1/schedules?state=ready", "")
+	d.call(415, "PUT", path, `x=1`, "Content-Type", "text/plain")
+	d.call(200, "DELETE", path, "")
+	for _, c := range [][3]string{{"GET", "", ""}, {"PATCH", "", "{}"}, {"DELETE", "", ""}, {"POST", "/pause", ""},
+		{"POST", "/resume", ""}, {"POST", "/fire", ""}, {"POST", "/skip", ""}, {"POST", "/backfill", backfill},
+		{"GET", "/occurrences", ""}} {
+		d.call(404, c[0], path+c[1], c[2])
 	}
 }
 

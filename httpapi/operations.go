@@ -92,6 +92,13 @@ func (s *Server) stopOperation(c echo.Context) error {
 	switch {
 	case err != nil:
 		return err
+	case op.isBulk():
+		return s.stopBulk(c, op)
+	}
+	if err := callOf(c).checkCluster(); err != nil {
+		return err
+	}
+	switch {
 	case op.State != isRunning:
 		return &problem{kind: impossible, detail: fmt.Sprintf("the operation is %s; begin another one", op.State)}
 	case op.Kind == deleteNamespace:

@@ -85,13 +85,17 @@ func (p *parser) specMember(r *contract.Reader, f contract.Field, spec *fsmpb.Sp
 	case contract.Retry:
 		spec.Retry, err = retry(r)
 	case contract.ExpiresAfter:
-		spec.ExpiresAfterMs, err = positive(r, "expires_after", task.MaxDelay, "100 years")
+		spec.ExpiresAfterMs, err = expiresAfter(r)
 	case contract.Labels:
 		spec.Labels, err = labels(r)
 	default:
 		panic("httpapi: no parser for field " + f.String())
 	}
 	return err
+}
+
+func expiresAfter(r *contract.Reader) (int64, error) {
+	return positive(r, "expires_after", task.MaxDelay, "100 years")
 }
 
 func (p *parser) when(r *contract.Reader, f contract.Field, plan *plan) error {

@@ -77,13 +77,8 @@ func (d *policyDraft) member(r *contract.Reader, f contract.Field) error {
 }
 
 // assign reads a value into place. In a merge patch a null sets the default.
-func assign[T any](d *policyDraft, r *contract.Reader, place *T, read func() (T, error)) (err error) {
-	if d.merged && r.Null() {
-		*place = *new(T)
-		return nil
-	}
-	*place, err = read()
-	return err
+func assign[T any](d *policyDraft, r *contract.Reader, place *T, read func() (T, error)) error {
+	return contract.Assign(r, d.merged, place, read)
 }
 
 func (d *policyDraft) target(r *contract.Reader) (*fsmpb.Target, error) {

@@ -37,6 +37,7 @@ var (
 	taskNotFound      = kind{contract.TaskNotFound, "There is no such task.", 404}
 	keyNotFound       = kind{"key-not-found", "There is no such key.", 404}
 	namespaceNotFound = kind{"namespace-not-found", "There is no such namespace.", 404}
+	scheduleNotFound  = kind{contract.ScheduleNotFound, "There is no such schedule.", 404}
 	queueNotFound     = kind{contract.QueueNotFound, "There is no such queue.", 404}
 	nodeNotFound      = kind{contract.NodeNotFound, "The cluster has no such node.", 404}
 	operationNotFound = kind{contract.OperationNotFound, "There is no such operation.", 404}
@@ -46,6 +47,7 @@ var (
 	methodNotAllowed  = kind{"method-not-allowed", "The route does not take this method.", 405}
 	bodyTimeout       = kind{"body-timeout", "The body did not arrive in time.", 408}
 	wrongState        = kind{contract.WrongState, "The task's state does not allow the call.", 409}
+	wrongOccurrence   = kind{contract.WrongState, "The schedule's occurrences do not allow the call.", 409}
 	queueNotEmpty     = kind{contract.QueueNotEmpty, "The queue has tasks.", 409}
 	queuesFull        = kind{contract.QueuesFull, "As many queues have a policy as may.", 409}
 	leaseEnded        = kind{contract.LeaseEnded, "The receipt's lease has ended.", 409}
@@ -79,7 +81,7 @@ type problem struct {
 	state    string
 	attempts uint32
 
-	task *fsmpb.Task // on conditionFailed: the task that should be absent; nil: none, or not requested
+	task *fsmpb.Task // on conditionFailed: the task or schedule that should be absent; nil: none, or not requested
 
 	counts *fsmpb.QueueCounts // on queueNotEmpty
 	done   *uint64            // changes that a broken-off call on many tasks certainly made
@@ -186,7 +188,10 @@ func readProblem(err error) *problem {
 	return p
 }
 
-const noSuchTask = "no task has this id, and no tombstone of one is kept"
+const (
+	noSuchTask     = "no task has this id, and no tombstone of one is kept"
+	noSuchSchedule = "no schedule has this id"
+)
 
 // resultProblem returns the problem for a result, or nil for a success.
 func resultProblem(r *fsmpb.Result) *problem {
@@ -253,7 +258,10 @@ func appendProblem(b []byte, p *problem) []byte {
 	if p.done != nil {
 		b = contract.AppendUint(b, contract.Count, *p.done)
 	}
-	if p.task != nil {
+	switch {
+	case p.task.GetSeries() != nil:
+		b = scheduleViewOf(p.task).append(contract.AppendName(b, contract.Schedule))
+	case p.task != nil:
 		b = viewOf(p.task).append(contract.AppendName(b, contract.Task))
 	}
 	return contract.Close(b, begin)
@@ -309,10 +317,10 @@ func routeProblem(c echo.Context, err *echo.HTTPError) *problem {
 		}
 		return &problem{kind: methodNotAllowed, detail: "it takes " + allow, allow: allow}
 	case http.StatusNotFound:
-		for prefix, field := range map[string]string{"/v1/tasks/": "id", "/v1/queues/": "queue"} {
+		for prefix, field := range map[string]string{"/v1/tasks/": "id", "/v1/schedules/": "id", "/v1/queues/": "queue"} {
 			if strings.HasPrefix(path, prefix) {
-				return &problem{kind: unknownRoute, field: field, limit: nameRule,
-					detail: fmt.Sprintf("nothing is at %q; there is no slash in the name of a task or a queue", contract.Clip(path))}
+				const detail = "nothing is at %q; there is no slash in the name of a task, a schedule or a queue"
+				return &problem{kind: unknownRoute, field: field, limit: nameRule, detail: fmt.Sprintf(detail, contract.Clip(path))}
 			}
 		}
 		return &problem{kind: unknownRoute, detail: fmt.Sprintf("nothing is at %q", contract.Clip(path))}

@@ -47,6 +47,8 @@ type endpoint struct {
 	handler      echo.HandlerFunc
 }
 
+const doctorPath = "/v1/doctor"
+
 // namespacePath begins the routes of calls that name their namespace. The rest of such a route is that of the short
 // one.
 const namespacePath = "/v1/namespaces/:ns"
@@ -91,27 +93,49 @@ func shortRoute(route string) string {
 // endpoints is the table of calls. A call's middleware is listed in the order in which it acts: admission first, then
 // cheap checks. The check of the caller comes before all of it, and the body last, in the handler.
 func (s *Server) endpoints() []endpoint {
-	return slices.Concat(s.taskEndpoints(), s.queueEndpoints(), s.accessEndpoints(), s.clusterEndpoints(), []endpoint{
+	ofNode := []endpoint{
 		{http.MethodGet, "/healthz", toAll, s.healthz},
 		{http.MethodGet, "/readyz", toAll, s.readyz},
 		{http.MethodGet, "/openapi.yaml", toAll, s.openAPI},
 		{http.MethodGet, "/metrics", inCluster(access.Read), s.metricsPage()},
-	})
+	}
+	return slices.Concat(s.taskEndpoints(), s.scheduleEndpoints(), s.queueEndpoints(), s.accessEndpoints(),
+		s.clusterEndpoints(), ofNode)
 }
 
 func (s *Server) taskEndpoints() []endpoint {
-	id, read, schedule := named("id"), access.Read, access.Schedule
+	id, read, schedule := namedTask("id"), access.Read, access.Schedule
 	return []endpoint{
 		{"POST", "/v1/tasks", inNamespace(schedule), with(s.post, s.single, s.scheduling, unconditional, params())},
-		{"GET", "/v1/tasks", inNamespace(read), with(s.list, s.single,
+		{"GET", "/v1/tasks", inNamespace(read), with(s.list, s.single, s.watched, s.hurried,
 			params("state", "queue", "prefix", "label", "due_before", "limit", "cursor", "include"))},
-		{"PUT", "/v1/tasks/:id", inNamespace(schedule), with(s.put, s.single, s.scheduling, params(), id)},
+		{"PUT", "/v1/tasks/:id", inNamespace(schedule), with(s.put, s.single, s.scheduling, params(), namedNew("id"))},
 		{"GET", "/v1/tasks/:id", inNamespace(read), with(s.get, s.single, params("consistency"), consistency, id)},
 		{"PATCH", "/v1/tasks/:id", inNamespace(schedule), with(s.patch, s.single, params(), id)},
 		{"DELETE", "/v1/tasks/:id", inNamespace(schedule), with(s.cancel, s.single, params(), id)},
 		{"POST", "/v1/tasks/:id/touch", inNamespace(schedule), with(s.touch, s.single, params(), id)},
 		{"POST", "/v1/tasks/:id/fire", inNamespace(schedule), with(s.fire, s.single, params(), id)},
-		{"POST", "/v1/batch", inNamespace(schedule), with(s.batch, params(), lines, s.lasting(s.batches))},
+		{"POST", "/v1/preview", inNamespace(read), with(s.preview, s.single, params())},
+		{"POST", "/v1/batch", inNamespace(schedule), with(s.batch, params(), lines, s.lasting(s.batches), s.watched)},
+	}
+}
+
+func (s *Server) scheduleEndpoints() []endpoint {
+	id, read, schedule := namedNew("id"), inNamespace(access.Read), inNamespace(access.Schedule)
+	return []endpoint{
+		{"GET", "/v1/schedules", read, with(s.listSchedules, s.single, s.watched, s.hurried,
+			params("queue", "prefix", "label", "limit", "cursor", "include"))},
+		{"PUT", "/v1/schedules/:id", schedule, with(s.putSchedule, s.single, s.scheduling, params(), id)},
+		{"GET", "/v1/schedules/:id", read, with(s.getSchedule, s.single, params("consistency"), consistency, id)},
+		{"PATCH", "/v1/schedules/:id", schedule, with(s.patchSchedule, s.single, s.scheduling, params(), id)},
+		{"DELETE", "/v1/schedules/:id", schedule, with(s.deleteSchedule, s.single, params(), soundKey, id)},
+		{"POST", "/v1/schedules/:id/pause", schedule, with(s.pauseSchedule, s.single, params(), id)},
+		{"POST", "/v1/schedules/:id/resume", schedule, with(s.resumeSchedule, s.single, params(), id)},
+		{"POST", "/v1/schedules/:id/fire", schedule, with(s.fireSchedule, s.single, s.scheduling, params(), id)},
+		{"POST", "/v1/schedules/:id/skip", schedule, with(s.skipOccurrence, s.single, params(), id)},
+		{"POST", "/v1/schedules/:id/backfill", schedule, with(s.backfill, s.single, s.scheduling, params(), id)},
+		{"GET", "/v1/schedules/:id/occurrences", read, with(s.occurrences, s.single,
+			params("next", "last", "consistency"), consistency, id)},
 	}
 }
 
@@ -126,13 +150,15 @@ func (s *Server) queueEndpoints() []endpoint {
 		{"DELETE", "/v1/queues/:queue", operate, with(s.deleteQueue, s.single, params(), soundKey, queue)},
 		{"POST", "/v1/queues/:queue/pause", operate, with(s.pauseQueue, s.single, params(), soundKey, queue)},
 		{"POST", "/v1/queues/:queue/resume", operate, with(s.resumeQueue, s.single, params(), soundKey, queue)},
-		{"POST", "/v1/queues/:queue/dead/replay", operate, with(s.replayDead, s.single, dead, soundKey, queue)},
-		{"DELETE", "/v1/queues/:queue/dead", operate, with(s.dropDead, s.single, dead, soundKey, queue)},
+		{"POST", "/v1/queues/:queue/dead/replay", operate,
+			with(s.replayDead, s.single, s.watched, s.hurried, dead, soundKey, queue)},
+		{"DELETE", "/v1/queues/:queue/dead", operate,
+			with(s.dropDead, s.single, s.watched, s.hurried, dead, soundKey, queue)},
 		{"POST", "/v1/queues/:queue/settle", consume, with(s.settle, s.single, params(), soundKey, queue)},
 		{"POST", "/v1/queues/:queue/lease", consume,
-			with(s.lease, s.lasting(s.polls), params(), soundKey, queue, s.consuming)},
+			with(s.lease, s.lasting(s.polls), s.watched, s.hurried, params(), soundKey, queue, s.consuming)},
 		{"POST", "/v1/queues/:queue/stream", consume,
-			with(s.stream, s.lasting(s.streams), params("credit", "lease"), soundKey, queue, s.consuming)},
+			with(s.stream, s.lasting(s.streams), s.watched, params("credit", "lease"), soundKey, queue, s.consuming)},
 	}
 }
 
@@ -157,12 +183,13 @@ func (s *Server) accessEndpoints() []endpoint {
 func (s *Server) clusterEndpoints() []endpoint {
 	id, read, operate := named("id"), inCluster(access.Read), inCluster(access.Operate)
 	table := []endpoint{
-		{"GET", "/v1/backup", operate, with(s.backup, s.lasting(s.backups), params("rate"))},
-		{"GET", "/v1/audit", inCluster(access.Admin), with(s.readAudit, s.single, params("after", "since", "limit"))},
+		{"GET", backupPath, operate, with(s.backup, s.lasting(s.backups), s.watched, s.hurried, params("rate"))},
+		{"GET", "/v1/audit", inCluster(access.Admin),
+			with(s.readAudit, s.single, s.watched, s.hurried, params("after", "since", "limit"))},
 		{"GET", "/v1/cluster", read, with(s.cluster, s.single, params())},
 		{"PUT", "/v1/cluster", operate, with(s.putCluster, s.single, params(), soundKey)},
 		{"GET", "/v1/map", somewhere(access.Read), with(s.routes, s.single, params())},
-		{"GET", "/v1/doctor", read, with(s.doctor, s.lasting(s.doctors), params())},
+		{"GET", doctorPath, read, with(s.doctor, s.lasting(s.doctors), s.watched, s.hurried, params())},
 		{"POST", "/v1/nodes/tokens", operate, with(s.newJoinToken, s.single, params("valid_for"))},
 		{"GET", "/v1/nodes/tokens", operate, with(s.listJoinTokens, s.single, params())},
 		{"DELETE", "/v1/nodes/tokens/:id", operate, with(s.removeJoinToken, s.single, params())},
@@ -172,7 +199,12 @@ func (s *Server) clusterEndpoints() []endpoint {
 		{"POST", "/v1/shards/balance", operate, with(s.balanceShards, s.single, params(), soundKey)},
 		{"GET", "/v1/operations", somewhere(access.Read), with(s.listOperations, s.single, params())},
 		{"GET", "/v1/operations/:id", somewhere(access.Read), with(s.getOperation, s.single, params(), id)},
-		{"DELETE", "/v1/operations/:id", operate, with(s.stopOperation, s.single, params(), soundKey, id)},
+		{"POST", "/v1/operations", inNamespace(access.Operate), with(s.beginBulk, s.single, params(), soundKey)},
+		{"DELETE", "/v1/operations/:id", somewhere(access.Operate),
+			with(s.stopOperation, s.single, params(), soundKey, id)},
+	}
+	if s.cfg.Advance != nil {
+		table = append(table, endpoint{"POST", "/v1/dev/advance", operate, with(s.advance, s.single, params())})
 	}
 	for _, kind := range []string{drainNode, resumeNode, "remove", "replace"} {
 		table = append(table, endpoint{"POST", "/v1/nodes/:id/" + kind, operate,

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -30,6 +31,9 @@ func newHarness(t testing.TB, change ...func(*Config)) *harness {
 	t.Helper()
 	h := &harness{t: t, fake: newFake()}
 	cfg := Config{Backend: h.fake, Now: func() (time.Time, bool) { return testNow, true }, Origins: testOrigins(t)}
+	cfg.Advance = func(_ context.Context, _ string, by time.Duration) (time.Time, uint64, error) {
+		return testNow.Add(by), 1, nil
+	}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -256,4 +260,28 @@ func TestCallsAreLogged(t *testing.T) {
 	if id := a.Header.Get("X-Request-Id"); id != "" {
 		t.Errorf("the answer has the id %q", id)
 	}
+}
+
+// TestAdvance sets the clock of a node in dev mode ahead. Other nodes have no such call.
+func TestAdvance(t *testing.T) {
+	var keys []string
+	h := newHarness(t, func(c *Config) {
+		c.Advance = func(_ context.Context, key string, by time.Duration) (time.Time, uint64, error) {
+			keys = append(keys, key)
+			return testNow.Add(by), 3, nil
+		}
+	})
+	got := h.call("POST", "/v1/dev/advance", `{"by":"2d"}`, keyHeader, "k").mustStatus(t, 200)
+	if got["now"] != "2026-11-23T10:00:00.000Z" || got["begun"] != 3.0 || !slices.Equal(keys, []string{"k"}) {
+		t.Errorf("%v, %q", got, keys)
+	}
+	for _, body := range []string{`{}`, `{"by":"0s"}`, `{"by":"-1h"}`, `{"by":"36501d"}`, `{"by":1}`, `{"by":"soon"}`} {
+		h.call("POST", "/v1/dev/advance", body).mustProblem(t, 400, "by")
+	}
+	h.call("POST", "/v1/dev/advance", `{"by":"1h","to":1}`).mustProblem(t, 400, "to")
+	if len(keys) != 1 {
+		t.Errorf("the clock moved %d times", len(keys))
+	}
+	without := newHarness(t, func(c *Config) { c.Advance = nil })
+	without.call("POST", "/v1/dev/advance", `{"by":"2d"}`).mustStatus(t, 404)
 }

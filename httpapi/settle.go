@@ -197,9 +197,10 @@ func parseReceipt(text string) (receipt, error) {
 	if r.namespace == "" {
 		r.namespace = task.DefaultNamespace
 	}
-	for _, name := range []string{r.namespace, r.queue, r.id} {
+	for _, name := range []string{r.namespace, r.queue} {
 		f.ok = f.ok && task.CheckName("receipt", name) == nil
 	}
+	f.ok = f.ok && task.CheckTaskID("receipt", r.id) == nil
 	if !f.ok || string(r.append(nil)) != text { // each lease has one spelling
 		return receipt{}, errReceipt
 	}

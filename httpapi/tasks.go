@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/preview"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -54,6 +55,11 @@ func (s *Server) touch(c echo.Context) error {
 		if err != nil {
 			return nil, err
 		}
+		if d.order.instead != nil {
+			if err := checkNewID("id", c.Param("id")); err != nil {
+				return nil, err
+			}
+		}
 		return d.order, p.asTouch(d)
 	})
 }
@@ -89,8 +95,16 @@ func (p *parser) parseOptional(data []byte, o *contract.Object) (*draft, error) 
 }
 
 // change runs every single call that changes a task: it checks, reads, parses, commits and answers.
-func (s *Server) change(c echo.Context, answer fsmpb.Answer, types []string,
-	build func(*parser, []byte) (*order, error)) error {
+func (s *Server) change(c echo.Context, answer fsmpb.Answer, types []string, build builder) error {
+	return s.changeRecord(c, c.Param("id"), answer, types, build, s.answer)
+}
+
+// builder makes an order of a body.
+type builder func(*parser, []byte) (*order, error)
+
+// changeRecord is change for the record with an id, of a task or a schedule. write answers.
+func (s *Server) changeRecord(c echo.Context, id string, answer fsmpb.Answer, types []string, build builder,
+	write func(*call, *fsmpb.Command, *fsmpb.Result) error) error {
 	cl, r := callOf(c), c.Request()
 	body, err := bind(c, s.cfg.BodyBytes, types...)
 	defer body.release()
@@ -104,7 +118,7 @@ func (s *Server) change(c echo.Context, answer fsmpb.Answer, types []string,
 	if err := o.takeHeaders(r.Header); err != nil {
 		return err
 	}
-	o.cmd.Namespace, o.cmd.Id, o.cmd.Answer = scopeOf(cl.namespace), c.Param("id"), answer
+	o.cmd.Namespace, o.cmd.Id, o.cmd.Answer = scopeOf(cl.namespace), id, answer
 	if o.schedule.msg.GeneratedId {
 		o.cmd.Id = generatedID(o.cmd.Namespace, o.asked, o.keyed)
 	}
@@ -121,11 +135,11 @@ func (s *Server) change(c echo.Context, answer fsmpb.Answer, types []string,
 	if err != nil {
 		return err
 	}
-	return s.answer(cl, &o.cmd, result)
+	return write(cl, &o.cmd, result)
 }
 
 // buildInTurn parses a body as a piece of work of the call's namespace.
-func (s *Server) buildInTurn(c *call, build func(*parser, []byte) (*order, error), data []byte) (*order, error) {
+func (s *Server) buildInTurn(c *call, build builder, data []byte) (*order, error) {
 	s.work.Enter(c.namespace, len(data))
 	defer s.work.Leave()
 	return build(s.parser(c), data)
@@ -138,7 +152,7 @@ func (s *Server) parser(c *call) *parser {
 
 // commit carries out one command. problemOf turns its error into a problem.
 func (s *Server) commit(c *call, cmd *fsmpb.Command) (*fsmpb.Result, error) {
-	replies, err := s.doFor(c.Request().Context(), c, []*fsmpb.Command{cmd}, (*Server).doOnce)
+	replies, err := s.doFor(c.Request().Context(), c, []*fsmpb.Command{cmd}, s.doOnce)
 	if err != nil {
 		return nil, err
 	}
@@ -146,10 +160,18 @@ func (s *Server) commit(c *call, cmd *fsmpb.Command) (*fsmpb.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p := resultProblem(result); p != nil {
+	if p := commandProblem(cmd, result); p != nil {
 		return nil, p
 	}
 	return result, nil
+}
+
+// commandProblem returns the problem for the result of a command, or nil for a success.
+func commandProblem(cmd *fsmpb.Command, result *fsmpb.Result) *problem {
+	if _, ok := task.SplitSeries(cmd.Id); ok {
+		return scheduleProblem(cmd, result)
+	}
+	return resultProblem(result)
 }
 
 func (s *Server) answer(c *call, cmd *fsmpb.Command, result *fsmpb.Result) error {
@@ -221,4 +243,26 @@ func traceparent(h http.Header) string {
 		}
 	}
 	return values[0]
+}
+
+// maxPreviewBytes is the limit of the body of a preview: the longest rule has 116 texts.
+const maxPreviewBytes = 64 << 10
+
+// preview answers with the next occurrences of a rule, and keeps nothing. A node that is unsure of the time answers
+// too, since the first occurrence shows the node's time.
+func (s *Server) preview(c echo.Context) error {
+	body, err := bind(c, maxPreviewBytes, jsonType)
+	defer body.release()
+	if err != nil {
+		return err
+	}
+	cl := callOf(c)
+	s.work.Enter(cl.namespace, len(body.data))
+	defer s.work.Leave()
+	now, _ := s.cfg.Now()
+	answer, err := preview.Of(body.data, now)
+	if err != nil {
+		return err
+	}
+	return writeValue(c, http.StatusOK, answer)
 }

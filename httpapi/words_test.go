@@ -35,6 +35,7 @@ func mustBePlain(t *testing.T, what, answer string) {
 // TestErrorsArePlain checks for many faults of callers that the answer contains no internals.
 func TestErrorsArePlain(t *testing.T) {
 	h := newHarness(t)
+	h.call("PUT", "/v1/schedules/s", wholeSchedule).mustStatus(t, 201)
 	long := strings.Repeat("定时", 80)
 	values := []string{
 		`""`, `"x"`, `"1.5.5s"`, `"9999999999999999999s"`, `"P1Y"`, `"PT"`, `"定时"`, `"` + long + `"`, `"a` + long + `"`, `"ab` + long + `"`,
@@ -45,12 +46,14 @@ func TestErrorsArePlain(t *testing.T) {
 	}
 	names := []string{"id", "queue", "fire_at", "delay", "jitter", "payload", "payload_base64", "content_type", "target", "retry",
 		"expires_after", "labels", "no_later_than", "or_schedule", "paused", "max_in_flight", "max_per_second", "batch_max", "keep_done",
-		"signing", "max", "wait", "lease", "ack", "nack", "extend", "release", "定时", long}
+		"signing", "max", "wait", "lease", "ack", "nack", "extend", "release", "repeat", "misfire", "misfire_window", "overlap",
+		"note", "task", "from", "to", "定时", long}
 	for _, name := range names {
 		for _, value := range values {
 			body := fmt.Sprintf(`{%q:%s}`, name, value)
 			for _, call := range []string{"PUT /v1/tasks/a", "PATCH /v1/tasks/a", "POST /v1/tasks/a/touch", "PUT /v1/queues/q",
-				"PATCH /v1/queues/q", "POST /v1/queues/q/lease", "POST /v1/queues/q/settle"} {
+				"PATCH /v1/queues/q", "POST /v1/queues/q/lease", "POST /v1/queues/q/settle", "PUT /v1/schedules/a",
+				"PATCH /v1/schedules/s", "POST /v1/schedules/s/pause", "POST /v1/schedules/s/backfill"} {
 				method, path, _ := strings.Cut(call, " ")
 				mustBePlain(t, call+" "+body, h.call(method, path, body).text)
 			}

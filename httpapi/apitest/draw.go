@@ -11,9 +11,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Draw draws a request.
-func (a *API) Draw(t *rapid.T) Request {
-	o := a.operations[rapid.IntRange(0, len(a.operations)-1).Draw(t, "operation")]
+// Draw draws a request of an operation that is named, or of any operation if none is.
+func (a *API) Draw(t *rapid.T, names ...string) Request {
+	among := a.operations
+	if len(names) > 0 {
+		among = slices.DeleteFunc(slices.Clone(among), func(o operation) bool { return !slices.Contains(names, o.name()) })
+	}
+	o := rapid.SampledFrom(among).Draw(t, "operation")
 	r := Request{Operation: o.name(), Method: o.method}
 	path, query := o.path, url.Values{}
 	for _, p := range o.parameters {

@@ -18,6 +18,7 @@ var usual = map[string][]string{
 	"fire_at": instants, "due_before": instants, "no_later_than": {"1h", instants[0]},
 	"delay": durations, "jitter": durations, "expires_after": durations,
 	"min_backoff": durations, "max_backoff": durations, "keep_done": durations, "keep_dead": durations,
+	"by":      durations,
 	"timeout": {"1s", "15s", "10m", "1ms"},
 	"lease":   {"100ms", "30s", "12h"}, "wait": {"0s", "1ms", "5ms"},
 	"url":              {"https://shop.example/close", "http://127.0.0.1:9000/", "nats://n:4222/subject", "ftp://x/"},
@@ -44,7 +45,18 @@ var usual = map[string][]string{
 	"overlap":          {"0s", "24h", "30d"},
 	"expires_at":       {"2100-02-28T00:00:00Z", instants[2]},
 	"consistency":      {"stale"},
+	"cron":             {"@daily", "*/5 * * * *", "0 30 2 L-3W * ?", "0 9 * * 5#3", "0 25 * * *"},
+	"every":            {"100ms", "15m", "7d"},
+	"time_zone":        {"UTC", "Europe/Berlin", "Mars/Olympus"},
+	"except":           {"2026-12-25", "2026-12-24/2027-01-01", instants[0], "* * * * SUN"},
+	"anchor":           instants[:2],
+	"start":            instants[:2],
+	"end":              instants[3:4],
 	"x-forwarded-host": {"h"},
+	"note":             {"", "until the move"},
+	"from":             {"2026-11-21T00:00:00Z", "2026-11-20T23:00:00+01:00"},
+	"to":               {"2026-11-21T09:00:00Z", instants[3]},
+	"misfire_window":   durations,
 }
 
 // odd lists strings that often break programs.

@@ -27,6 +27,12 @@ type Config struct {
 	Arrived   func()        // called when bytes have come, before their lines; nil: never
 	Recycle   func(*[]byte) // takes back the data of a written piece
 	Control   func(error)   // takes the errors of deadline, flush and similar calls
+
+	// Lost ends when the client may not go on. Then Part puts the last answers and ends the intake, nothing more is read,
+	// and the client has the time Grace to take the answers. Nil: the client may always go on.
+	Lost  context.Context
+	Part  func()
+	Grace time.Duration
 }
 
 // Conn is a connection on which lines go both ways at once. Steps of its user read, work and write in parallel, and end
@@ -38,7 +44,9 @@ type Conn struct {
 	out    *echo.Response
 	conn   *http.ResponseController
 	idleAt atomic.Int64 // when the present read gives up, in Unix nanoseconds
-	unread bool         // the client may still be sending after the last read
+	unread atomic.Bool  // the client may still be sending after the last read
+	parted atomic.Bool  // the client may not go on
+	ending atomic.Bool  // StopReading was called
 
 	head   sync.Mutex // held while the answer's header is written
 	headed bool
@@ -106,11 +114,13 @@ func (d *Conn) Perform(request context.Context, abandon func(), work func(do fun
 			cancel(ErrClient)
 		}
 	})()
+	settled := d.awaitLoss(cancel)
 	work(func(s Step) {
 		if err := guard(func() error { return s(ctx) }); err != nil {
 			cancel(err)
 		}
 	})
+	settled()
 	if stop() {
 		d.leaveUnread()
 		return nil
@@ -119,16 +129,40 @@ func (d *Conn) Perform(request context.Context, abandon func(), work func(do fun
 	return context.Cause(ctx)
 }
 
+// awaitLoss ends the work in order when the client may not go on, and cuts the connection if that takes too long. The
+// work must have ended before settled is called.
+func (d *Conn) awaitLoss(cut context.CancelCauseFunc) (settled func()) {
+	if d.cfg.Lost == nil {
+		return func() {}
+	}
+	done := make(chan struct{})
+	var late *time.Timer
+	stop := context.AfterFunc(d.cfg.Lost, func() {
+		defer close(done)
+		late = time.AfterFunc(d.cfg.Grace, func() { cut(ErrLate) })
+		d.parted.Store(true)
+		d.unread.Store(true)
+		d.cfg.Part()
+		d.StopReading()
+	})
+	return func() {
+		if !stop() {
+			<-done
+			late.Stop()
+		}
+	}
+}
+
 // leaveUnread lets the HTTP server close the connection of a client that may still be sending. The server searches for
 // the body's end within 256 KiB. Only after reading that much does it wait a little before it closes, so that the
 // client can read the answer. leaveUnread therefore gives the search a moment.
 func (d *Conn) leaveUnread() {
-	if d.unread {
+	if d.unread.Load() {
 		d.cfg.Control(d.conn.SetReadDeadline(time.Now().Add(quiet)))
 	}
 }
 
-// quiet is the wait for the rest of a body.
+// quiet is the wait for more of a body, and for its rest.
 const quiet = 100 * time.Millisecond
 
 // guard turns a panic into an error, since the HTTP server does not watch these goroutines.
@@ -155,13 +189,23 @@ var (
 	ErrClient = errors.New("the client is gone")        // wrapped by errors of the client or the network
 	ErrIdle   = errors.New("no line came for too long") // from Lines
 	ErrLong   = errors.New("a line is over the limit")  // from Lines
+	ErrParted = errors.New("the client may not go on")  // from Lines
+	ErrLate   = errors.New("the last answers were not taken in time")
 )
 
 // Lines calls line with each line of the client, without its end, until the client ends the body. Blank lines are
 // skipped. idle bounds the time until the next line is whole; 0 means no bound. The error is ErrCut when line returns
-// false, ErrIdle when idle passes, and ErrLong at a line over the limit. Lines reads no more of such a line, since it
-// may never end.
+// false, ErrIdle when idle passes or after StopReading, ErrParted when the client may not go on, and ErrLong at a line
+// over the limit. Lines reads no more of such a line, since it may never end.
 func (d *Conn) Lines(idle time.Duration, line func(data []byte) bool) error {
+	err := d.lines(idle, line)
+	if err != nil && d.parted.Load() {
+		return ErrParted
+	}
+	return err
+}
+
+func (d *Conn) lines(idle time.Duration, line func(data []byte) bool) error {
 	f := newFramer(d.cfg.LineBytes, d.length)
 	d.awaitLine(idle)
 	for {
@@ -180,10 +224,13 @@ func (d *Conn) Lines(idle time.Duration, line func(data []byte) bool) error {
 		switch {
 		case errors.Is(cut, ErrLong):
 			d.idleAt.Store(0)
-			d.unread = true
+			d.unread.Store(true)
 			return cut
 		case cut != nil:
 			return cut
+		case err == nil && d.ending.Load():
+			d.unread.Store(true)
+			return ErrIdle
 		}
 		switch {
 		case err == nil:
@@ -203,17 +250,24 @@ func (d *Conn) Lines(idle time.Duration, line func(data []byte) bool) error {
 
 // awaitLine gives the client the time idle for its next line. 0 means no bound.
 func (d *Conn) awaitLine(idle time.Duration) {
-	if idle > 0 {
-		idleAt := time.Now().Add(idle)
-		d.idleAt.Store(idleAt.UnixNano())
-		d.cfg.Control(d.conn.SetReadDeadline(idleAt))
+	if idle <= 0 {
+		return
+	}
+	idleAt := time.Now().Add(idle)
+	d.idleAt.Store(idleAt.UnixNano())
+	d.cfg.Control(d.conn.SetReadDeadline(idleAt))
+	if d.ending.Load() {
+		d.StopReading() // its deadline may have come first
 	}
 }
 
-// StopReading wakes the present read. Its failure does not count as the client's leaving.
+// StopReading ends Lines with ErrIdle after the next bytes, or when none come for a moment. That does not count as the
+// client's leaving. A read in progress is not woken at once: over HTTP/1 a failed read is the body's last, and the
+// server closes the connection of a client that may still be sending, which loses the answer's end.
 func (d *Conn) StopReading() {
+	d.ending.Store(true)
 	d.idleAt.Store(0)
-	d.cfg.Control(d.conn.SetReadDeadline(time.Unix(1, 0)))
+	d.cfg.Control(d.conn.SetReadDeadline(time.Now().Add(quiet)))
 }
 
 // each passes the framer's whole lines to line, and returns their number. Its error is ErrCut or ErrLong.

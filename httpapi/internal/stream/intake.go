@@ -31,11 +31,11 @@ func (in *Intake[T]) OnFull(full func()) { in.full = full }
 // wait for the client. It must not use the intake.
 func (in *Intake[T]) OnWait(await func()) { in.await = await }
 
-// Put adds a line of size bytes, once there is room. It returns false if the stream was cut.
+// Put adds a line of size bytes, once there is room. It returns false if the stream was cut, or after the end.
 func (in *Intake[T]) Put(l T, size int) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for !in.cut && (len(in.lines) >= in.maxLines || in.bytes >= in.maxBytes) {
+	for !in.cut && !in.ended && (len(in.lines) >= in.maxLines || in.bytes >= in.maxBytes) {
 		if in.await != nil {
 			in.await()
 		}
@@ -48,7 +48,7 @@ func (in *Intake[T]) Put(l T, size int) bool {
 		}
 		in.moved.Wait()
 	}
-	if in.cut {
+	if in.cut || in.ended {
 		return false
 	}
 	in.lines = append(in.lines, l)
@@ -80,8 +80,22 @@ func (in *Intake[T]) Take(spare []T) ([]T, bool) {
 func (in *Intake[T]) End() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	in.end()
+}
+
+func (in *Intake[T]) end() {
 	in.ended = true
 	in.moved.Broadcast()
+}
+
+// EndWith adds a last line, whether there is room or not. It does nothing after the end.
+func (in *Intake[T]) EndWith(last T) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.ended {
+		in.lines = append(in.lines, last)
+		in.end()
+	}
 }
 
 // Abandon wakes all waiting callers, whose calls return false.

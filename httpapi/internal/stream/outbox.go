@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -27,11 +28,13 @@ type Outbox struct {
 	mu    sync.Mutex
 	moved sync.Cond // on mu; something below changed
 	queue []Piece
-	out   Piece // the piece that take returned last
-	lent  int   // its bytes
-	size  int   // bytes of queue, and lent: at most free + held once Put returns, unless it is a single Piece
-	held  int   // bytes taken from memory
+	out   Piece         // the piece that take returned last
+	lent  int           // its bytes
+	size  int           // bytes of queue, and lent: at most free + held once Put returns, unless it is a single Piece
+	held  int           // bytes taken from memory
+	kept  []*fsmpb.Task // of withdrawn pieces
 	ended bool
+	shut  bool // no piece with tasks is taken
 	cut   bool
 }
 
@@ -42,18 +45,36 @@ func NewOutbox(most, free int, memory Memory) *Outbox {
 	return o
 }
 
-// Put adds a piece, once there is room. An empty outbox always has room. Put returns false if the stream was cut.
+// Put adds a piece, once there is room. An empty outbox always has room. Put returns false if the stream was cut, and,
+// after Withdraw, for a piece with tasks.
 func (o *Outbox) Put(p Piece) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for !o.cut && o.size > 0 && !o.fits(o.size+len(*p.Data)) {
+	for !o.refuses(p) && o.size > 0 && !o.fits(o.size+len(*p.Data)) {
 		o.moved.Wait()
 	}
-	if o.cut {
+	if o.refuses(p) {
 		return false
 	}
 	o.add(p)
 	return true
+}
+
+func (o *Outbox) refuses(p Piece) bool { return o.cut || o.shut && p.Tasks != nil }
+
+// Withdraw takes back the pieces with tasks whose writing has not begun.
+func (o *Outbox) Withdraw() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.shut = true
+	o.queue = slices.DeleteFunc(o.queue, func(p Piece) bool {
+		if p.Tasks != nil {
+			o.kept = append(o.kept, p.Tasks...)
+			o.size -= len(*p.Data)
+		}
+		return p.Tasks != nil
+	})
+	o.moved.Broadcast()
 }
 
 func (o *Outbox) add(p Piece) {
@@ -108,11 +129,12 @@ func (o *Outbox) take() (p Piece, last bool) {
 	return p, len(o.queue) == 0
 }
 
-// Unwritten returns the tasks of pieces that were not written, including the piece that take returned last.
+// Unwritten returns the tasks of pieces that were not written, including those that were withdrawn, and the piece that
+// take returned last.
 func (o *Outbox) Unwritten() []*fsmpb.Task {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	tasks := o.out.Tasks
+	tasks := slices.Concat(o.kept, o.out.Tasks)
 	for _, p := range o.queue {
 		tasks = append(tasks, p.Tasks...)
 	}

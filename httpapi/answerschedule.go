@@ -1,0 +1,296 @@
+package httpapi
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/repeating"
+	"github.com/belfryhq/belfry/internal/contract"
+	"github.com/belfryhq/belfry/repeat/zone"
+)
+
+// scheduleView is a schedule as an answer shows it.
+type scheduleView struct {
+	task     *fsmpb.Task // the schedule's record
+	revision uint64
+	payload  bool // its task is shown with the payload
+}
+
+// scheduleViewOf returns the view of a schedule as it was read.
+func scheduleViewOf(t *fsmpb.Task) scheduleView {
+	return scheduleView{task: t, revision: t.Revision, payload: true}
+}
+
+// append appends the schedule as a JSON object.
+func (v scheduleView) append(b []byte) []byte {
+	t, s, begin := v.task, v.task.GetSeries(), len(b)
+	id, _ := task.SplitSeries(t.Id)
+	b = contract.AppendText(b, contract.ID, id)
+	b = appendRule(contract.AppendName(b, contract.Repeat), s.GetRepeat())
+	b = contract.AppendText(b, contract.Misfire, nameOf(misfires, s.GetMisfire()))
+	b = appendWholeSpan(b, contract.MisfireWindow, s.GetMisfireWindowMs())
+	b = contract.AppendText(b, contract.Overlap, nameOf(overlaps, s.GetOverlap()))
+	b = contract.AppendBool(b, contract.Paused, s.GetPaused())
+	b = contract.AppendText(b, contract.Note, s.GetNote())
+	b = v.appendTask(contract.AppendName(b, contract.Task))
+	b = appendProgress(b, s)
+	b = contract.AppendUint(b, contract.Revision, v.revision)
+	b = contract.AppendUint(b, contract.Shard, uint64(t.Shard))
+	b = contract.AppendTime(b, contract.CreatedAt, t.CreatedAtMs)
+	return contract.Close(contract.AppendText(b, contract.TZData, zone.Version), begin)
+}
+
+// appendTask appends the task that the occurrences are made of.
+func (v scheduleView) appendTask(b []byte) []byte {
+	spec, begin := v.task.GetSpec(), len(b)
+	b = contract.AppendText(b, contract.Queue, orElse(spec.GetQueue(), task.DefaultQueue))
+	if v.payload {
+		b = appendPayload(b, spec.GetPayload(), spec.GetPayloadIsBytes())
+	}
+	b = contract.AppendText(b, contract.ContentType, orElse(spec.GetContentType(), task.DefaultContentType))
+	return contract.Close(appendSettings(b, spec), begin)
+}
+
+// appendRule appends a rule as it is kept. A time zone is always there.
+func appendRule(b []byte, r *fsmpb.Repeat) []byte {
+	begin := len(b)
+	b = appendTexts(b, contract.Cron, r.GetCron())
+	b = appendSpan(b, contract.Every, r.GetEveryMs())
+	b = appendInstant(b, contract.Anchor, r.GetAnchorMs(), r != nil && r.AnchorMs != nil)
+	b = contract.AppendText(b, contract.TimeZone, orElse(r.GetTimeZone(), repeating.UTC))
+	b = appendInstant(b, contract.Start, r.GetStartMs(), r != nil && r.StartMs != nil)
+	b = appendInstant(b, contract.End, r.GetEndMs(), r != nil && r.EndMs != nil)
+	if r.GetCount() > 0 {
+		b = contract.AppendInt(b, contract.Count, r.Count)
+	}
+	b = appendTexts(b, contract.Except, r.GetExcept())
+	return contract.Close(appendSpan(b, contract.Jitter, r.GetJitterMs()), begin)
+}
+
+// appendTexts appends a list of strings, unless it is empty.
+func appendTexts(b []byte, f contract.Field, list []string) []byte {
+	if len(list) == 0 {
+		return b
+	}
+	b = append(contract.AppendName(b, f), '[')
+	for i, text := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = contract.AppendString(b, text)
+	}
+	return append(b, ']')
+}
+
+// appendInstant appends an instant that may be any, also the first of 1970, if it is there.
+func appendInstant(b []byte, f contract.Field, ms int64, there bool) []byte {
+	if !there {
+		return b
+	}
+	return contract.AppendTime(b, f, ms)
+}
+
+// appendWholeSpan appends a duration, also one of nothing.
+func appendWholeSpan(b []byte, f contract.Field, ms int64) []byte {
+	return contract.AppendDuration(contract.AppendName(b, f), time.Duration(ms)*time.Millisecond)
+}
+
+// nameOf returns the name of a policy that a newer build may know alone.
+func nameOf[T ~int32](names []string, n T) string {
+	if n < 0 || int(n) >= len(names) {
+		return "unknown"
+	}
+	return names[n]
+}
+
+// appendProgress appends the state of a schedule's occurrences.
+func appendProgress(b []byte, s *fsmpb.Series) []byte {
+	b = contract.AppendUint(b, contract.Last, s.GetLast())
+	if next, ok := nextOf(s); ok {
+		b = contract.AppendTime(b, contract.NextAt, next)
+	} else {
+		b = append(contract.AppendName(b, contract.NextAt), "null"...)
+	}
+	b = appendNumbers(b, contract.Running, s.GetLive())
+	b = appendNumbers(b, contract.Waiting, s.GetQueued())
+	b = contract.AppendUint(b, contract.Started, s.GetStarted())
+	b = contract.AppendUint(b, contract.Passed, s.GetPassed())
+	return contract.AppendBool(b, contract.Ended, s.GetComplete() && len(s.GetNext()) == 0)
+}
+
+// nextOf returns the instant, in Unix milliseconds, at which the next occurrence comes due. For a moment after a change
+// the log holds none, and the rule names it, without jitter. ok is false if there is none, and for a rule whose
+// instants cannot be computed, as the list of the occurrences then says.
+func nextOf(s *fsmpb.Series) (ms int64, ok bool) {
+	if next := s.GetNext(); len(next) > 0 {
+		return next[0].FireMs, true
+	}
+	if s == nil || s.Paused || s.Complete {
+		return 0, false
+	}
+	coming, err := comingOf(s, 1)
+	if err != nil || len(coming) == 0 {
+		return 0, false
+	}
+	return coming[0].due, true
+}
+
+func appendNumbers(b []byte, f contract.Field, list []*fsmpb.Occurrence) []byte {
+	b = append(contract.AppendName(b, f), '[')
+	for i, o := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(b, o.Number, 10)
+	}
+	return append(b, ']')
+}
+
+// writeSchedule answers with one schedule and its ETag.
+func (s *Server) writeSchedule(w http.ResponseWriter, status int, v scheduleView) {
+	b := s.buffers.get()
+	defer s.buffers.put(b)
+	*b = append(v.append(*b), '\n')
+	w.Header()["Etag"] = []string{string(appendETag(nil, v.revision))}
+	writeJSON(w, status, *b)
+}
+
+// answerSchedule answers a call that has changed a schedule.
+func (s *Server) answerSchedule(c *call, _ *fsmpb.Command, result *fsmpb.Result) error {
+	if result.Task == nil {
+		return fmt.Errorf("the backend answered %v without the schedule", result.Code)
+	}
+	s.writeSchedule(c.Response(), statusOf(result.Code), changedView(result))
+	return nil
+}
+
+func changedView(result *fsmpb.Result) scheduleView {
+	return scheduleView{task: result.Task, revision: result.Revision, payload: true}
+}
+
+// answerFire answers a call that has made an occurrence, which is the schedule's last one.
+func (s *Server) answerFire(c *call, cmd *fsmpb.Command, result *fsmpb.Result) error {
+	if result.Task == nil {
+		return fmt.Errorf("the backend answered %v without the schedule", result.Code)
+	}
+	id, _ := task.SplitSeries(cmd.Id)
+	b := contract.AppendText(nil, contract.ID, task.OccurrenceID(id, result.Number))
+	b = contract.AppendUint(b, contract.Number, result.Number)
+	b = changedView(result).append(contract.AppendName(b, contract.Schedule))
+	w := c.Response()
+	w.Header()["Etag"] = []string{string(appendETag(nil, result.Revision))}
+	writeJSON(w, http.StatusOK, append(contract.Close(b, 0), '\n'))
+	return nil
+}
+
+// scheduleProblem returns the problem for the result of a command about a schedule, or nil for a success.
+func scheduleProblem(cmd *fsmpb.Command, r *fsmpb.Result) *problem {
+	switch r.Code {
+	case fsmpb.Code_CODE_NOT_FOUND:
+		return missing(cmd.Id)
+	case fsmpb.Code_CODE_PRECONDITION_FAILED:
+		detail := noSuchSchedule
+		if r.Revision != 0 {
+			detail = fmt.Sprintf("the schedule exists, at revision %d", r.Revision)
+		}
+		return &problem{kind: conditionFailed, detail: detail, task: r.Task}
+	case fsmpb.Code_CODE_CONFLICT:
+		return occurrenceProblem(cmd, r)
+	case fsmpb.Code_CODE_INVALID:
+		p := resultProblem(r)
+		if member, _, _ := strings.Cut(r.Field, "."); contract.SpecFields.Has(contract.FieldOf([]byte(member))) {
+			p.field = "task." + p.field
+		}
+		return p
+	}
+	return resultProblem(r)
+}
+
+// occurrenceProblem words the refusal of a call that the occurrences of a schedule do not allow.
+func occurrenceProblem(cmd *fsmpb.Command, r *fsmpb.Result) *problem {
+	p := &problem{kind: wrongOccurrence, detail: r.Detail, limit: r.Limit}
+	switch {
+	case p.detail != "":
+	case cmd.GetSkipOccurrence() != nil:
+		p.detail = "no coming occurrence is known: the schedule is paused or has ended, or its next one is not computed yet"
+	case cmd.GetBackfill() != nil:
+		p.detail, p.limit = "more occurrences would be under way or wait than may", fmt.Sprint(task.MaxQueuedOccurrences)
+	default:
+		p.detail = "another occurrence is under way or waits, and the schedule's overlap lets no further one begin"
+	}
+	return p
+}
+
+// stateOfOccurrence returns the state of an occurrence in a list of a schedule's last ones. Those under way, and those
+// that wait, are in lists of their own.
+func stateOfOccurrence(o *fsmpb.Occurrence) string {
+	if o.Passed != fsmpb.Passed_PASSED_UNSPECIFIED {
+		return "passed"
+	}
+	return stateName(o.State)
+}
+
+// The names of the reasons in JSON, by their numbers in the messages.
+var (
+	origins = []string{
+		fsmpb.Origin_ORIGIN_RULE: "rule", fsmpb.Origin_ORIGIN_CALL: "call", fsmpb.Origin_ORIGIN_BACKFILL: "backfill",
+	}
+	passReasons = []string{
+		fsmpb.Passed_PASSED_UNSPECIFIED: "", fsmpb.Passed_PASSED_OVERLAP: "overlap", fsmpb.Passed_PASSED_MISSED: "missed",
+		fsmpb.Passed_PASSED_COALESCED: "coalesced", fsmpb.Passed_PASSED_CALL: "call",
+		fsmpb.Passed_PASSED_REPLACED: "replaced",
+	}
+)
+
+// lastOccurrence is an occurrence that is under way, waits, has ended or did not run.
+type lastOccurrence struct {
+	*fsmpb.Occurrence
+	state string
+}
+
+// lastOf returns at most n last occurrences of a schedule, in the order of their numbers.
+func lastOf(s *fsmpb.Series, n int) []lastOccurrence {
+	var all []lastOccurrence
+	for _, o := range s.Past {
+		all = append(all, lastOccurrence{o, stateOfOccurrence(o)})
+	}
+	for _, o := range s.Live {
+		all = append(all, lastOccurrence{o, "running"})
+	}
+	for _, o := range s.Queued {
+		all = append(all, lastOccurrence{o, "waiting"})
+	}
+	slices.SortStableFunc(all, func(a, b lastOccurrence) int { return cmp.Compare(a.Number, b.Number) })
+	return all[max(0, len(all)-n):]
+}
+
+func (o lastOccurrence) append(b []byte) []byte {
+	begin := len(b)
+	b = contract.AppendUint(b, contract.Number, o.Number)
+	if o.Count > 1 {
+		b = contract.AppendUint(b, contract.Count, o.Count)
+	}
+	b = contract.AppendTime(b, contract.Scheduled, o.ScheduledMs)
+	b = contract.AppendText(b, contract.Origin, nameOf(origins, o.Origin))
+	b = contract.AppendText(b, contract.State, o.state)
+	b = contract.AppendTextIf(b, contract.Why, nameOf(passReasons, o.Passed))
+	if o.BeganMs > 0 {
+		b = contract.AppendTime(b, contract.BeganAt, o.BeganMs)
+		b = appendWholeSpan(b, contract.Late, max(0, o.BeganMs-cmp.Or(o.FireMs, o.ScheduledMs)))
+	}
+	if o.Attempts > 0 {
+		b = contract.AppendUint(b, contract.Attempts, uint64(o.Attempts))
+	}
+	b = contract.AppendTextIf(b, contract.Error, o.Error)
+	if o.EndedMs > 0 {
+		b = contract.AppendTime(b, contract.EndedAt, o.EndedMs)
+	}
+	return contract.Close(b, begin)
+}

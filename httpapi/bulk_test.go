@@ -1,0 +1,207 @@
+package httpapi
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+const operations = "/v1/operations"
+
+// TestBulkOperationsAreRead checks what the backend gets for each kind of operation.
+func TestBulkOperationsAreRead(t *testing.T) {
+	filter := &fsmpb.ListQuery{Queue: "q", Prefix: "o-", Labels: []*fsmpb.Label{{Name: "a", Value: "b:c"}, {Name: "x"}},
+		States:     []fsmpb.State{fsmpb.State_STATE_READY, fsmpb.State_STATE_DEAD},
+		DueAfterMs: 1795255200000, DueBeforeMs: 1795258800000}
+	const conditions = `"filter":{"queue":"q","prefix":"o-","label":["a:b:c","x="],"state":["ready","dead"],` +
+		`"due_after":"2026-11-21T10:00:00Z","due_before":"2026-11-21T11:00:00Z"}`
+	url, timeout, attempts := "https://new.example/", int64(5000), uint32(3)
+	for body, want := range map[string]BulkRequest{
+		`{"op":"cancel",` + conditions + `}`:                 {Op: "cancel", Filter: filter},
+		`{"op":"cancel",` + conditions + `,"per_second":10}`: {Op: "cancel", Filter: filter, PerSecond: 10},
+		`{"op":"fire","all":true}`:                           {Op: "fire", All: true},
+		`{"op":"purge","filter":{},"all":true}`:              {Op: "purge", All: true},
+		`{"op":"replay","filter":{"state":"dead","label":"k:v"}}`: {Op: "replay", Filter: &fsmpb.ListQuery{
+			States: []fsmpb.State{fsmpb.State_STATE_DEAD}, Labels: []*fsmpb.Label{{Name: "k", Value: "v"}},
+		}},
+		`{"op":"move","all":true,"by":"-90m"}`:                 {Op: "move", All: true, ByMs: -90 * 60_000},
+		`{"op":"move","all":true,"to":"2026-11-21T10:00:00Z"}`: {Op: "move", All: true, ToMs: 1795255200000},
+		`{"op":"patch","all":true,"patch":{"target":{"url":"https://new.example/","timeout":"5s"},"labels":{"a":null},` +
+			`"retry":{"max_attempts":3}}}`: {Op: "patch", All: true, Patch: &fsmpb.Patch{
+			Target: &fsmpb.TargetPatch{Url: &url, TimeoutMs: &timeout}, Labels: []*fsmpb.LabelPatch{{Name: "a"}},
+			Retry: &fsmpb.RetryPatch{MaxAttempts: &attempts},
+		}},
+		`{"op":"patch","all":true,"patch":{"labels":null}}`: {Op: "patch", All: true, Patch: &fsmpb.Patch{ClearLabels: true}},
+	} {
+		h := newHarness(t)
+		h.call("POST", operations, body).mustStatus(t, 202)
+		got := h.fake.bulks[0]
+		if want.Filter == nil {
+			want.Filter = &fsmpb.ListQuery{}
+		}
+		if got.Op != want.Op || got.All != want.All || got.ByMs != want.ByMs || got.ToMs != want.ToMs ||
+			got.PerSecond != want.PerSecond || !proto.Equal(got.Filter, want.Filter) ||
+			!proto.Equal(got.Patch, want.Patch) || got.Namespace != "default" || got.DryRun {
+			t.Errorf("%s\nbecame %+v", body, got)
+		}
+	}
+}
+
+// TestBadBulkOperations checks that each fault is refused with the name of its field, and begins nothing.
+func TestBadBulkOperations(t *testing.T) {
+	h := newHarness(t)
+	const some = `"filter":{"queue":"q"}`
+	for body, field := range map[string]string{
+		`{}`:                                                                   "op",
+		`{"op":"erase",` + some + `}`:                                          "op",
+		`{"op":"cancel"}`:                                                      "filter",
+		`{"op":"cancel","filter":{}}`:                                          "filter",
+		`{"op":"cancel","all":false}`:                                          "filter",
+		`{"op":"cancel","all":true,` + some + `}`:                              "all",
+		`{"op":"cancel","filter":{"queue":"a b"}}`:                             "filter.queue",
+		`{"op":"cancel","filter":{"prefix":""}}`:                               "filter.prefix",
+		`{"op":"cancel","filter":{"color":"b"}}`:                               "filter.color",
+		`{"op":"cancel","filter":{"label":"x"}}`:                               "filter.label",
+		`{"op":"cancel","filter":{"label":["a:1","a:1"]}}`:                     "filter.label",
+		`{"op":"cancel","filter":{"state":"repeating"}}`:                       "filter.state",
+		`{"op":"cancel","filter":{"state":7}}`:                                 "filter.state",
+		`{"op":"cancel","filter":{"due_after":"soon"}}`:                        "filter.due_after",
+		`{"op":"cancel","filter":{"due_before":"1960-01-01T00:00:00Z"}}`:       "filter.due_before",
+		`{"op":"cancel","by":"1h",` + some + `}`:                               "by",
+		`{"op":"fire","to":"2026-11-21T10:00:00Z",` + some + `}`:               "to",
+		`{"op":"cancel","patch":{},` + some + `}`:                              "patch",
+		`{"op":"move",` + some + `}`:                                           "by",
+		`{"op":"move","by":"1h","to":"2026-11-21T10:00:00Z",` + some + `}`:     "by",
+		`{"op":"move","by":"0s",` + some + `}`:                                 "by",
+		`{"op":"move","by":"-36501d",` + some + `}`:                            "by",
+		`{"op":"patch",` + some + `}`:                                          "patch",
+		`{"op":"patch","patch":{},` + some + `}`:                               "patch",
+		`{"op":"patch","patch":{"payload":1},` + some + `}`:                    "patch.payload",
+		`{"op":"patch","patch":{"target":null},` + some + `}`:                  "patch.target.headers",
+		`{"op":"patch","patch":{"target":{"headers":{"x":"1"}}},` + some + `}`: "patch.target.headers",
+		`{"op":"patch","patch":{"target":{"url":"ftp://x/"}},` + some + `}`:    "patch.target.url",
+		`{"op":"patch","patch":{"retry":{"max_attempts":2000}},` + some + `}`:  "patch.retry.max_attempts",
+		`{"op":"cancel","per_second":0,` + some + `}`:                          "per_second",
+		`{"op":"cancel","per_second":5001,` + some + `}`:                       "per_second",
+		`{"op":"cancel","dry_run":1,` + some + `}`:                             "dry_run",
+		`{"op":"cancel","op":"fire",` + some + `}`:                             "op",
+	} {
+		if p := h.call("POST", operations, body); p.StatusCode != 400 || !strings.Contains(p.text, `"field":"`+field+`"`) {
+			t.Errorf("%s: %d %s", body, p.StatusCode, p.text)
+		}
+	}
+	if len(h.fake.bulks)+len(h.fake.counted) > 0 {
+		t.Errorf("begun: %v, counted: %v", h.fake.bulks, h.fake.counted)
+	}
+}
+
+// TestBulkOperationsHaveKeys repeats a request with its key, and uses the key for another body and in another
+// namespace.
+func TestBulkOperationsHaveKeys(t *testing.T) {
+	h := newHarness(t)
+	const body = `{"op":"cancel","filter":{"queue":"q"}}`
+	first := h.call("POST", operations, body, keyHeader, "k")
+	id := first.mustStatus(t, 202)["id"]
+	if first.Header.Get("Location") != operations+"/"+id.(string) {
+		t.Errorf("it is at %q", first.Header.Get("Location"))
+	}
+	if again := h.call("POST", operations, body, keyHeader, "k"); again.StatusCode != 202 || again.text != first.text {
+		t.Errorf("%d %s, after %s", again.StatusCode, again.text, first.text)
+	}
+	h.call("POST", operations, `{"op":"fire","filter":{"queue":"q"}}`, keyHeader, "k").mustProblem(t, 422, keyHeader)
+	if other := h.call("POST", "/v1/namespaces/a/operations", body, keyHeader, "k").mustStatus(t, 202)["id"]; other == id {
+		t.Error("namespaces share a key")
+	}
+	if drain := h.call("POST", "/v1/nodes/n1/drain", "", keyHeader, "k").mustStatus(t, 202)["id"]; drain == id {
+		t.Error("a drain has the operation's id")
+	}
+	if len(h.fake.bulks) != 2 {
+		t.Errorf("begun: %v", h.fake.bulks)
+	}
+}
+
+func TestBulkOperationsAreDocumented(t *testing.T) {
+	d := newDocumented(t)
+	d.call(202, "POST", operations, `{"op":"cancel","filter":{"queue":"q","label":["a:b"],"state":"ready"},"per_second":3}`)
+	d.call(202, "POST", operations, `{"op":"move","filter":{"prefix":"p"},"to":"2026-11-21T10:00:00Z"}`)
+	d.call(202, "POST", operations, `{"op":"move","filter":{"prefix":"p"},"by":"-90m"}`)
+	if by := d.fake.operations[2].By; by != "-1h30m" {
+		t.Errorf("moved by %s", by)
+	}
+	d.call(202, "POST", operations, `{"op":"patch","all":true,"patch":{"labels":{"a":"b"}}}`)
+	d.call(200, "POST", operations, `{"op":"cancel","all":true,"dry_run":true}`)
+	d.call(200, "POST", operations, `{"op":"cancel","filter":{"queue":"large"},"dry_run":true}`)
+	d.call(409, "POST", operations, `{"op":"cancel","filter":{"queue":"full"}}`)
+	d.call(400, "POST", operations, `{"op":"cancel"}`)
+	d.call(415, "POST", operations, `{"op":"cancel","all":true}`, "Content-Type", "text/plain")
+	d.call(200, "GET", operations, "")
+	d.call(200, "GET", operations+"/op-0", "")
+	d.call(202, "DELETE", operations+"/op-0", "")
+	d.call(409, "DELETE", operations+"/op-0", "")
+	for err, status := range map[error]int{task.ErrNotProposed: 503, task.ErrUnknown: 504} {
+		d.fake.readErr = err
+		d.call(status, "POST", operations, `{"op":"cancel","all":true}`)
+		d.call(503, "POST", operations, `{"op":"cancel","all":true,"dry_run":true}`)
+	}
+}
+
+// TestDryRunBeginsNothing checks the count, also one that was cut short.
+func TestDryRunBeginsNothing(t *testing.T) {
+	h := newHarness(t)
+	for queue, want := range map[string]string{
+		"q": `{"matched":3,"complete":true}` + "\n", "large": `{"matched":3,"complete":false}` + "\n",
+	} {
+		body := `{"op":"cancel","filter":{"queue":"` + queue + `"},"dry_run":true}`
+		if a := h.call("POST", "/v1/namespaces/a/operations", body); a.StatusCode != 200 || a.text != want {
+			t.Errorf("%d %s", a.StatusCode, a.text)
+		}
+	}
+	if len(h.fake.bulks) > 0 || len(h.fake.counted) != 2 || h.fake.counted[0].Namespace != "a" {
+		t.Errorf("begun: %v, counted: %v", h.fake.bulks, h.fake.counted)
+	}
+}
+
+// TestRolesOfBulkOperations checks who may begin, see and stop an operation on the tasks of namespace a.
+func TestRolesOfBulkOperations(t *testing.T) {
+	const body = `{"op":"cancel","filter":{"queue":"q"}}`
+	for caller, want := range map[string][3]int{ // begin, show, stop
+		"operate@a": {202, 200, 202}, "admin@a": {202, 200, 202}, "operate@*": {202, 200, 202},
+		"read@a": {403, 200, 403}, "schedule@a": {403, 200, 403}, "operate@b": {404, 404, 404},
+		"operate@a queues=q":       {403, 404, 404},
+		"operate@a queues=q ids=x": {403, 404, 404},
+		"read@a operate@b":         {403, 200, 403},
+	} {
+		h := newHarness(t, withAccess)
+		h.as("operate@a", "POST", operations, body).mustStatus(t, 202)
+		got := [3]int{
+			h.as(caller, "POST", "/v1/namespaces/a/operations", body).StatusCode,
+			h.as(caller, "GET", operations+"/op-0", "").StatusCode,
+			h.as(caller, "DELETE", operations+"/op-0", "").StatusCode,
+		}
+		if got != want {
+			t.Errorf("%s: %v, want %v", caller, got, want)
+		}
+		if begun := len(h.fake.bulks) == 2; begun != (want[0] == 202) {
+			t.Errorf("%s: begun %v", caller, h.fake.bulks)
+		}
+		if stopped := h.fake.operations[0].State == "stopped"; stopped != (want[2] == 202) {
+			t.Errorf("%s: it is %s", caller, h.fake.operations[0].State)
+		}
+	}
+}
+
+// TestOtherOperationsNeedTheCluster checks that the role in one namespace stops no operation on a node.
+func TestOtherOperationsNeedTheCluster(t *testing.T) {
+	h := newHarness(t, withAccess)
+	h.as("operate@*", "POST", "/v1/nodes/n1/drain", "").mustStatus(t, 202)
+	h.as("operate@a", "DELETE", operations+"/op-0", "").mustProblem(t, 404, "")
+	h.as("operate@a read@*", "DELETE", operations+"/op-0", "").mustProblem(t, 403, "")
+	if slices.ContainsFunc(h.fake.operations, func(op OperationView) bool { return op.Kind == resumeNode }) {
+		t.Errorf("stopped: %v", h.fake.operations)
+	}
+}

@@ -1,0 +1,341 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/repeating"
+	"github.com/belfryhq/belfry/internal/contract"
+	"github.com/belfryhq/belfry/repeat"
+)
+
+// The limits of a schedule, beside those of its rule and its task.
+const (
+	maxNoteBytes = 255
+	maxBackfill  = 1000 // occurrences of one call
+)
+
+// The names of the policies in JSON, by their numbers in the messages.
+var (
+	misfires = []string{
+		fsmpb.Misfire_MISFIRE_LATEST: "latest", fsmpb.Misfire_MISFIRE_ALL: "all", fsmpb.Misfire_MISFIRE_SKIP: "skip",
+	}
+	overlaps = []string{
+		fsmpb.Overlap_OVERLAP_SKIP: "skip", fsmpb.Overlap_OVERLAP_QUEUE_ONE: "queue_one",
+		fsmpb.Overlap_OVERLAP_QUEUE_ALL: "queue_all", fsmpb.Overlap_OVERLAP_ALLOW: "allow",
+		fsmpb.Overlap_OVERLAP_CANCEL_PREVIOUS: "cancel_previous",
+	}
+)
+
+// answeredOfSchedule lists the members that only answers have.
+var answeredOfSchedule = []string{
+	"last", "next_at", "running", "waiting", "started", "passed", "ended", "revision", "shard", "created_at", "tz_data",
+}
+
+// seriesDraft is a schedule as a request gives it.
+type seriesDraft struct {
+	p      *parser
+	r      *contract.Reader
+	id     string // in the path
+	set    *fsmpb.SetSeries
+	merged bool // into the stored schedule: a null restores a default
+
+	patched []byte // the payload that a patch gives
+	ruled   bool   // the request gives a rule
+}
+
+// newSeries reads a schedule that replaces any other one of its id.
+func (p *parser) newSeries(data []byte, id string) (*fsmpb.SetSeries, error) {
+	d := &seriesDraft{p: p, id: id, set: &fsmpb.SetSeries{
+		Spec: new(fsmpb.Spec), Series: &fsmpb.Series{Repeat: new(fsmpb.Repeat)},
+	}}
+	err := d.read(data)
+	if err == nil && !d.ruled {
+		err = &task.FieldError{Field: "repeat", Detail: "is absent"}
+	}
+	return d.set, err
+}
+
+// patchSeries merges a merge patch (RFC 7396) into a copy of a stored schedule.
+func (p *parser) patchSeries(data []byte, stored *fsmpb.Task) (*seriesDraft, error) {
+	id, _ := task.SplitSeries(stored.Id)
+	d := &seriesDraft{p: p, id: id, set: settingsOf(stored), merged: true}
+	return d, d.read(data)
+}
+
+// settingsOf returns a copy of the part of a schedule that callers set.
+func settingsOf(t *fsmpb.Task) *fsmpb.SetSeries {
+	s := t.GetSeries()
+	return proto.CloneOf(&fsmpb.SetSeries{Spec: t.GetSpec(), Series: &fsmpb.Series{
+		Repeat: s.GetRepeat(), Misfire: s.GetMisfire(), MisfireWindowMs: s.GetMisfireWindowMs(), Overlap: s.GetOverlap(),
+		Paused: s.GetPaused(), Note: s.GetNote(),
+	}})
+}
+
+// read reads a body into the draft, and checks the whole.
+func (d *seriesDraft) read(data []byte) error {
+	if err := d.p.now.check(); err != nil { // occurrences count from now
+		return err
+	}
+	d.r = contract.NewReader(data)
+	if err := d.r.RootOnce(d.member); err != nil {
+		return err
+	}
+	d.set.ReceivedAtMs = d.p.now.at.UnixMilli()
+	if err := d.p.checkSpec(d.set.Spec); err != nil {
+		return within("task.", err)
+	}
+	return d.checkRule()
+}
+
+// checkRule refuses a given rule that is wrong as a whole. A rule that is over is none: the call may be a repeat.
+func (d *seriesDraft) checkRule() error {
+	if !d.ruled {
+		return nil
+	}
+	_, err := repeating.Rule(d.set.Series.Repeat, d.p.now.at)
+	return err
+}
+
+func (d *seriesDraft) member(name, full string) (known bool, err error) {
+	s := d.set.Series
+	switch name {
+	case "id":
+		err = pathID(d.r, d.id)
+	case "repeat":
+		err = d.rule(full)
+	case "misfire":
+		err = contract.Assign(d.r, d.merged, &s.Misfire, func() (fsmpb.Misfire, error) {
+			return choice[fsmpb.Misfire](d.r, full, misfires)
+		})
+	case "misfire_window":
+		err = contract.Assign(d.r, d.merged, &s.MisfireWindowMs, func() (int64, error) { return misfireWindow(d.r, full) })
+	case "overlap":
+		err = contract.Assign(d.r, d.merged, &s.Overlap, func() (fsmpb.Overlap, error) {
+			return choice[fsmpb.Overlap](d.r, full, overlaps)
+		})
+	case "paused":
+		err = contract.Assign(d.r, d.merged, &s.Paused, func() (bool, error) { return d.r.Bool(full) })
+	case "note":
+		err = contract.Assign(d.r, d.merged, &s.Note, func() (string, error) { return note(d.r, full) })
+	case "task":
+		err = d.task()
+	default:
+		if slices.Contains(answeredOfSchedule, name) {
+			return true, &contract.MemberError{Name: full, Detail: "is set by the service and cannot be sent"}
+		}
+		return false, nil
+	}
+	return true, err
+}
+
+// pathID reads an id in a body, which must be the one in the path.
+func pathID(r *contract.Reader, id string) error {
+	text, err := r.Text("id")
+	if err == nil && text != id {
+		err = &task.FieldError{Field: "id", Detail: "is not the id in the path"}
+	}
+	return err
+}
+
+func (d *seriesDraft) rule(full string) error {
+	if d.merged && d.r.Null() {
+		return &task.FieldError{Field: full, Detail: "cannot be null: a schedule always has a rule"}
+	}
+	d.ruled = true
+	source := repeating.Source{Reader: d.r, Name: full, Now: d.p.now.at, Merged: d.merged}
+	return repeating.Read(source, d.set.Series.Repeat)
+}
+
+// choice reads one of the names, and returns its number.
+func choice[T ~int32](r *contract.Reader, full string, names []string) (T, error) {
+	text, err := r.Text(full)
+	if err != nil {
+		return 0, err
+	}
+	at := slices.Index(names, text)
+	if at < 0 {
+		return 0, &task.FieldError{Field: full, Detail: fmt.Sprintf("is %q", contract.Clip(text)),
+			Limit: strings.Join(names, ", ")}
+	}
+	return T(at), nil
+}
+
+// misfireWindow reads a duration from 0, which means no limit, to 100 years, in milliseconds.
+func misfireWindow(r *contract.Reader, full string) (int64, error) {
+	text, err := r.Text(full)
+	if err != nil {
+		return 0, err
+	}
+	window, err := spanField(full, text)
+	return contract.CeilMs(window), err
+}
+
+func note(r *contract.Reader, full string) (string, error) {
+	text, err := r.Text(full)
+	if err == nil && len(text) > maxNoteBytes {
+		err = &task.FieldError{Field: full, Detail: fmt.Sprintf("is %d bytes long", len(text)),
+			Limit: fmt.Sprintf("%d bytes", maxNoteBytes)}
+	}
+	return text, err
+}
+
+// task reads the task that the occurrences are made of. Its errors name the field with the prefix task.
+func (d *seriesDraft) task() error {
+	spec, patch, seen := d.set.Spec, new(fsmpb.Patch), contract.Set(0)
+	if d.merged && d.r.Null() {
+		d.set.Spec = new(fsmpb.Spec)
+		return nil
+	}
+	if d.r.Peek() != '{' {
+		return d.r.WrongType("task", "an object")
+	}
+	err := d.r.Object("task", &contract.SeriesTaskObject, &seen, func(f contract.Field) error {
+		if d.merged {
+			return d.p.patchSpec(d.r, f, spec, patch)
+		}
+		return d.p.specMember(d.r, f, spec)
+	})
+	if err == nil {
+		err = onePayload(seen)
+	}
+	if err == nil && d.merged {
+		err = mergeSpec(spec, patch)
+	}
+	d.patched = patch.Payload.GetData()
+	if err != nil {
+		return within("task.", err)
+	}
+	return nil
+}
+
+// patchSpec reads a member of a merge patch of a schedule's task. A task has no patch of queue and expires_after, so
+// these two go into spec at once.
+func (p *parser) patchSpec(r *contract.Reader, f contract.Field, spec *fsmpb.Spec, patch *fsmpb.Patch) error {
+	switch f {
+	case contract.Queue:
+		return contract.Assign(r, true, &spec.Queue, func() (string, error) { return queue(r) })
+	case contract.ExpiresAfter:
+		return contract.Assign(r, true, &spec.ExpiresAfterMs, func() (int64, error) { return expiresAfter(r) })
+	}
+	return p.patchMember(r, f, patch)
+}
+
+// mergeSpec merges a patch into spec. It refuses to lead kept credentials to another host.
+func mergeSpec(spec *fsmpb.Spec, patch *fsmpb.Patch) error {
+	if _, err := mergeTarget(spec.Target, patch); err != nil {
+		return err
+	}
+	task.MergeSpec(spec, patch)
+	return checked(task.CheckMasked(spec.Target))
+}
+
+// pauseNote reads the optional body of a pause or a resume.
+func pauseNote(data []byte) (text string, err error) {
+	if len(data) == 0 {
+		return "", nil
+	}
+	r := contract.NewReader(data)
+	return text, r.RootOnce(func(name, full string) (known bool, err error) {
+		if name != "note" {
+			return false, nil
+		}
+		text, err = note(r, full)
+		return true, err
+	})
+}
+
+// backfill is the body of a backfill: the first and the last instant that it may begin, in Unix milliseconds.
+type backfill struct{ from, to int64 }
+
+// backfill reads the range of a backfill, which must not reach beyond now.
+func (p *parser) backfill(data []byte) (b backfill, err error) {
+	if err := p.now.check(); err != nil {
+		return b, err
+	}
+	r, seen := contract.NewReader(data), map[string]bool{}
+	err = r.RootOnce(func(name, full string) (known bool, err error) {
+		place := map[string]*int64{"from": &b.from, "to": &b.to}[name]
+		if place == nil {
+			return false, nil
+		}
+		seen[name] = true
+		text, err := r.Text(full)
+		if err == nil {
+			*place, err = instantField(full, text, p.now.at)
+		}
+		return true, err
+	})
+	if err != nil {
+		return b, err
+	}
+	for _, name := range []string{"from", "to"} {
+		if !seen[name] {
+			return b, &task.FieldError{Field: name, Detail: "is absent"}
+		}
+	}
+	return b, p.checkBackfill(b)
+}
+
+func (p *parser) checkBackfill(b backfill) error {
+	switch {
+	case b.to > contract.CeilUnixMs(p.now.at):
+		return &task.FieldError{Field: "to", Detail: "is after now: what is to come begins by itself",
+			Limit: p.now.at.UTC().Format(time.RFC3339Nano)}
+	case b.to < b.from:
+		return &task.FieldError{Field: "to", Detail: "is before from"}
+	}
+	return nil
+}
+
+// instants returns the instants of a rule within the range, in Unix milliseconds. It does not count occurrences.
+func (b backfill) instants(rule *repeat.Rule) (found []int64, err error) {
+	after, last, excluded := time.UnixMilli(b.from-1), time.UnixMilli(b.to), 0
+	for {
+		o, ok := rule.Next(after)
+		excluded += len(o.Excluded)
+		switch {
+		case excluded >= repeat.MaxExcluded:
+			return nil, beyondRange("too many instants that repeat.except takes away", repeat.MaxExcluded)
+		case !ok || o.At.After(last):
+			if len(found) == 0 {
+				return nil, beyondRange("no instant of the schedule's rule", 0)
+			}
+			return found, nil
+		case len(found) == maxBackfill:
+			return nil, beyondRange("too many instants of the schedule's rule", maxBackfill)
+		}
+		found, after = append(found, o.At.UnixMilli()), o.At
+	}
+}
+
+func beyondRange(what string, limit int) error {
+	err := &task.FieldError{Field: "from", Detail: "and to enclose " + what}
+	if limit > 0 {
+		err.Limit = fmt.Sprint(limit)
+	}
+	return err
+}
+
+// canonical returns a JSON text without its white space and with the members of its objects in order, so that texts of
+// one meaning are the same bytes.
+func canonical(text []byte) ([]byte, error) {
+	if err := contract.Valid(text); err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var value any
+	if err := d.Decode(&value); err != nil {
+		return nil, err
+	}
+	return json.Marshal(value)
+}
