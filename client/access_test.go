@@ -26,6 +26,20 @@ func eachCall(t *testing.T, c *Client) {
 	none(c.Schedule(ctx, Task{ID: "a"}))
 	none(c.Schedule(ctx, Task{}, WithKey("k")))
 	none(c.Cancel(ctx, "a"))
+	none(c.PreviewSchedule(ctx, Repeat{Cron: []string{"@daily"}}, 0))
+	none(c.PutSchedule(ctx, Schedule{ID: "a"}))
+	none(c.GetSchedule(ctx, "a"))
+	none(c.PatchSchedule(ctx, "a", SchedulePatch{Note: "n"}))
+	none(c.DeleteSchedule(ctx, "a"))
+	none(c.PauseSchedule(ctx, "a", "n"))
+	none(c.ResumeSchedule(ctx, "a", ""))
+	none(c.FireSchedule(ctx, "a"))
+	none(c.SkipOccurrence(ctx, "a"))
+	none(c.Backfill(ctx, "a", time.Now(), time.Now()))
+	none(c.Occurrences(ctx, "a", 1, 1))
+	for _, err := range c.Schedules(ctx, ScheduleFilter{}) {
+		none(err)
+	}
 	none(c.Touch(ctx, "a", Touch{}))
 	none(c.FireNow(ctx, "a"))
 	none(c.Patch(ctx, "a", Patch{Delay: time.Hour}))
@@ -86,7 +100,7 @@ func TestEachCallCarriesTheKey(t *testing.T) {
 		eachCall(t, c)
 		c.Close()
 		got := s.requests()
-		if len(got) < 45 {
+		if len(got) < 55 {
 			t.Fatalf("%d calls", len(got))
 		}
 		for _, r := range got {
@@ -99,7 +113,7 @@ func TestEachCallCarriesTheKey(t *testing.T) {
 				about = strings.TrimPrefix(r.uri, "/v1")
 			}
 			noun := strings.FieldsFunc(about, func(r rune) bool { return r == '/' || r == '?' })[0]
-			if inside != slices.Contains([]string{"tasks", "queues", "batch"}, noun) {
+			if inside != slices.Contains([]string{"tasks", "schedules", "queues", "batch", "preview"}, noun) {
 				t.Errorf("%s %s", r.method, r.uri)
 			}
 		}
@@ -116,7 +130,9 @@ func TestKeyStaysWithItsHost(t *testing.T) {
 	}))
 	defer other.Close()
 	elsewhere := answer(http.StatusTemporaryRedirect, "", "Location", other.URL+"/stolen?x=1")
-	for _, given := range []*http.Client{nil, {}, {CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}} {
+	for _, given := range []*http.Client{
+		nil, {}, {CheckRedirect: func(*http.Request, []*http.Request) error { return nil }},
+	} {
 		c, _ := start(t, Config{Key: NewSecret(testKey), HTTPClient: given}, elsewhere, elsewhere, elsewhere, elsewhere)
 		var refusal *Error
 		_, err := c.Get(t.Context(), "a")
@@ -162,7 +178,8 @@ func TestKeyIsNotShown(t *testing.T) {
 		w.WriteHeader(http.StatusBadGateway)
 		_, _ = fmt.Fprint(w, r.Header)
 	}
-	c, _ := start(t, Config{Key: cfg.Key, MaxAttempts: 1}, echo, plain, answer(201, `{"id":"i","name":"n","key":"`+testKey+`"}`))
+	c, _ := start(t, Config{Key: cfg.Key, MaxAttempts: 1}, echo, plain,
+		answer(201, `{"id":"i","name":"n","key":"`+testKey+`"}`))
 	_, echoed := c.Get(t.Context(), "a")
 	_, proxied := c.Get(t.Context(), "a")
 	made, err := c.CreateKey(t.Context(), KeyRequest{Name: "n"})
@@ -282,11 +299,13 @@ func TestRefusalsMatchByType(t *testing.T) {
 func TestQuotaIsWaitedFor(t *testing.T) {
 	const problem = `{"type":"urn:belfry:problem:quota-exceeded","quota":"%s","limit":10,"used":12}`
 	rate, full := fmt.Sprintf(problem, "schedules_per_second"), fmt.Sprintf(problem, "max_pending")
-	c, s := start(t, Config{SingleCalls: true}, answer(429, rate, "Retry-After", "3"), answer(201, `{"id":"a"}`), answer(429, full))
-	if _, err := c.Schedule(t.Context(), Task{ID: "a"}); err != nil || !slices.Equal(s.waits, []time.Duration{3 * time.Second}) {
-		t.Errorf("%v, waited %v", err, s.waits)
-	}
+	c, s := start(t, Config{SingleCalls: true}, answer(429, rate, "Retry-After", "3"),
+		answer(201, `{"id":"a"}`), answer(429, full))
 	_, err := c.Schedule(t.Context(), Task{ID: "a"})
+	if err != nil || !slices.Equal(s.waited(), []time.Duration{3 * time.Second}) {
+		t.Errorf("%v, waited %v", err, s.waited())
+	}
+	_, err = c.Schedule(t.Context(), Task{ID: "a"})
 	var refusal *Error
 	if !errors.As(err, &refusal) || refusal.Quota != "max_pending" || refusal.Limit != "10" || refusal.Used != "12" ||
 		!errors.Is(err, ErrQuotaExceeded) || errors.Is(err, ErrUnknown) || len(s.requests()) != 3 {
@@ -294,8 +313,9 @@ func TestQuotaIsWaitedFor(t *testing.T) {
 	}
 	line := `{"id":"a","status":429,"problem":{"type":"urn:belfry:problem:quota-exceeded","retry_after":2}}` + "\n"
 	c, s = start(t, Config{}, answer(200, line), answer(200, created(0, "a")+"\n"))
-	if _, err := c.Schedule(t.Context(), Task{ID: "a"}); err != nil || !slices.Equal(s.waits, []time.Duration{2 * time.Second}) {
-		t.Errorf("a line: %v, waited %v", err, s.waits)
+	_, err = c.Schedule(t.Context(), Task{ID: "a"})
+	if err != nil || !slices.Equal(s.waited(), []time.Duration{2 * time.Second}) {
+		t.Errorf("a line: %v, waited %v", err, s.waited())
 	}
 }
 
@@ -334,8 +354,10 @@ func TestKeyCalls(t *testing.T) {
 		got = append(got, strings.TrimSpace(r.method+" "+r.uri+" "+r.body))
 	}
 	want := []string{
-		`POST /v1/keys {"expires_at":"2027-01-15T08:00:00Z","grants":[{"role":"schedule","namespace":"orders","queues":["q*"]}],"name":"shop"}`,
-		"GET /v1/keys", "GET /v1/keys/a%2Fb", `POST /v1/keys/k/rotate {"overlap":"24h"}`, "DELETE /v1/keys/k", "GET /v1/whoami",
+		`POST /v1/keys {"expires_at":"2027-01-15T08:00:00Z","grants":[{"role":"schedule","namespace":"orders",` +
+			`"queues":["q*"]}],"name":"shop"}`,
+		"GET /v1/keys", "GET /v1/keys/a%2Fb", `POST /v1/keys/k/rotate {"overlap":"24h"}`, "DELETE /v1/keys/k",
+		"GET /v1/whoami",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("sent\n%s", strings.Join(got, "\n"))
@@ -357,7 +379,8 @@ func TestRevocationIsRepeated(t *testing.T) {
 
 // TestNamespaceCalls checks the requests and the answers of the calls about namespaces.
 func TestNamespaceCalls(t *testing.T) {
-	const orders = `{"name":"orders","max_pending":1000,"weight":2,"used":{"pending":7,"dead":2,"bytes":9,"queues":3,"consumers":4,` +
+	const orders = `{"name":"orders","max_pending":1000,"weight":2,` +
+		`"used":{"pending":7,"dead":2,"bytes":9,"queues":3,"consumers":4,` +
 		`"schedules_per_second":1.5,"calls_per_second":6}}`
 	c, s := start(t, Config{Namespace: "elsewhere"}, answer(201, orders), answer(200, orders),
 		answer(200, `{"namespaces":[`+orders+`]}`), answer(202, `{"id":"op-1","state":"running"}`))

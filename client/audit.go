@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// AuditRecord is one call of an operator, or one or several equal refusals.
+// AuditRecord is one call of an operator, one refusal, or a count of refusals.
 type AuditRecord struct {
 	ID     string    `json:"id"`
 	Time   time.Time `json:"time"`
@@ -23,15 +23,18 @@ type AuditRecord struct {
 		ID   string `json:"id"`
 		Name string `json:"name"`
 	} `json:"caller"` // empty: no credentials were accepted
-	From    string            `json:"from"` // IP address
-	Method  string            `json:"method"`
-	Route   string            `json:"route"`
+	From    string            `json:"from"`   // IP address; of a count perhaps a /64
+	Method  string            `json:"method"` // "*" in a count of several
+	Route   string            `json:"route"`  // "*" in a count of several
 	Object  map[string]string `json:"object"`
 	Fields  []string          `json:"fields"` // names of the fields and parameters given
 	Status  int               `json:"status"`
 	Problem string            `json:"problem"` // last part of the problem's type
+	Outcome string            `json:"outcome"` // of a change: begun, done, failed or unknown
+	Begun   time.Time         `json:"begun"`   // start of a backup, in both of its records
+	Bytes   int64             `json:"bytes"`   // of a backup, in its second record
 	Request string            `json:"request"` // the caller's id of the call
-	Count   int               `json:"count"`   // refusals that the record stands for; 0: one
+	Count   int               `json:"count"`   // refusals that the record stands for; 0: it is no count
 	First   time.Time         `json:"first"`   // of the first of them
 
 	line json.RawMessage // as the service has it

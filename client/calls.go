@@ -210,16 +210,30 @@ func (c *Client) Ready(ctx context.Context) error {
 
 // encode returns v as a JSON object with the payload in it byte for byte.
 func encode(v any, payload json.RawMessage) ([]byte, error) {
-	data, err := json.Marshal(v)
-	if err != nil || payload == nil {
-		return data, err
-	}
-	fields := data[:len(data)-1] // without the closing brace
-	if len(fields) == 1 {
-		fields = nil // the payload is the only member
+	fields, err := openObject(v)
+	if err != nil {
+		return nil, err
 	}
 	if fields, err = appendPayload(fields, payload); err != nil {
 		return nil, err
 	}
 	return contract.Close(fields, 0), nil
+}
+
+// withMember returns v as a JSON object with one more member, whose value is in it byte for byte.
+func withMember(v any, f contract.Field, value []byte) ([]byte, error) {
+	fields, err := openObject(v)
+	if err != nil {
+		return nil, err
+	}
+	return contract.Close(append(contract.AppendName(fields, f), value...), 0), nil
+}
+
+// openObject returns v as a JSON object without its end. More members and contract.Close complete it.
+func openObject(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil || string(data) == "{}" {
+		return nil, err
+	}
+	return data[:len(data)-1], nil
 }

@@ -120,26 +120,25 @@ func clearFields(m map[string]any, names []string) error {
 	return nil
 }
 
-func clearField(m map[string]any, name string) error {
-	outer, inner, nested := strings.Cut(name, ".")
+func clearField(m map[string]any, name string) error { return clearMember(m, name, name) }
+
+// clearMember adds a null for the field that rest names within m. name is the whole name of the field.
+func clearMember(m map[string]any, name, rest string) error {
+	outer, inner, nested := strings.Cut(rest, ".")
 	if !nested {
-		if _, set := m[name]; set {
+		if _, set := m[outer]; set {
 			return fmt.Errorf("patch: %s is both set and cleared", name)
 		}
-		m[name] = nil
+		m[outer] = nil
 		return nil
 	}
 	object, ok := m[outer].(map[string]any)
 	if !ok {
 		if m[outer] != nil {
-			return fmt.Errorf("patch: %s cannot be cleared while %s is set", name, outer)
+			return fmt.Errorf("patch: %s cannot be cleared while %s is set", name, strings.TrimSuffix(name, "."+inner))
 		}
 		object = map[string]any{}
 		m[outer] = object
 	}
-	if _, set := object[inner]; set {
-		return fmt.Errorf("patch: %s is both set and cleared", name)
-	}
-	object[inner] = nil
-	return nil
+	return clearMember(object, name, inner)
 }

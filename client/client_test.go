@@ -70,6 +70,13 @@ func (s *script) requests() []received {
 	return slices.Clone(s.got)
 }
 
+// waited returns the pauses that the client has made.
+func (s *script) waited() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.waits)
+}
+
 func answer(status int, body string, header ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i+1 < len(header); i += 2 {
@@ -115,7 +122,8 @@ func deadAddr(t *testing.T) string {
 }
 
 func TestScheduleSendsTheTaskAsItIs(t *testing.T) {
-	c, s := start(t, Config{SingleCalls: true}, answer(201, `{"id":"a","fire_at":"2026-11-21T10:00:00.000Z","state":"scheduled",
+	c, s := start(t, Config{SingleCalls: true}, answer(201, `{"id":"a",
+		"fire_at":"2026-11-21T10:00:00.000Z","state":"scheduled",
 		"payload":{"x": "<&>"},"retry":{"max_backoff":"7d"},"revision":18446744073709551615,"shard":5}`))
 	var task Task
 	change, err := c.Schedule(t.Context(), Task{
@@ -219,8 +227,10 @@ func TestRefusalBringsTheTask(t *testing.T) {
 	const there = `{"id":"a","state":"delivered","attempts":1,"revision":7}`
 	large := fmt.Sprintf(`{"id":"a","state":"delivered","payload":"%s"}`, strings.Repeat("x", 256<<10))
 	for text, want := range map[string]State{there: Delivered, large: Delivered, `"odd"`: "", `null`: ""} {
-		problem := `{"type":"urn:belfry:problem:precondition-failed","title":"The condition does not hold.","status":412,"task":` + text + `}`
-		for single, body := range map[bool]string{true: problem, false: `{"id":"a","status":412,"problem":` + problem + "}\n"} {
+		problem := `{"type":"urn:belfry:problem:precondition-failed","title":"The condition does not hold.",` +
+			`"status":412,"task":` + text + `}`
+		line := `{"id":"a","status":412,"problem":` + problem + "}\n"
+		for single, body := range map[bool]string{true: problem, false: line} {
 			status := http.StatusOK
 			if single {
 				status = http.StatusPreconditionFailed
@@ -313,20 +323,21 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	if _, err := c.FireNow(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Equal(s.waits, []time.Duration{7 * time.Second}) {
-		t.Errorf("waited %v", s.waits)
+	if !slices.Equal(s.waited(), []time.Duration{7 * time.Second}) {
+		t.Errorf("waited %v", s.waited())
 	}
 }
 
 func TestNextAddress(t *testing.T) {
-	c, s := start(t, Config{Addrs: []string{deadAddr(t), deadAddr(t)}, SingleCalls: true}, answer(200, `{}`), answer(200, `{}`))
+	addrs, empty := []string{deadAddr(t), deadAddr(t)}, answer(200, `{}`)
+	c, s := start(t, Config{Addrs: addrs, SingleCalls: true}, empty, empty)
 	for range 2 {
 		if _, err := c.Cancel(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want := []time.Duration{0, 0}; !slices.Equal(s.waits, want) {
-		t.Errorf("waited %v, want %v: the live node is remembered", s.waits, want)
+	if want := []time.Duration{0, 0}; !slices.Equal(s.waited(), want) {
+		t.Errorf("waited %v, want %v: the live node is remembered", s.waited(), want)
 	}
 }
 
@@ -439,7 +450,8 @@ func TestSentBeforeItCouldNotConnect(t *testing.T) {
 // was committed, but the first sending may have been.
 func TestSentBeforeItWasRefused(t *testing.T) {
 	for status, unknown := range map[int]bool{503: true, 429: true, 404: false} {
-		c, s := start(t, Config{MaxAttempts: 1, SingleCalls: true}, answer(200, `{"id":"a"}`), hangUp, answer(status, `{"committed":"no"}`))
+		c, s := start(t, Config{MaxAttempts: 1, SingleCalls: true},
+			answer(200, `{"id":"a"}`), hangUp, answer(status, `{"committed":"no"}`))
 		if _, err := c.FireNow(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
@@ -505,6 +517,31 @@ func TestClusterView(t *testing.T) {
 }
 
 // TestOperationCalls checks the request of each operation, and reads its answer.
+// TestBulkOperationIsRead reads an operation, counts one in a namespace, and writes the operation again.
+func TestBulkOperationIsRead(t *testing.T) {
+	const text = `{"id":"op-1","kind":"bulk","namespace":"shop","state":"done","began_at":"2026-11-21T10:00:00Z",` +
+		`"ended_at":null,"total":7,"done":7,"percent":100,"bytes_left":0,"bytes_per_second":0,"tasks_copied":0,"waits":[],` +
+		`"op":"cancel","filter":{"queue":"q","label":["a:b:c"],"state":["ready"],"due_before":"2026-11-21T10:00:00Z"},` +
+		`"per_second":3,"matched":7,"outcomes":{"cancelled":6,"gone":1}}`
+	c, _ := start(t, Config{}, answer(200, text))
+	op, err := c.Operation(t.Context(), "op-1")
+	if err != nil || op.Kind != Bulk || op.Filter.Labels["a"] != "b:c" || op.Outcomes["gone"] != 1 || op.Matched != 7 {
+		t.Fatalf("%+v, %v", op, err)
+	}
+	if written, err := json.Marshal(op); err != nil || string(written) != text {
+		t.Errorf("%s, %v\nwant %s", written, err, text)
+	}
+	c, s := start(t, Config{Namespace: "shop"}, answer(200, `{"matched":5,"complete":false}`))
+	s.view = true
+	matched, complete, err := c.CountBulk(t.Context(), BulkRequest{Op: BulkFire, Filter: BulkFilter{Queue: "q"}})
+	if matched != 5 || complete || err != nil {
+		t.Errorf("%d, %v, %v", matched, complete, err)
+	}
+	if got := s.got[0]; got.uri != "/v1/namespaces/shop/operations" {
+		t.Errorf("counted at %+v", got)
+	}
+}
+
 func TestOperationCalls(t *testing.T) {
 	running := answer(202, `{"id":"op-1","kind":"drain","node":"n1","state":"running","total":4,"done":1,"percent":25,
 		"waits":["slowly"],"began_at":"2026-11-21T10:00:00.000Z","ended_at":null}`)
@@ -520,6 +557,19 @@ func TestOperationCalls(t *testing.T) {
 		{func(c *Client) (*Operation, error) { return c.ReplaceNode(t.Context(), "n1") }, "POST /v1/nodes/n1/replace {}"},
 		{func(c *Client) (*Operation, error) { return c.SetReplication(t.Context(), 5) },
 			`PUT /v1/cluster {"replication":5}`},
+		{func(c *Client) (*Operation, error) {
+			return c.BeginBulk(t.Context(), BulkRequest{Op: BulkCancel, PerSecond: 7, Filter: BulkFilter{
+				Queue: "q", Prefix: "p", Labels: map[string]string{"b": "c:d", "a": ""}, States: []State{Ready},
+				DueAfter: time.Unix(0, 0).UTC(),
+			}})
+		}, `POST /v1/operations {"filter":{"queue":"q","prefix":"p","label":["a:","b:c:d"],"state":["ready"],` +
+			`"due_after":"1970-01-01T00:00:00Z"},"op":"cancel","per_second":7}`},
+		{func(c *Client) (*Operation, error) {
+			return c.BeginBulk(t.Context(), BulkRequest{Op: BulkMove, All: true, By: -90 * time.Minute})
+		}, `POST /v1/operations {"all":true,"by":"-1h30m","filter":{},"op":"move"}`},
+		{func(c *Client) (*Operation, error) {
+			return c.BeginBulk(t.Context(), BulkRequest{Op: BulkPatch, All: true, Patch: []byte(`{"labels":null}`)})
+		}, `POST /v1/operations {"all":true,"filter":{},"op":"patch","patch":{"labels":null}}`},
 		{func(c *Client) (*Operation, error) { return c.StopOperation(t.Context(), "op-1") },
 			"DELETE /v1/operations/op-1 "},
 		{func(c *Client) (*Operation, error) { return c.Operation(t.Context(), "op-1") }, "GET /v1/operations/op-1 "},

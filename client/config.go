@@ -26,8 +26,8 @@ type Config struct {
 	// TLS is for calls to https:// addresses; nil: the usual settings. LoadTLS makes it of files. It needs a nil
 	// HTTPClient.
 	TLS *tls.Config
-	// Namespace is the namespace of the calls about tasks and queues; empty: the key's own. That is "default" without
-	// keys, and for keys of several namespaces.
+	// Namespace is the namespace of the calls about tasks, schedules and queues; empty: the key's own. That is "default"
+	// without keys, and for keys of several namespaces.
 	Namespace string
 
 	// Timeout bounds a call with all its repeats, or each chunk of a batch. Default 30 s. A context may end a call sooner.

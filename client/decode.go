@@ -135,6 +135,8 @@ func readRare(r *contract.Reader, name string, place any) error {
 		return readList(r, name, p, func(past *Past) error { return past.read(r) })
 	case **Task:
 		return readProblemTask(r, p)
+	case **Schedule:
+		return readProblemSchedule(r, p)
 	case *limitText:
 		return p.read(r, name)
 	}
@@ -217,7 +219,8 @@ func (l *Leased) read(r *contract.Reader) error {
 		{contract.NextAttemptAt, &t.NextAttemptAt}, {contract.PayloadBase64, &t.PayloadBytes},
 		{contract.Delay, &t.Delay}, {contract.ExpiresAfter, &t.ExpiresAfter}, {contract.Target, &t.Target},
 		{contract.Retry, &t.Retry}, {contract.Labels, &t.Labels}, {contract.Outcome, &t.Outcome},
-		{contract.Previous, &t.Previous}, {contract.History, &t.History},
+		{contract.Previous, &t.Previous}, {contract.History, &t.History}, {contract.Schedule, &t.Schedule},
+		{contract.Occurrence, &t.Occurrence}, {contract.Scheduled, &t.Scheduled},
 	})
 }
 

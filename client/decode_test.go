@@ -19,8 +19,9 @@ func (w wireAnswer) task() Task {
 		State: w.State, Attempts: w.Attempts, NextAttemptAt: timeOrZero(w.NextAttemptAt), LastError: w.LastError,
 		Revision: w.Revision, Shard: w.Shard, CreatedAt: timeOrZero(w.CreatedAt),
 		WebhookID: w.WebhookID, Outcome: w.Outcome, Previous: w.Previous,
-		History: w.History, LeaseEndsAt: timeOrZero(w.LeaseEndsAt),
-		Target: w.Target.target(), Retry: w.Retry.retry(),
+		History: w.History, LeaseEndsAt: timeOrZero(w.LeaseEndsAt), Schedule: w.Schedule, Occurrence: w.Occurrence,
+		Scheduled: timeOrZero(w.Scheduled),
+		Target:    w.Target.target(), Retry: w.Retry.retry(),
 	}
 	if w.Delay != nil {
 		t.Delay = time.Duration(*w.Delay)
@@ -76,6 +77,10 @@ func TestTaskIsDecodedAsByTheBook(t *testing.T) {
 		task.NextAttemptAt = time.Unix(rapid.Int64Range(0, 1<<37).Draw(t, "next"), 0).UTC()
 		if rapid.Bool().Draw(t, "history") {
 			task.History = []Past{{Attempt: 1, Fence: 7, EndedAt: time.Unix(1<<30, 0).UTC(), Node: "n1", Error: "no"}}
+		}
+		if rapid.Bool().Draw(t, "occurrence") {
+			task.Schedule, task.Occurrence = rapid.StringN(1, 9, -1).Draw(t, "schedule"), rapid.Uint64().Draw(t, "number")
+			task.Scheduled = time.Unix(rapid.Int64Range(1, 1<<37).Draw(t, "scheduled"), 0).UTC()
 		}
 		text, err := json.Marshal(task)
 		if err != nil {

@@ -6,7 +6,10 @@
 //	Consume; Lease, Settle                    handle the tasks of a queue that is pulled
 //	PutQueue, PatchQueue, PauseQueue, …       set and read the policies of queues
 //	Replay, DropDead                          handle dead letters
+//	BeginBulk, CountBulk                      make one call on every task that passes a filter
+//	PutSchedule, FireSchedule, Backfill, …    run a task again and again, by a rule that repeats
 //	Cluster, Nodes, Ready                     read the state of the cluster and of a node
+//	Advance                                   set the clock of a node in dev mode ahead
 //	DrainNode, …, SetReplication, Operation   change the shape of the cluster
 //	CreateKey, RotateKey, RevokeKey, WhoAmI   manage API keys
 //	PutNamespace, DeleteNamespace, …          manage namespaces and their quotas
@@ -82,6 +85,24 @@
 //   - Every key may read /v1/map, and the answer names the key's own namespace, which decides with a task's id on its
 //     slot. Config.Namespace goes before it.
 //
+// # Schedules
+//
+// A Schedule runs a task again and again:
+//
+//	_, err := c.PutSchedule(ctx, client.Schedule{
+//		ID:     "report",
+//		Repeat: client.Repeat{Cron: []string{"0 9 * * MON-FRI"}, TimeZone: "Europe/Berlin"},
+//		Task:   client.Task{Queue: "reports", Target: &client.Target{URL: "https://shop.example/report"}},
+//	})
+//
+// A schedule works as follows:
+//
+//   - An occurrence is a task with the id report@7, and Get, List, Cancel and Consume treat it as any other.
+//   - Misfire says what runs after an outage, and Overlap what happens while an earlier occurrence still runs.
+//     Occurrences lists the last ones, also those that did not run, with the reason.
+//   - PutSchedule replaces all settings, PatchSchedule some of them. The numbers of the occurrences go on.
+//   - The method Schedule is about one task, which fires once.
+//
 // # Keys, namespaces and TLS
 //
 //	security, err := client.LoadTLS("ca.pem", "", "")
@@ -100,8 +121,8 @@
 //   - The address of a leader gets the key only after it has answered as that node.
 //   - No error shows the key, also if a proxy echoes the request. fmt, log/slog and encoding/json write *** for a
 //     Secret.
-//   - With Config.Namespace, all calls about tasks and queues go to that namespace. The calls about the cluster, keys
-//     and namespaces are the same in every namespace.
+//   - With Config.Namespace, all calls about tasks, schedules and queues go to that namespace. The calls about the
+//     cluster, keys and namespaces are the same in every namespace.
 //   - ErrUnauthenticated, ErrForbidden and ErrQuotaExceeded match refusals. A call waits as long as an exceeded rate
 //     asks for, and fails at once on a quota that time does not free.
 //

@@ -12,7 +12,10 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-var errYear = errors.New("an instant is not between the years 0 and 9999")
+var (
+	errYear     = errors.New("an instant is not between the years 0 and 9999")
+	errTemplate = errors.New("the task of a schedule has no id, time or jitter of its own: see Repeat")
+)
 
 // appendTask appends the members of a task that a caller sets, except the id.
 func appendTask(b []byte, t *Task) ([]byte, error) {
@@ -26,7 +29,21 @@ func appendTask(b []byte, t *Task) ([]byte, error) {
 	if t.FireAt.IsZero() || t.Delay != 0 { // the service refuses both, with the reason
 		b = appendDuration(b, contract.Delay, t.Delay)
 	}
-	b, err := appendPayload(contract.AppendSpan(b, contract.Jitter, t.Jitter), t.Payload)
+	return appendContent(contract.AppendSpan(b, contract.Jitter, t.Jitter), t)
+}
+
+// appendTemplate appends the members of a schedule's task. The task must have neither an id nor a time, which the
+// schedule gives it.
+func appendTemplate(b []byte, t *Task) ([]byte, error) {
+	if t.ID != "" || !t.FireAt.IsZero() || t.Delay != 0 || t.Jitter != 0 {
+		return b, errTemplate
+	}
+	return appendContent(contract.AppendTextIf(b, contract.Queue, t.Queue), t)
+}
+
+// appendContent appends the members of a task that a caller sets, except its id, queue and time.
+func appendContent(b []byte, t *Task) ([]byte, error) {
+	b, err := appendPayload(b, t.Payload)
 	if err != nil {
 		return b, err
 	}
@@ -160,6 +177,10 @@ func appendAnswer(b []byte, t *Task) []byte {
 	b = contract.AppendTextIf(b, contract.Previous, string(t.Previous))
 	if !t.LeaseEndsAt.IsZero() {
 		b = appendTimeOrNull(b, contract.LeaseEndsAt, t.LeaseEndsAt)
+	}
+	if t.Schedule != "" {
+		b = contract.AppendText(b, contract.Schedule, t.Schedule)
+		b = contract.AppendUint(b, contract.Occurrence, t.Occurrence)
 	}
 	return appendHistory(b, t.History)
 }

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -50,7 +51,9 @@ type Error struct {
 	State      State         // the task's state, for a conflict
 	Attempts   int           // the task's attempts, for a conflict
 	Task       *Task         // the existing task, for a failed IfAbsent
+	Schedule   *Schedule     // the existing schedule, for a failed IfAbsent
 	RetryAfter time.Duration // delay that the service asks for; 0: none
+	Count      int           // tasks that a call about many certainly changed before it broke off
 }
 
 func (e *Error) Error() string {
@@ -83,8 +86,9 @@ func (e *Error) Is(target error) bool {
 // named returns the package's error for a type of problem, or nil if there is none.
 func named(slug string) error {
 	switch slug {
-	case contract.TaskNotFound, contract.QueueNotFound, contract.LeaseNotFound, contract.NodeNotFound,
-		contract.OperationNotFound, contract.TokenNotFound, contract.AccessKeyNotFound, contract.NamespaceNotFound:
+	case contract.TaskNotFound, contract.ScheduleNotFound, contract.QueueNotFound, contract.LeaseNotFound,
+		contract.NodeNotFound, contract.OperationNotFound, contract.TokenNotFound, contract.AccessKeyNotFound,
+		contract.NamespaceNotFound:
 		return ErrNotFound
 	case contract.WrongState, contract.LeaseEnded, contract.QueueNotEmpty, contract.QueuesFull, contract.KeyForgotten:
 		return ErrConflict
@@ -267,7 +271,7 @@ func (e *Error) read(r *contract.Reader) error {
 		{contract.Detail, &e.Detail}, {contract.FieldName, &e.Field}, {contract.Limit, (*limitText)(&e.Limit)},
 		{contract.Committed, &e.Committed}, {contract.State, &e.State}, {contract.Attempts, &e.Attempts},
 		{contract.Task, &e.Task}, {contract.RetryAfter, &seconds}, {contract.Quota, &e.Quota},
-		{contract.Used, (*limitText)(&e.Used)},
+		{contract.Used, (*limitText)(&e.Used)}, {contract.Count, &e.Count}, {contract.Schedule, &e.Schedule},
 	})
 	e.RetryAfter = time.Duration(seconds) * time.Second
 	return err
@@ -291,6 +295,16 @@ func readProblemTask(r *contract.Reader, out **Task) error {
 	task := new(Task)
 	if err == nil && whole(text, task.read) == nil {
 		*out = task
+	}
+	return err
+}
+
+// readProblemSchedule reads a problem's schedule. It leaves out a schedule that it cannot read.
+func readProblemSchedule(r *contract.Reader, out **Schedule) error {
+	text, err := r.Value()
+	schedule := new(Schedule)
+	if err == nil && json.Unmarshal(text, schedule) == nil {
+		*out = schedule
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"net/http"
 	"net/url"
@@ -106,8 +107,9 @@ func (f DeadFilter) query() url.Values {
 	return q
 }
 
-// Replay makes dead letters due again, with all their attempts before them, and returns their number. After an
-// ErrUnknown some may have been replayed; the same call continues with the rest.
+// Replay makes dead letters due again, with all their attempts before them, and returns their number. Beside an error
+// it returns the number that the last attempt has certainly replayed. After an ErrUnknown more may have been replayed;
+// the same call continues with the rest.
 func (c *Client) Replay(ctx context.Context, queue string, filter DeadFilter) (int, error) {
 	return c.eachDead(ctx, http.MethodPost, c.queuePath(queue)+"/dead/replay", filter)
 }
@@ -126,5 +128,9 @@ func (c *Client) eachDead(ctx context.Context, method, path string, filter DeadF
 	err := c.do(ctx, call, readAnswer(func(r *contract.Reader) error {
 		return readObject(r, "count", []member{{contract.Count, &count}})
 	}))
+	var refusal *Error
+	if errors.As(err, &refusal) {
+		count = refusal.Count
+	}
 	return count, err
 }

@@ -26,6 +26,8 @@ const (
 	KeepSlots   OperationKind = "keep_slots"  // stops one of these three; moves under way go on to their ends
 
 	EraseNamespace OperationKind = "delete_namespace" // removes a namespace with its tasks and queues
+
+	Bulk OperationKind = "bulk" // makes one call on many tasks; see BeginBulk
 )
 
 // OperationState is the state of an operation.
@@ -35,10 +37,10 @@ type OperationState string
 const (
 	OperationRunning OperationState = "running"
 	OperationDone    OperationState = "done"
-	OperationStopped OperationState = "stopped" // by another operation
+	OperationStopped OperationState = "stopped" // by another operation, or by StopOperation
 )
 
-// Operation is a change of the cluster's shape that takes a while, with its progress.
+// Operation is a change of the cluster's shape, or of many tasks, that takes a while, with its progress.
 type Operation struct {
 	ID             string         `json:"id"`
 	Kind           OperationKind  `json:"kind"`
@@ -48,11 +50,11 @@ type Operation struct {
 	Shard          int            `json:"shard,omitempty"`     // that is split
 	To             int            `json:"to,omitempty"`        // shard that gets the slots; number of shards of Balance
 	Slots          string         `json:"slots,omitempty"`     // that move: "0-511,1024"
-	Namespace      string         `json:"namespace,omitempty"` // that is deleted
+	Namespace      string         `json:"namespace,omitempty"` // that is deleted, or of a bulk operation's tasks
 	State          OperationState `json:"state"`
 	BeganAt        time.Time      `json:"began_at"`
 	EndedAt        *time.Time     `json:"ended_at"` // nil: it is under way
-	Total          int            `json:"total"`    // replicas or slots to move; leaderships for Rest
+	Total          int            `json:"total"`    // replicas or slots to move; leaderships for Rest; Matched for Bulk
 	Done           int            `json:"done"`
 	Percent        float64        `json:"percent"` // copies under way count in part
 	BytesLeft      uint64         `json:"bytes_left"`
@@ -61,6 +63,17 @@ type Operation struct {
 	Waits          []string       `json:"waits"`            // reasons why it does not go on; empty: it does, or has ended
 	Detail         string         `json:"detail,omitempty"` // why it was stopped
 	Cause          string         `json:"cause,omitempty"`  // why the cluster began it by itself; empty: it was asked for
+
+	// The fields below are those of a bulk operation.
+	Op        BulkOp         `json:"op,omitempty"`
+	Filter    *BulkFilter    `json:"filter,omitempty"`
+	All       bool           `json:"all,omitempty"`
+	By        string         `json:"by,omitempty"`      // of BulkMove: a duration
+	FireAt    *time.Time     `json:"fire_at,omitempty"` // of BulkMove: to which the tasks move
+	Patched   []string       `json:"patched,omitempty"` // of BulkPatch: target, retry, labels
+	PerSecond int            `json:"per_second,omitempty"`
+	Matched   int            `json:"matched,omitempty"`  // tasks that passed the filter so far
+	Outcomes  map[string]int `json:"outcomes,omitempty"` // tasks by outcome, so far; each task once
 }
 
 // OperationRequest asks for an operation.
@@ -123,8 +136,8 @@ func (c *Client) Operation(ctx context.Context, id string) (*Operation, error) {
 	return c.operationCall(ctx, call{method: http.MethodGet, path: operationPath(id)})
 }
 
-// StopOperation stops an operation on a node or on slots that is under way. It returns the operation that resumes the
-// node, or that keeps the slots where they are.
+// StopOperation stops an operation on a node, on slots or on tasks that is under way. It returns the operation that
+// resumes the node, that keeps the slots where they are, or the stopped operation on tasks.
 func (c *Client) StopOperation(ctx context.Context, id string, opts ...Option) (*Operation, error) {
 	o := gather(opts)
 	return c.operationCall(ctx, call{method: http.MethodDelete, path: operationPath(id), header: c.header(&o)})

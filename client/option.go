@@ -26,13 +26,15 @@ type options struct {
 // changed it. Without this option each call gets a new key.
 func WithKey(key string) Option { return func(o *options) { o.key = key } }
 
-// IfRevision makes the call only if the task still has this revision. The error is ErrPrecondition otherwise.
+// IfRevision makes the call only if the task, or the schedule, still has this revision. The error is ErrPrecondition
+// otherwise.
 func IfRevision(revision uint64) Option {
 	return func(o *options) { o.ifMatch = strconv.FormatUint(revision, 10) }
 }
 
-// IfAbsent makes the call only if there is no such task, tombstones included. Otherwise the error is ErrPrecondition,
-// and Error.Task holds the existing task. The option schedules once, as long as the task or its tombstone lives.
+// IfAbsent makes the call only if there is no such task, tombstones included, or no such schedule. Otherwise the error
+// is ErrPrecondition, and Error.Task or Error.Schedule holds the existing one. The option schedules once, as long as
+// the task or its tombstone lives.
 func IfAbsent() Option { return func(o *options) { o.ifNoneMatch = "*" } }
 
 // ReturnTask makes Schedule, Touch and FireNow store the task after the call in *task. Cancel stores only ID, Outcome

@@ -93,7 +93,8 @@ func TestQueuesPageByPage(t *testing.T) {
 }
 
 func TestLease(t *testing.T) {
-	c, s := start(t, Config{}, answer(200, `{"tasks":[{"id":"a","state":"firing","payload":{"n": 1},"receipt":"r1","attempt":2,
+	c, s := start(t, Config{}, answer(200, `{"tasks":[
+		{"id":"a","state":"firing","payload":{"n": 1},"receipt":"r1","attempt":2,
 		"fence":9,"lease_ends_at":"2026-11-21T10:00:30.000Z","history":[{"attempt":1,"started_at":null,
 		"ended_at":"2026-11-21T10:00:00.000Z","error":"no"}]}]}`), answer(200, `{"tasks":[]}`))
 	tasks, err := c.Lease(t.Context(), "q", Demand{Max: 5, Wait: 20 * time.Second, Lease: time.Minute})
@@ -145,8 +146,10 @@ func TestSettleRepeatsOnlyWhatItMust(t *testing.T) {
 	passing := `{"receipt":"x","id":"%s","status":503,"problem":{"status":503,"committed":"no"}}`
 	c, s := start(t, Config{},
 		answer(200, `{"results":[{"id":"a","status":200},`+fmt.Sprintf(passing, "b")+`,
-			{"id":"c","status":409,"problem":{"type":"urn:belfry:problem:lease-ended","status":409,"title":"ended"}},`+fmt.Sprintf(passing, "d")+`]}`),
-		answer(200, `{"results":[{"id":"b","status":200},{"id":"d","status":404,"problem":{"type":"urn:belfry:problem:task-not-found","status":404}}]}`))
+			{"id":"c","status":409,"problem":{"type":"urn:belfry:problem:lease-ended","status":409,"title":"ended"}},`+
+			fmt.Sprintf(passing, "d")+`]}`),
+		answer(200, `{"results":[{"id":"b","status":200},
+			{"id":"d","status":404,"problem":{"type":"urn:belfry:problem:task-not-found","status":404}}]}`))
 	got := c.Settle(t.Context(), "q", Settlement{
 		Ack:     []string{"ra"},
 		Nack:    []Nack{{Receipt: "rb", Delay: new(time.Duration), Reason: "no stock"}, {Receipt: "rc"}},
@@ -205,6 +208,10 @@ func TestDeadLetters(t *testing.T) {
 	}
 	if n, err := c.DropDead(t.Context(), "q", DeadFilter{IDs: []string{"a", "b"}}); n != 0 || err != nil {
 		t.Errorf("%d %v", n, err)
+	}
+	s.exhaust = answer(401, `{"type":"urn:belfry:problem:unauthenticated","title":"t","status":401,"count":1000}`)
+	if n, err := c.Replay(t.Context(), "q", DeadFilter{}); n != 1000 || !errors.Is(err, ErrUnauthenticated) {
+		t.Errorf("%d %v of a replay that broke off", n, err)
 	}
 	got := s.requests()
 	if got[0].method != "POST" || got[0].uri != "/v1/queues/q/dead/replay?limit=9&prefix=a" ||

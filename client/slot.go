@@ -3,14 +3,17 @@ package client
 import (
 	"encoding/binary"
 	"math/bits"
+	"strings"
 	"sync/atomic"
 )
 
 // slotCount is the number of slots. It never changes.
 const slotCount = 4096
 
-// slotOf returns a task's slot: xxhash64(namespace, 0 byte, id) modulo slotCount. An empty namespace is "default".
+// slotOf returns a task's slot: xxhash64(namespace, 0 byte, id) modulo slotCount. An empty namespace is "default". Of
+// the id of an occurrence, only the part before the @ counts.
 func slotOf(namespace, id string) int {
+	id, _, _ = strings.Cut(id, "@")
 	if namespace == "" {
 		namespace = "default"
 	}

@@ -29,6 +29,20 @@ func TestSlots(t *testing.T) {
 	}
 }
 
+// TestOccurrencesShareASlot checks that the occurrences of a schedule are where the schedule is, as the service has it.
+func TestOccurrencesShareASlot(t *testing.T) {
+	for _, id := range []string{"report", "report@", "report@1", "report@18446744073709551615"} {
+		got := slotOf("orders", id)
+		if got != slotOf("orders", "report") || got != int(task.Slot("orders", id)) {
+			t.Errorf("%s: slot %d, want %d, and the service's is %d", id, got, slotOf("orders", "report"),
+				task.Slot("orders", id))
+		}
+	}
+	if slotOf("", "a@1") == slotOf("", "b@1") {
+		t.Error("the part before the @ does not count")
+	}
+}
+
 func BenchmarkSlot(b *testing.B) {
 	for b.Loop() {
 		slotOf("", "order-1042-close-0000001")

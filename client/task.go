@@ -2,6 +2,7 @@ package client
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/belfryhq/belfry/internal/contract"
@@ -67,6 +68,9 @@ type Task struct {
 	Previous      State     // in Schedule's answer: the replaced task's state; empty: there was none
 	History       []Past    // the last few ended attempts, oldest first
 	LeaseEndsAt   time.Time // zero: not leased
+	Schedule      string    // id of the schedule of which the task is an occurrence; empty: none
+	Occurrence    uint64    // number of the occurrence; 0: the task is none
+	Scheduled     time.Time // instant that the rule names for the occurrence; a jitter or a backfill changes FireAt
 }
 
 // Target is the receiver of a task.
@@ -81,8 +85,8 @@ type Retry struct {
 	MaxAttempts int
 	MinBackoff  time.Duration
 	MaxBackoff  time.Duration
-	// Delays are the pauses after the first, second, … failed attempt, in place of a backoff. With MaxAttempts 0 there is
-	// one attempt more than delays. With more attempts the last delay repeats.
+	// Delays are the pauses after the first, second, … failed attempt, in place of a backoff. With MaxAttempts 0 there
+	// is one attempt more than delays. With more attempts the last delay repeats.
 	Delays []time.Duration
 }
 
@@ -119,4 +123,25 @@ func unlessNull(data []byte, read func(*contract.Reader) error) error {
 		return nil
 	}
 	return whole(data, read)
+}
+
+// ParseDuration reads a duration as the service does: in Go's format with d for days of 24 hours ("7d", "1.5d",
+// "1d12h"), or in the format of ISO 8601 ("PT30M", "P2D", "P1W"; no years and no months). It rounds parts finer than a
+// nanosecond up. A duration that overflows time.Duration becomes the longest possible one, which the service refuses by
+// its limit.
+func ParseDuration(text string) (time.Duration, error) {
+	d, err := contract.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%q %w", text, err)
+	}
+	return d, nil
+}
+
+// ParseInstant reads an instant as the service does: RFC 3339 with any offset, rounded up to whole milliseconds.
+func ParseInstant(text string) (time.Time, error) {
+	ms, err := contract.ParseInstant(text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q %w", text, err)
+	}
+	return time.UnixMilli(ms).UTC(), nil
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"time"
@@ -242,4 +243,29 @@ func (c *Client) Doctor(ctx context.Context) ([]Finding, error) {
 		return nil, err
 	}
 	return answer.Findings, nil
+}
+
+// Advanced is the clock of a node in dev mode after an advance.
+type Advanced struct {
+	Now   time.Time `json:"now"`
+	Begun int       `json:"begun"` // attempts and leases that began meanwhile
+}
+
+// advanceWait is the time that an advance may take beyond that of other calls.
+const advanceWait = 5 * time.Minute
+
+// Advance sets the clock of a node in dev mode ahead: see `belfry dev`. It returns when the attempts that came due have
+// begun. Other nodes refuse it with the status 404.
+func (c *Client) Advance(ctx context.Context, by time.Duration, opts ...Option) (*Advanced, error) {
+	body, err := json.Marshal(map[string]string{"by": by.String()})
+	if err != nil {
+		return nil, err
+	}
+	o, advanced := gather(opts), new(Advanced)
+	call := call{method: http.MethodPost, path: "/v1/dev/advance", body: body, contentType: jsonType,
+		header: c.header(&o), wait: advanceWait}
+	if err := c.do(ctx, call, readJSON(advanced)); err != nil {
+		return nil, err
+	}
+	return advanced, nil
 }

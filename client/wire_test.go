@@ -72,6 +72,9 @@ type wireStatus struct {
 	Previous      State    `json:"previous,omitempty"`
 	History       []Past   `json:"history,omitempty"`
 	LeaseEndsAt   *instant `json:"lease_ends_at,omitempty"`
+	Schedule      string   `json:"schedule,omitempty"`
+	Occurrence    uint64   `json:"occurrence,omitempty"`
+	Scheduled     *instant `json:"scheduled,omitempty"`
 }
 
 type wireTarget struct {

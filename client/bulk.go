@@ -1,0 +1,143 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// BulkOp is the call that a bulk operation makes on each task.
+type BulkOp string
+
+// The calls of bulk operations.
+const (
+	BulkCancel BulkOp = "cancel"
+	BulkMove   BulkOp = "move"  // changes the instant of tasks none of whose attempts has begun
+	BulkPatch  BulkOp = "patch" // changes target, retry or labels of such tasks
+	BulkFire   BulkOp = "fire"  // makes tasks due now
+	BulkReplay BulkOp = "replay"
+	BulkPurge  BulkOp = "purge" // removes dead letters
+)
+
+// BulkFilter selects the tasks of a bulk operation. All its conditions must hold.
+type BulkFilter struct {
+	States    []State // none: the states that the operation can change
+	Queue     string
+	Prefix    string // of the id
+	Labels    map[string]string
+	DueAfter  time.Time // the task fires then or later
+	DueBefore time.Time
+}
+
+// bulkFilter is a BulkFilter on the wire.
+type bulkFilter struct {
+	Queue     string     `json:"queue,omitempty"`
+	Prefix    string     `json:"prefix,omitempty"`
+	Labels    []string   `json:"label,omitempty"` // name:value
+	States    []State    `json:"state,omitempty"`
+	DueAfter  *time.Time `json:"due_after,omitempty"`
+	DueBefore *time.Time `json:"due_before,omitempty"`
+}
+
+// MarshalJSON writes the filter in the form of the service.
+func (f BulkFilter) MarshalJSON() ([]byte, error) {
+	wire := bulkFilter{Queue: f.Queue, Prefix: f.Prefix, States: f.States}
+	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
+		wire.Labels = append(wire.Labels, name+":"+f.Labels[name])
+	}
+	if !f.DueAfter.IsZero() {
+		wire.DueAfter = &f.DueAfter
+	}
+	if !f.DueBefore.IsZero() {
+		wire.DueBefore = &f.DueBefore
+	}
+	return json.Marshal(wire)
+}
+
+// UnmarshalJSON reads a filter as the service writes it.
+func (f *BulkFilter) UnmarshalJSON(data []byte) error {
+	var wire bulkFilter
+	if err := json.Unmarshal(data, &wire); err != nil {
+		return err
+	}
+	*f = BulkFilter{States: wire.States, Queue: wire.Queue, Prefix: wire.Prefix}
+	for _, label := range wire.Labels {
+		name, value, _ := strings.Cut(label, ":")
+		if f.Labels == nil {
+			f.Labels = map[string]string{}
+		}
+		f.Labels[name] = value
+	}
+	if wire.DueAfter != nil {
+		f.DueAfter = *wire.DueAfter
+	}
+	if wire.DueBefore != nil {
+		f.DueBefore = *wire.DueBefore
+	}
+	return nil
+}
+
+// BulkRequest asks for a bulk operation: one call on every task of the client's namespace that passes a filter.
+type BulkRequest struct {
+	Op     BulkOp
+	Filter BulkFilter
+	All    bool          // every task of the namespace; needed if the filter has no condition, and refused beside one
+	By     time.Duration // of BulkMove: added to the instant of each task; it may be negative
+	To     time.Time     // of BulkMove, in place of By
+	// Patch is a merge patch with the members target, retry and labels, without headers. Of BulkPatch.
+	Patch     json.RawMessage
+	PerSecond int // most tasks a second; 0: as many as all bulk operations of the cluster together may
+}
+
+// call returns the call of the request, without a key.
+func (r *BulkRequest) call(c *Client, dryRun bool) (call, error) {
+	m := map[string]any{"op": r.Op, "filter": r.Filter}
+	setDuration(m, "by", r.By)
+	if !r.To.IsZero() {
+		m["to"] = r.To.UTC().Format(time.RFC3339Nano)
+	}
+	if r.Patch != nil {
+		m["patch"] = r.Patch
+	}
+	if r.PerSecond != 0 {
+		m["per_second"] = r.PerSecond
+	}
+	for name, set := range map[string]bool{"all": r.All, "dry_run": dryRun} {
+		if set {
+			m[name] = true
+		}
+	}
+	body, err := json.Marshal(m)
+	return call{method: http.MethodPost, path: c.root + "/operations", body: body, contentType: jsonType}, err
+}
+
+// BeginBulk begins a bulk operation. The cluster carries it on by itself: Operation shows its progress, and
+// StopOperation stops it. The error is ErrImpossible if as many are under way as may be.
+func (c *Client) BeginBulk(ctx context.Context, r BulkRequest, opts ...Option) (*Operation, error) {
+	call, err := r.call(c, false)
+	if err != nil {
+		return nil, err
+	}
+	o := gather(opts)
+	call.header = c.header(&o)
+	return c.operationCall(ctx, call)
+}
+
+// CountBulk counts the tasks that a bulk operation would match now, and begins nothing. complete is false if the
+// service had no time to count all of them.
+func (c *Client) CountBulk(ctx context.Context, r BulkRequest) (matched int, complete bool, err error) {
+	call, err := r.call(c, true)
+	if err != nil {
+		return 0, false, err
+	}
+	var counted struct {
+		Matched  int  `json:"matched"`
+		Complete bool `json:"complete"`
+	}
+	err = c.do(ctx, call, readJSON(&counted))
+	return counted.Matched, counted.Complete, err
+}
