@@ -33,7 +33,9 @@ func newAudit() *cobra.Command {
 		Short: "Show the changes of operators, and the calls that were refused",
 		Long: `Show the audit logs of all nodes, oldest first: the calls of operators that
 changed something or tried to, backups, and the calls that were refused because
-of their caller. A record has the names of fields and never their values.
+of their caller. A record has the names of fields and never their values. After
+the first refusal of a source for a reason, further ones are counted for ten
+minutes.
 
 Any node answers. It needs a key with the role admin for all namespaces. The
 records of a node that does not answer are missing, and are printed by --follow
@@ -139,7 +141,11 @@ func lineOf(r client.AuditRecord) string {
 	if r.Caller.ID != "" && r.Caller.ID != who {
 		who += " (" + r.Caller.Kind + " " + r.Caller.ID + ")"
 	}
-	parts := []string{r.Time.UTC().Format("2006-01-02T15:04:05.000Z"), r.Node, fmt.Sprint(r.Status), r.Method, r.Route}
+	status := fmt.Sprint(r.Status)
+	if r.Status == 0 {
+		status = "-"
+	}
+	parts := []string{r.Time.UTC().Format("2006-01-02T15:04:05.000Z"), r.Node, status, r.Method, r.Route}
 	for _, name := range slices.Sorted(maps.Keys(r.Object)) {
 		parts = append(parts, name+"="+r.Object[name])
 	}
@@ -153,10 +159,23 @@ func lineOf(r client.AuditRecord) string {
 	if r.Problem != "" {
 		parts = append(parts, "refused:", r.Problem)
 	}
+	parts = append(parts, outcomeOf(r)...)
 	if r.Count > 0 {
 		parts = append(parts, fmt.Sprintf("(%d times since %s)", r.Count, r.First.UTC().Format("15:04:05")))
 	}
 	return strings.Map(printable, strings.Join(parts, " "))
+}
+
+// outcomeOf describes the outcome of a change beyond its status.
+func outcomeOf(r client.AuditRecord) []string {
+	var parts []string
+	if r.Outcome == "begun" || r.Outcome == "unknown" || r.Outcome == "failed" && r.Problem == "" {
+		parts = append(parts, r.Outcome)
+	}
+	if r.Bytes > 0 {
+		parts = append(parts, fmt.Sprintf("(%d bytes)", r.Bytes))
+	}
+	return parts
 }
 
 // printable replaces a character that a terminal would obey, or that would begin another line: callers choose some of

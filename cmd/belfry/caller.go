@@ -131,3 +131,37 @@ func payload(t *client.Task) string {
 	}
 	return text
 }
+
+func newWhoAmI() *cobra.Command {
+	var caller caller
+	cmd := &cobra.Command{
+		Use:   "whoami",
+		Short: "Show the identity that the cluster sees behind a call",
+		Example: `  belfry whoami
+  belfry whoami --key-file shop.key --json | jq -r '.grants[].role'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			conn, err := caller.OpenIn("")
+			if err != nil {
+				return err
+			}
+			who, err := conn.WhoAmI(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return caller.show(cmd, who, func(t *cli.Table) { fillCaller(t, who) })
+		},
+	}
+	caller.addFlags(cmd)
+	return cmd
+}
+
+func fillCaller(t *cli.Table, who *client.Caller) {
+	t.Field("kind", who.Kind)
+	t.Field("id", who.ID)
+	t.Field("name", who.Name)
+	t.Field("namespace", who.Namespace)
+	for _, g := range who.Grants {
+		t.Field("may", grants([]client.Grant{g}))
+	}
+}

@@ -16,6 +16,7 @@ import (
 // served answers every request with one answer and keeps the last request.
 type served struct {
 	url, method, uri, body, key string
+	read                        string // URI of the last read of occurrences
 }
 
 func serveOne(t *testing.T, status int, answer string) *served {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -96,7 +97,10 @@ func newDeadCall(cmd *cobra.Command, done string,
 		n, err := call(conn, cmd.Context(), args[0], client.DeadFilter{
 			IDs: args[1:], Prefix: filter.Prefix, Labels: filter.Labels, DueBefore: filter.DueBefore, Limit: f.limit,
 		})
-		if err != nil {
+		switch {
+		case err != nil && n > 0:
+			return fmt.Errorf("%w (dead letters %s before: %d)", err, done, n)
+		case err != nil:
 			return err
 		}
 		return caller.show(cmd, map[string]int{"count": n}, func(t *cli.Table) { t.Row("%d %s", n, done) })

@@ -1,9 +1,11 @@
 // Belfry is a clustered, sharded, replicated timer service: it takes tasks over HTTP and delivers them when they are
 // due, also when machines die meanwhile.
 //
-//	serve, local, demo, listen         run a node, a cluster on this machine, a demonstration, a receiver
-//	task, queue, lease, dead,          call a cluster; each noun has its verbs, such as `belfry task schedule`
-//	cluster, node, key, namespace
+//	serve, local, demo, dev, listen    run a node, a cluster on this machine, a demonstration, a test node, a receiver
+//	task, schedule, queue, lease,      call a cluster; each noun has its verbs, such as `belfry task schedule`
+//	dead, cluster, node, key,
+//	namespace
+//	advance                            set the clock of a node for tests ahead
 //	audit                              show the changes of operators and the calls that were refused
 //	doctor                             explain what is wrong with a cluster, and what to do next
 //	plan, certs, verify                size a cluster, make its certificates, check the folder of a stopped node
@@ -38,10 +40,10 @@
 //
 // # Exit codes
 //
-//	0  done; `task schedule --if-absent`: the task is scheduled, by this call or by an earlier one
+//	0  done; `task schedule --if-absent`, `schedule put --if-absent`: it is there, by this call or by an earlier one
 //	1  failed; `task batch`: a line was refused; `demo`: a task was lost, came early, or the run could not be finished
 //	2  wrong arguments, settings or configuration file
-//	3  the client commands: there is no such task
+//	3  the client commands: there is no such task or schedule
 //	4  the client commands: the call may or may not have happened
 //	5  doctor: there are warnings, and nothing worse
 //	6  doctor: there are critical findings

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -45,7 +46,10 @@ func runDoctor(cmd *cobra.Command, caller *caller) error {
 		return err
 	}
 	found, err := conn.Doctor(cmd.Context())
-	if err != nil {
+	switch {
+	case errors.Is(err, client.ErrUnknown): // its exit code is for changes, and the doctor only reads
+		return errors.New(err.Error())
+	case err != nil:
 		return err
 	}
 	fill := func(t *cli.Table) { fillFindings(t, found) }

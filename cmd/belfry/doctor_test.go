@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -12,8 +14,9 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-const findingsJSON = `{"findings":[{"severity":"warning","code":"node-away","summary":"Node b has not answered for 5m, and ` +
-	`this sentence goes on for longer than one line of the terminal is.","do":["belfry cluster status","belfry serve"]},` +
+const findingsJSON = `{"findings":[{"severity":"warning","code":"node-away","summary":"Node b has not answered ` +
+	`for 5m, and this sentence goes on for longer than one line of the terminal is.",` +
+	`"do":["belfry cluster status","belfry serve"]},` +
 	`{"severity":"note","code":"queue-paused","summary":"Queue q is paused.","do":[]}]}`
 
 func TestDoctorPrintsFindings(t *testing.T) {
@@ -51,8 +54,12 @@ func TestDoctorsExitCode(t *testing.T) {
 			t.Errorf("exit code %d, want %d, after\n%s", code, want, out)
 		}
 	}
-	if out, code := belfry(t, "doctor", "--addr", "http://127.0.0.1:1", "--timeout", "100ms"); code != exitFailed {
-		t.Errorf("no node: %d\n%s", code, out)
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer silent.Close()
+	for _, addr := range []string{"http://127.0.0.1:1", silent.URL} {
+		if out, code := belfry(t, "doctor", "--addr", addr, "--timeout", "100ms"); code != exitFailed {
+			t.Errorf("no answer from %s: %d\n%s", addr, code, out)
+		}
 	}
 }
 
@@ -82,7 +89,8 @@ func TestDoctorOfRealNodes(t *testing.T) {
 	if err := cluster.Launch(nodes[2].Name); err != nil {
 		t.Fatal(err)
 	}
-	awaitFindings(t, cluster.URLs(), exitCritical, "node-waits", "node-away", "node-away") // the check for an old copy needs a majority
+	// The check for an old copy needs a majority.
+	awaitFindings(t, cluster.URLs(), exitCritical, "node-waits", "node-away", "node-away")
 	if err := cluster.Launch(nodes[1].Name); err != nil {
 		t.Fatal(err)
 	}

@@ -140,9 +140,10 @@ func TestFlagsAgreeAmongCommands(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	for args, want := range map[string][]string{
 		"ta": {"task"}, "task sch": {"schedule"}, "queue p": {"patch", "pause"}, "cluster ": {"replication", "status"},
-		"task list --state ":  {"cancelled", "dead", "delivered", "firing", "ready", "retrying", "scheduled"},
-		"serve --timing ":     {"fast", "lan", "wan"},
-		"serve --log-format ": {"json", "text"}, "serve --log-store ": {"boltdb", "wal"},
+		"schedule put a --misfire ": {"all", "latest", "skip"},
+		"task list --state ":        {"cancelled", "dead", "delivered", "firing", "ready", "retrying", "scheduled"},
+		"serve --timing ":           {"fast", "lan", "wan"},
+		"serve --log-format ":       {"json", "text"}, "serve --log-store ": {"boltdb", "wal"},
 		"serve --log-level ": {"debug", "error", "info", "warn"},
 	} {
 		words := strings.Split(args, " ")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -42,6 +41,10 @@ func newKeyCreate() *cobra.Command {
 cluster keeps only a hash of it. A file that takes the output becomes readable
 by its owner alone.
 
+The first key of a cluster without other credentials must be an admin of all
+namespaces, without an end: --role admin --namespace '*'. From then on every
+call needs a key.
+
 The key has each role in each namespace. The roles are read; schedule; consume;
 operate; and admin, which includes all. Each includes read. The namespace '*' is
 every one, and the calls about the whole cluster need it.
@@ -63,11 +66,17 @@ of its namespace.`,
 			if err != nil {
 				return err
 			}
+			if err := cli.OpenForSecret(cmd.OutOrStdout()); err != nil {
+				return err
+			}
 			made, err := conn.CreateKey(cmd.Context(), r)
 			if err != nil {
 				return err
 			}
-			return printKey(cmd, &caller, made, "")
+			if err := printKey(cmd, &caller, made, ""); err != nil {
+				return endLost(cmd, conn, made, err)
+			}
+			return nil
 		},
 	}
 	caller.addFlags(cmd)
@@ -122,12 +131,9 @@ type madeKey struct {
 
 // printKey prints the text of a new key alone, so that the output can be the file of the key, and all else beside it.
 func printKey(cmd *cobra.Command, caller *caller, made *client.NewAPIKey, note string) error {
-	if err := closeToOthers(cmd.OutOrStdout()); err != nil {
-		return err
-	}
 	text := made.Key.Text()
 	err := caller.show(cmd, madeKey{made.APIKey, text, made.OutlivesMaker}, func(t *cli.Table) { t.Row("%s", text) })
-	if err != nil {
+	if err = errors.Join(err, cli.SyncSecret(cmd.OutOrStdout())); err != nil {
 		return err
 	}
 	if made.OutlivesMaker {
@@ -138,21 +144,12 @@ func printKey(cmd *cobra.Command, caller *caller, made *client.NewAPIKey, note s
 	return err
 }
 
-// closeToOthers makes a file that takes a secret as the output readable by its owner alone. The shell has made it
-// readable for all.
-func closeToOthers(out any) error {
-	file, ok := out.(*os.File)
-	if !ok {
-		return nil
+// endLost revokes a key whose text could not be written, and returns that error.
+func endLost(cmd *cobra.Command, conn *client.Client, made *client.NewAPIKey, lost error) error {
+	if err := conn.RevokeKey(cmd.Context(), made.ID); err != nil {
+		return fmt.Errorf("%w\nThe text of key %s is lost. To end the key: belfry key revoke %[2]s (%w)", lost, made.ID, err)
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() || info.Mode().Perm()&0o077 == 0 {
-		return nil
-	}
-	return file.Chmod(info.Mode().Perm() &^ 0o077)
+	return fmt.Errorf("%w\nThe text of key %s is lost, so the key is revoked again", lost, made.ID)
 }
 
 // grants describes grants for people: "schedule, consume in orders (queues mails*)".
@@ -291,6 +288,9 @@ The id, the name and the grants stay. The old text stays valid for --overlap.
 			if err != nil {
 				return err
 			}
+			if err := cli.OpenForSecret(cmd.OutOrStdout()); err != nil {
+				return err
+			}
 			made, err := conn.RotateKey(cmd.Context(), args[0], overlap)
 			if err != nil {
 				return err
@@ -299,7 +299,11 @@ The id, the name and the grants stay. The old text stays valid for --overlap.
 			if overlap > 0 {
 				note = "The old text is valid until " + instant(time.Now().Add(overlap)) + ". "
 			}
-			return printKey(cmd, &caller, made, note)
+			if err := printKey(cmd, &caller, made, note); err != nil {
+				return fmt.Errorf("%w\nThe new text of key %s is lost. For another one: belfry key rotate %[2]s --overlap 0s", err,
+					made.ID)
+			}
+			return nil
 		},
 	}
 	caller.addFlags(cmd)
@@ -349,52 +353,19 @@ root key to make an admin key, and keep it for emergencies.`,
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{cli.Offline: ""},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := closeToOthers(cmd.OutOrStdout()); err != nil {
+			if err := cli.OpenForSecret(cmd.OutOrStdout()); err != nil {
 				return err
 			}
 			id, text := access.NewKey()
-			if _, err := fmt.Fprintln(cmd.OutOrStdout(), text); err != nil {
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), text)
+			if err = errors.Join(err, cli.SyncSecret(cmd.OutOrStdout())); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.ErrOrStderr(), `root key %s: an admin of all namespaces
+			_, err = fmt.Fprintf(cmd.ErrOrStderr(), `root key %s: an admin of all namespaces
 Keep it in a file that only the nodes' user can read, and start each node with
   belfry serve --root-key-file FILE
 `, id)
 			return err
 		},
-	}
-}
-
-func newWhoAmI() *cobra.Command {
-	var caller caller
-	cmd := &cobra.Command{
-		Use:   "whoami",
-		Short: "Show the identity that the cluster sees behind a call",
-		Example: `  belfry whoami
-  belfry whoami --key-file shop.key --json | jq -r '.grants[].role'`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			conn, err := caller.OpenIn("")
-			if err != nil {
-				return err
-			}
-			who, err := conn.WhoAmI(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return caller.show(cmd, who, func(t *cli.Table) { fillCaller(t, who) })
-		},
-	}
-	caller.addFlags(cmd)
-	return cmd
-}
-
-func fillCaller(t *cli.Table, who *client.Caller) {
-	t.Field("kind", who.Kind)
-	t.Field("id", who.ID)
-	t.Field("name", who.Name)
-	t.Field("namespace", who.Namespace)
-	for _, g := range who.Grants {
-		t.Field("may", grants([]client.Grant{g}))
 	}
 }

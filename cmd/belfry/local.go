@@ -1,15 +1,26 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"net"
 	"os"
+	"path/filepath"
 	"strings"
+	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/deploy/demo"
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/node"
 )
 
 func newLocal() *cobra.Command {
@@ -54,23 +65,33 @@ func runLocal(cmd *cobra.Command, cfg local.Config) error {
 		return err
 	}
 	defer cluster.Stop()
-	if _, err := fmt.Fprintf(cfg.Out, "ready: %s\n%s", strings.Join(cluster.URLs(), " "), keyHint(cluster)); err != nil {
+	hint := keyHint(cluster.KeyFile(), cluster.URLs()[0])
+	if _, err := fmt.Fprintf(cfg.Out, "ready: %s\n%s", strings.Join(cluster.URLs(), " "), hint); err != nil {
 		return err
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// keyHint returns lines that show how to call a cluster whose calls need a key, or "" for other clusters.
-func keyHint(cluster *local.Cluster) string {
-	path := cluster.KeyFile()
+// keyHint returns lines that show how to call a node of a cluster whose first key is in a file, or "" for a cluster
+// whose calls need no key. The key is in no argument of a command, since all users of a machine see those.
+func keyHint(path, url string) string {
 	if path == "" {
 		return ""
 	}
 	return fmt.Sprintf(`calls need a key. The key of the first admin is in %[1]s:
   belfry task list --addr %[2]s --key-file %[1]s
-  curl -H "Authorization: Bearer $(cat %[1]s)" %[2]s/v1/tasks
-`, path, cluster.URLs()[0])
+  sed 's/^/Authorization: Bearer /' %[1]s | curl -H @- %[2]s/v1/tasks
+`, shellWord(path), url)
+}
+
+// shellWord quotes a path for a shell, if that is necessary.
+func shellWord(path string) string {
+	plain := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("/._-", r) }
+	if strings.TrimFunc(path, plain) != "" {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
 }
 
 func newDemo() *cobra.Command {
@@ -105,4 +126,108 @@ and none came early. Ctrl-C and a closed terminal stop the nodes.`,
 		"`folder` in which the nodes' data is kept (default: a temporary one, removed at the end)")
 	flags.BoolVar(&cfg.Stay, "stay", false, "keep the cluster up after the verdict, until Ctrl-C")
 	return cmd
+}
+
+func newDev() *cobra.Command {
+	addr := node.DefaultConfig().HTTPAddr
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run a node for tests, whose clock can be set ahead",
+		Long: `Run a node for tests, whose clock can be set ahead.
+
+The node is empty at its start, and keeps its data in a temporary folder that is
+removed at its end. It delivers to receivers on this machine, and calls need no
+credentials. "belfry advance 48h" and POST /v1/dev/advance set its clock ahead:
+what is due until then comes due in its order, within milliseconds. Ctrl-C and
+SIGTERM stop the node.`,
+		Example: `  belfry dev
+  belfry dev --http 127.0.0.1:0`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := untilHangup(cmd.Context())
+			defer stop()
+			return runDev(ctx, addr, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().StringVar(&addr, "http", addr, "`address` on this machine at which callers are served")
+	return cmd
+}
+
+// runDev runs a node in dev mode until the context ends, and removes its folder.
+func runDev(ctx context.Context, addr string, out, logTo io.Writer) (err error) {
+	began := time.Now()
+	dir, err := os.MkdirTemp("", "belfry-dev-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	cfg := node.DevConfig(filepath.Join(dir, "data"))
+	cfg.HTTPAddr = addr
+	cfg.Logger = slog.New(slog.NewTextHandler(logTo, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	if host, _, err := net.SplitHostPort(addr); err != nil || !isLoopback(host) {
+		return cli.WrongUsage(fmt.Errorf("--http %q is not an address on this machine, such as 127.0.0.1:8400", addr))
+	}
+	n, err := node.Start(ctx, cfg)
+	if err != nil {
+		return flagNamed(err)
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	if err := n.AwaitReady(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	if _, err := fmt.Fprintf(out, devText, n.HTTPAddr(), time.Since(began).Round(time.Millisecond)); err != nil {
+		return err
+	}
+	return n.Wait(ctx)
+}
+
+// devText shows how to use a node in dev mode at the address %[1]s, which was ready after %[2]v.
+const devText = `ready: http://%[1]s after %[2]v
+webhooks may go to receivers on this machine and on the Internet
+  curl -X PUT --json '{"delay": "48h"}' http://%[1]s/v1/tasks/hello
+  curl --json '{"by": "48h"}' http://%[1]s/v1/dev/advance
+`
+
+// isLoopback reports whether a host is an address of this machine that others cannot reach.
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func newAdvance() *cobra.Command {
+	var caller caller
+	cmd := &cobra.Command{
+		Use:   "advance DURATION",
+		Short: "Set the clock of a node of \"belfry dev\" ahead",
+		Long: `Set the clock of a node of "belfry dev" ahead. The command returns when the
+attempts that came due have begun.`,
+		Example: `  belfry advance 48h
+  belfry advance 30m --addr 127.0.0.1:8400 --json | jq .begun`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var by time.Duration
+			if err := cli.NewSpan(&by, 0).Set(args[0]); err != nil {
+				return cli.WrongUsage(err)
+			}
+			conn, err := caller.OpenIn("")
+			if err != nil {
+				return err
+			}
+			advanced, err := conn.Advance(cmd.Context(), by)
+			if err != nil {
+				return err
+			}
+			return caller.show(cmd, advanced, func(t *cli.Table) { fillAdvanced(t, advanced) })
+		},
+	}
+	caller.addFlags(cmd)
+	return cmd
+}
+
+func fillAdvanced(t *cli.Table, a *client.Advanced) {
+	t.Field("now", a.Now.UTC().Format(time.RFC3339Nano))
+	t.Field("begun", fmt.Sprint(a.Begun))
 }

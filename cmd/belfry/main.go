@@ -67,12 +67,11 @@ func newRoot() *cobra.Command {
 			root.AddCommand(cmd)
 		}
 	}
-	add(cli.RunGroup, newServe(), newLocal(), newDemo(), newListen())
-	add(cli.CallGroup, newTask(), newQueue(), newLease(), newDead())
-	add(cli.CallGroup, cli.WithoutNamespace(newCluster(), newNode(), newShards(), newOperation(), newDoctor(), newAudit(),
-		newBackup())...)
-	add(cli.CallGroup, newKey())
-	add(cli.CallGroup, cli.WithoutNamespace(newNamespace(), newWhoAmI())...)
+	add(cli.RunGroup, newServe(), newLocal(), newDemo(), newDev(), newListen())
+	add(cli.CallGroup, newTask(), newSchedule(), newQueue(), newLease(), newDead())
+	add(cli.CallGroup, cli.WithoutNamespace(newCluster(), newNode(), newShards(), newDoctor(), newAudit(), newBackup())...)
+	add(cli.CallGroup, newOperation(), newKey())
+	add(cli.CallGroup, cli.WithoutNamespace(newNamespace(), newWhoAmI(), newAdvance())...)
 	add(cli.CheckGroup, newPlan(), newCerts(), newVerify(), newRestore(), newRecover())
 	root.AddCommand(newVersion())
 	return root

@@ -36,7 +36,9 @@ var sampleBodies = map[string]string{
 	"POST /v1/keys":             `{"name":"n","grants":[{"role":"read","namespace":"NAME"}]}`,
 	"POST /v1/keys/{id}/rotate": `{"overlap":"1h"}`, "PUT /v1/namespaces/{ns}": `{"weight":2}`,
 	"PUT /v1/cluster": `{"replication":3}`, "POST /v1/shards/move": `{"slots":"1-2","to":2}`,
-	"GET /v1/tasks": "", "GET /v1/queues": "",
+	"PUT /v1/schedules/{id}": `{"repeat":{"every":"1h"}}`, "PATCH /v1/schedules/{id}": `{"note":"NAME"}`,
+	"POST /v1/schedules/{id}/backfill": `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z"}`,
+	"GET /v1/tasks":                    "", "GET /v1/queues": "", "GET /v1/schedules": "",
 }
 
 // sampleQueries are the queries of lists, beside none. CURSOR is a cursor that the neighbour's list has answered, or one
@@ -44,9 +46,12 @@ var sampleBodies = map[string]string{
 var sampleQueries = map[string][]string{
 	"GET /v1/tasks": {"?prefix=NAME", "?queue=NAME-q", "?label=NAME:NAME", "?state=dead&include=payload", "?limit=1",
 		"?limit=1&cursor=CURSOR", "?cursor=CURSOR"},
-	"GET /v1/queues":                 {"?prefix=NAME", "?limit=1", "?cursor=CURSOR"},
-	"DELETE /v1/queues/{queue}/dead": {"?id=NAME-1", "?state=dead"},
-	"GET /v1/tasks/{id}":             {"?consistency=stale"},
+	"GET /v1/schedules": {"?prefix=NAME", "?queue=NAME-q", "?label=NAME:NAME", "?limit=1", "?cursor=CURSOR",
+		"?include=payload"},
+	"GET /v1/schedules/{id}/occurrences": {"?next=3&last=3"},
+	"GET /v1/queues":                     {"?prefix=NAME", "?limit=1", "?cursor=CURSOR"},
+	"DELETE /v1/queues/{queue}/dead":     {"?id=NAME-1", "?state=dead"},
+	"GET /v1/tasks/{id}":                 {"?consistency=stale"},
 }
 
 // varying matches the parts that differ between two calls of the same meaning: counters, instants and made names.
@@ -121,6 +126,10 @@ func (n *neighbours) fill() {
 		n.call(n.admin, 0, 201, "PUT", in+"/tasks/"+id, fmt.Sprintf(`{%s,"payload":"%s","labels":{"%s":"%s"}}`,
 			more, unspoken, neighbour, neighbour), "Idempotency-Key", neighbour+"-key")
 	}
+	for i := range 6 {
+		n.call(n.admin, 0, 201, "PUT", fmt.Sprint(in, "/schedules/", neighbour, "-", i+1), `{"repeat":{"every":"1000h"},`+
+			`"note":"`+unspoken+`","task":{"payload":"`+unspoken+`","labels":{"`+neighbour+`":"`+neighbour+`"}}}`)
+	}
 	n.call(n.admin, 0, 200, "DELETE", in+"/tasks/"+neighbour+"-6", "")
 	n.dead(n.lease(neighbour + "-dead"))
 	n.receipt = n.lease(neighbour + "-lease")
@@ -159,10 +168,11 @@ func (n *neighbours) dead(receipt string) {
 func (n *neighbours) state() string {
 	n.t.Helper()
 	in, all := "/v1/namespaces/"+neighbour, ""
-	for _, path := range []string{"", "/tasks?include=payload&limit=1000", "/queues", "/queues/" + neighbour + "-q"} {
+	for _, path := range []string{"", "/tasks?include=payload&limit=1000", "/schedules?include=payload", "/queues",
+		"/queues/" + neighbour + "-q"} {
 		all += n.call(n.admin, 0, 200, "GET", in+path, "") + "\n"
 	}
-	if strings.Count(all, unspoken) < 7 || !strings.Contains(all, `"dead"`) || !strings.Contains(all, `"leased"`) {
+	if strings.Count(all, unspoken) < 19 || !strings.Contains(all, `"dead"`) || !strings.Contains(all, `"leased"`) {
 		n.t.Fatalf("the neighbour has not what it should: %s", all)
 	}
 	return regexp.MustCompile(`"oldest[a-z_]*":("[^"]*"|\d+|null)`).ReplaceAllString(all, "")
@@ -173,6 +183,7 @@ func (n *neighbours) compare(role, route, query string, turn int) (calls int) {
 	n.t.Helper()
 	prefixes := []string{""}
 	if short := strings.HasPrefix(route[strings.Index(route, " "):], " /v1/tasks") || strings.Contains(route, " /v1/queues") ||
+		strings.Contains(route, " /v1/schedules") ||
 		strings.HasSuffix(route, "/batch"); short {
 		prefixes = append(prefixes, "/namespaces/alpha", "/namespaces/NAME")
 	}

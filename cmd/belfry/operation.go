@@ -17,10 +17,14 @@ import (
 func newOperation() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "operation",
-		Short: "See the operations on nodes, replicas and slots, or stop one",
-		Example: `  belfry operation list
+		Short: "Change many tasks at once, and see or stop operations",
+		Long: `Change many tasks at once: cancel, move, patch, fire or replay all tasks that
+pass a filter, or purge dead letters. And see or stop operations, also those on
+nodes, replicas and slots.`,
+		Example: `  belfry operation cancel --queue reports --label tenant=acme --wait
+  belfry operation list
   belfry operation show op-3f6c2a9d01b4e785 --wait`,
-	}, newOperationList(), newOperationShow(), newOperationStop())
+	}, append(newBulks(), cli.WithoutNamespace(newOperationList(), newOperationShow(), newOperationStop())...)...)
 }
 
 func newOperationList() *cobra.Command {
@@ -85,7 +89,7 @@ func newOperationStop() *cobra.Command {
 	var waiting waiting
 	cmd := &cobra.Command{
 		Use:     "stop ID",
-		Short:   "Stop an operation on a node, and resume the node",
+		Short:   "Stop an operation where it is; on a node, resume the node",
 		Example: `  belfry operation stop op-3f6c2a9d01b4e785`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -96,6 +100,9 @@ func newOperationStop() *cobra.Command {
 			op, err := conn.StopOperation(cmd.Context(), args[0])
 			if err != nil {
 				return err
+			}
+			if op.Kind == client.Bulk && waiting.wait {
+				return waiting.followStop(cmd, conn, &caller, op)
 			}
 			return waiting.follow(cmd, conn, &caller, op)
 		},
@@ -122,6 +129,7 @@ func fillOperation(t *cli.Table, op *client.Operation) {
 	t.Field("operation", what(op))
 	t.Field("state", string(op.State))
 	t.Field("done", done(op))
+	fillBulk(t, op)
 	if op.BytesLeft > 0 {
 		t.Field("to copy", copying(op))
 	}
@@ -161,6 +169,8 @@ func what(op *client.Operation) string {
 		return "keep slots"
 	case client.EraseNamespace:
 		return "delete namespace " + op.Namespace
+	case client.Bulk:
+		return whatBulk(op)
 	case client.Rest:
 		return "drain leaders of " + cmp.Or(op.NodeName, op.Node)
 	}
@@ -168,6 +178,9 @@ func what(op *client.Operation) string {
 }
 
 func done(op *client.Operation) string {
+	if op.Kind == client.Bulk {
+		return fmt.Sprintf("%.0f %% of the slots (%d of %d matched tasks)", op.Percent, op.Done, op.Matched)
+	}
 	if op.Total == 0 {
 		return fmt.Sprintf("%.0f %%", op.Percent)
 	}
@@ -192,6 +205,9 @@ func progressLines(op *client.Operation) []string {
 	}
 	if op.TasksCopied > 0 {
 		line += fmt.Sprintf(", %d tasks copied", op.TasksCopied)
+	}
+	if outcomes := outcomesOf(op); outcomes != "" {
+		line += ": " + outcomes
 	}
 	lines := []string{line}
 	reasons := slices.Clone(op.Waits)

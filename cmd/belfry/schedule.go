@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
@@ -85,4 +88,119 @@ func optional(args []string) string {
 		return ""
 	}
 	return args[0]
+}
+
+func newSchedule() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "schedule",
+		Short: "Run tasks again and again, by rules that repeat",
+		Long: `Run tasks again and again, by rules that repeat. Each occurrence of schedule
+report is a task, with the ids report@1, report@2, …
+
+A task that fires once is scheduled by belfry task schedule.`,
+		Example: `  belfry schedule put report --cron "0 9 * * MON-FRI" --zone Europe/Berlin
+  belfry schedule occurrences report`,
+	}, newSchedulePut(), newScheduleShow(), newScheduleList(), newScheduleDelete(), newSchedulePause(),
+		newScheduleResume(), newScheduleFire(), newScheduleSkip(), newScheduleBackfill(), newScheduleOccurrences(),
+		newSchedulePreview())
+}
+
+// repeatFlags are a rule that repeats, as given.
+type repeatFlags struct {
+	rule                              client.Repeat
+	every, anchor, start, end, jitter string
+}
+
+// addFlags adds the flags of a rule, except --jitter.
+func (f *repeatFlags) addFlags(flags *pflag.FlagSet) {
+	rule := &f.rule
+	flags.StringArrayVar(&rule.Cron, "cron", nil, "cron `expression` of five or six fields; repeatable")
+	flags.StringVar(&f.every, "every", "", "an `interval`, as in 15m")
+	flags.StringVar(&f.anchor, "anchor", "", "an `instant` of --every (default: --start, else now)")
+	flags.StringVar(&rule.TimeZone, "zone", "", "time `zone`, as in Europe/Berlin (default: UTC)")
+	flags.StringVar(&f.start, "start", "", "first `instant` that may be an occurrence")
+	flags.StringVar(&f.end, "end", "", "last `instant` that may be an occurrence")
+	flags.Int64Var(&rule.Count, "count", 0, "most `occurrences`")
+	flags.StringArrayVar(&rule.Except, "except", nil,
+		"`date`, range of dates, instant or cron expression to leave out; repeatable")
+}
+
+func newSchedulePreview() *cobra.Command {
+	var caller caller
+	var f repeatFlags
+	var next int
+	cmd := &cobra.Command{
+		Use:   "preview",
+		Short: "Show the next occurrences of a rule; nothing is kept",
+		Long: `Show the next occurrences of a rule, with the effects of clock changes and
+exclusions. Nothing is kept.
+
+A rule has either --every or one --cron or more. It fires at the instants of
+each --cron.`,
+		Example: `  belfry schedule preview --cron "0 9 * * MON-FRI" --zone Europe/Berlin
+  belfry schedule preview --cron "0 9 L * *" --except 2026-12-31 --next 5
+  belfry schedule preview --every 15m --anchor 2026-11-21T10:05:00Z`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.parse(); err != nil {
+				return cli.WrongUsage(err)
+			}
+			conn, err := caller.connect()
+			if err != nil {
+				return err
+			}
+			p, err := conn.PreviewSchedule(cmd.Context(), f.rule, next)
+			if err != nil {
+				return err
+			}
+			return caller.show(cmd, p, func(t *cli.Table) { fillPreview(t, p) })
+		},
+	}
+	caller.addFlags(cmd)
+	f.addFlags(cmd.Flags())
+	cmd.Flags().IntVar(&next, "next", 0, "`number` of occurrences to show, 1000 at most (default: 20)")
+	return cmd
+}
+
+func (f *repeatFlags) parse() error {
+	return errors.Join(cli.ParseInto(&f.rule.Every, "every", f.every), cli.ParseAt(&f.rule.Anchor, "anchor", f.anchor),
+		cli.ParseAt(&f.rule.Start, "start", f.start), cli.ParseAt(&f.rule.End, "end", f.end),
+		cli.ParseInto(&f.rule.Jitter, "jitter", f.jitter))
+}
+
+// localFormat is the format of an instant with the offset of a rule's zone.
+const localFormat = "Mon 2006-01-02 15:04:05.999 -07:00"
+
+// fillPreview lists occurrences and exclusions in the order of their instants.
+func fillPreview(t *cli.Table, p *client.SchedulePreview) {
+	excluded := p.Excluded
+	leaveOut := func(before func(client.Exclusion) bool) {
+		for len(excluded) > 0 && before(excluded[0]) {
+			t.Row("%s\tleft out by %s", excluded[0].Local.Format(localFormat), excluded[0].Except)
+			excluded = excluded[1:]
+		}
+	}
+	for _, o := range p.Occurrences {
+		leaveOut(func(x client.Exclusion) bool { return x.At.Before(o.At) })
+		t.Row("%s\t%s", o.Local.Format(localFormat), clockNote(o.Change, o.Wall))
+	}
+	leaveOut(func(client.Exclusion) bool { return true })
+	if p.Ended {
+		t.Row("no further occurrence")
+	}
+	t.Row("%s, time zones of %s", p.TimeZone, p.TZData)
+}
+
+// clockNote describes the effect of a clock change on an occurrence. wall is the time that the rule names, or empty.
+func clockNote(change client.ClockChange, wall string) string {
+	switch change {
+	case client.ChangeGap:
+		_, clock, _ := strings.Cut(wall, "T")
+		return "the clock skips " + cmp.Or(clock, "its time")
+	case client.ChangeFirst:
+		return "the first of two"
+	case client.ChangeSecond:
+		return "the second of two"
+	}
+	return string(change)
 }

@@ -141,8 +141,8 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 		"machine's)")
 	flags.Uint32Var(&c.LaneWindow, "lane-window", 0,
 		"initial attempts in flight per shard and receiver; the number adapts (default 16)")
-	flags.StringVar(&c.Audit, "audit", "", "`file` of the audit log: JSON lines, at most 16 files of 8 MiB; - writes to "+
-		"standard output, too (default: audit/audit.jsonl in the data folder)")
+	flags.StringVar(&c.Audit, "audit", "", "`file` of the audit log: JSON lines, at most 16 files of 8 MiB, and 8 "+
+		"beside it for refusals; - writes to standard output, too (default: audit/audit.jsonl in the data folder)")
 	flags.StringVar(&c.ClusterKeyFile, "cluster-key-file", "", "`file` with keys of 32 random bytes in base64, one a "+
 		"line, the same on all nodes, under which the secrets of queues are encrypted in logs, snapshots and backups; the "+
 		"first one encrypts")

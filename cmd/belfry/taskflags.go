@@ -33,6 +33,17 @@ func (f *taskFlags) addFlags(flags *pflag.FlagSet) {
 	f.addPatchable(flags)
 	flags.StringVar(&f.jitter, "jitter", "",
 		"add a delay of up to this `duration`, which depends on the id, to spread many tasks")
+	f.addFixed(flags)
+}
+
+// addTemplate adds the flags for the task of a schedule, whose time comes from the rule.
+func (f *taskFlags) addTemplate(flags *pflag.FlagSet) {
+	f.addContent(flags)
+	f.addFixed(flags)
+}
+
+// addFixed adds the flags for the fields that a patch cannot change.
+func (f *taskFlags) addFixed(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.queue, "queue", "q", "", "`queue` whose policy applies (default \"default\")")
 	flags.StringVar(&f.expires, "expires-after", "",
 		"give up if no attempt has begun this `duration` after the task was due")
@@ -58,6 +69,11 @@ const (
 func (f *taskFlags) addPatchable(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.delay, "delay", "d", "", "due after this `duration`: 500ms, 30m, 7d, PT30M")
 	flags.StringVar(&f.at, "at", "", "due at this `instant`: 2030-01-21T10:00:00Z")
+	f.addContent(flags)
+}
+
+// addContent adds the flags for what is delivered, to which receiver, and how often it is tried.
+func (f *taskFlags) addContent(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.payload, "payload", "p", "", "`text` to deliver; JSON unless --content-type says otherwise")
 	flags.StringVarP(&f.payloadFile, "payload-file", "f", "", "deliver this `file`; - is the standard input")
 	flags.StringVar(&f.contentType, "content-type", "", "media `type` of the payload (default application/json)")

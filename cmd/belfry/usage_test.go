@@ -9,40 +9,58 @@ import (
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
+// listNouns are the nouns with a list, as an error names them.
+const listNouns = "dead list or key list or namespace list or node list or operation list or queue list or " +
+	"schedule list or shards list or task list"
+
 // An error names a mistake in the caller's words: the flag, its value, the values it takes, and the nearest right
 // word.
 func TestMistakes(t *testing.T) {
 	for args, want := range map[string]string{
-		"shedule a":                                 `unknown command "shedule" for "belfry" (did you mean task schedule?); see belfry --help`,
-		"lst":                                       `(did you mean dead list or key list or namespace list or node list or operation list or queue list or shards list or task list?)`,
-		"lisen":                                     `(did you mean listen?)`,
-		"tsk list":                                  `unknown command "tsk" for "belfry" (did you mean task?)`,
-		"task shedule a":                            `unknown command "shedule" for "belfry task" (did you mean schedule?); see belfry task --help`,
-		"queue pasue q":                             `unknown command "pasue" for "belfry queue" (did you mean pause?); see belfry queue --help`,
-		"dead lsit q":                               "(did you mean list?)",
-		"task get a --jsn":                          "unknown flag --jsn (did you mean --json?); see belfry task get --help",
-		"queue patch q --max-in-fligt 3":            "unknown flag --max-in-fligt (did you mean --max-in-flight?)",
-		"task schedule a --xyzzy":                   "unknown flag --xyzzy; see belfry task schedule --help",
-		"lease take q --max many":                   `--max "many" is not a whole number; see belfry lease take --help`,
-		"queue set q --max-per-second fast":         `--max-per-second "fast" is not a number`,
-		"task get a --json=perhaps":                 `--json "perhaps" is not true or false`,
-		"task get a --timeout soon":                 `--timeout: "soon" must be a duration: numbers with units`,
-		"task schedule a --delay soon":              `--delay: "soon" must be a duration: numbers with units`,
-		"task schedule a --retry-delays 1m,soon":    `--retry-delays: "soon" must be a duration: numbers with units`,
-		"task schedule a --at tomorrow":             `--at: "tomorrow" must be an instant of RFC 3339`,
-		"task touch a --no-later-than soon":         `--no-later-than "soon" is neither an instant, like`,
-		"task list --label tenant":                  `--label "tenant" is not name=value`,
-		"task schedule a --header tenant":           `--header "tenant" is not name: value`,
-		"task patch a":                              "give what to change",
-		"task patch a --delay 0s":                   "belfry task fire makes a task due now",
-		"task patch a --payload x --content-type y": "is not JSON",
-		"queue patch q":                             "give what to change",
-		"queue patch q --keep-done soon":            `--keep-done: "soon" must be a duration: numbers with units`,
-		"task batch /does/not/exist":                "/does/not/exist",
-		"node list -N orders":                       "--namespace has no effect on belfry node list, which is not about one namespace",
-		"backup --to - --namespace orders":          "--namespace has no effect on belfry backup",
-		"key rotate abcdefghij -N orders":           "--namespace has no effect on belfry key rotate",
-		"namespace delete orders -N orders":         "--namespace has no effect on belfry namespace delete",
+		"shedule a": `unknown command "shedule" for "belfry" (did you mean schedule?)`,
+		"lst":       "(did you mean " + listNouns + "?)",
+		"lisen":     `(did you mean listen?)`,
+		"tsk list":  `unknown command "tsk" for "belfry" (did you mean task?)`,
+		"task shedule a": `unknown command "shedule" for "belfry task" (did you mean schedule?); see ` +
+			`belfry task --help`,
+		"queue pasue q": `unknown command "pasue" for "belfry queue" (did you mean pause?); see ` +
+			`belfry queue --help`,
+		"dead lsit q":                                     "(did you mean list?)",
+		"task get a --jsn":                                "unknown flag --jsn (did you mean --json?); see belfry task get --help",
+		"queue patch q --max-in-fligt 3":                  "unknown flag --max-in-fligt (did you mean --max-in-flight?)",
+		"task schedule a --xyzzy":                         "unknown flag --xyzzy; see belfry task schedule --help",
+		"lease take q --max many":                         `--max "many" is not a whole number; see belfry lease take --help`,
+		"queue set q --max-per-second fast":               `--max-per-second "fast" is not a number`,
+		"task get a --json=perhaps":                       `--json "perhaps" is not true or false`,
+		"task get a --timeout soon":                       `--timeout: "soon" must be a duration: numbers with units`,
+		"task schedule a --delay soon":                    `--delay: "soon" must be a duration: numbers with units`,
+		"task schedule a --retry-delays 1m,soon":          `--retry-delays: "soon" must be a duration: numbers with units`,
+		"task schedule a --at tomorrow":                   `--at: "tomorrow" must be an instant of RFC 3339`,
+		"task touch a --no-later-than soon":               `--no-later-than "soon" is neither an instant, like`,
+		"task list --label tenant":                        `--label "tenant" is not name=value`,
+		"task schedule a --header tenant":                 `--header "tenant" is not name: value`,
+		"task patch a":                                    "give what to change",
+		"task patch a --delay 0s":                         "belfry task fire makes a task due now",
+		"task patch a --payload x --content-type y":       "is not JSON",
+		"queue patch q":                                   "give what to change",
+		"schedule preview --every soon":                   `--every: "soon" must be a duration: numbers with units`,
+		"schedule preview --start tomorrow":               `--start: "tomorrow" must be an instant of RFC 3339`,
+		"schedule put a":                                  "give the rule: either --every or one --cron or more",
+		"schedule put a --every 1h --cron @daily":         "give the rule: either --every or one --cron or more",
+		"schedule put a --every 1h --jitter soon":         `--jitter: "soon" must be a duration: numbers with units`,
+		"schedule put a --every 1h --misfire-window soon": `--misfire-window: "soon" must be a duration`,
+		"schedule put a --every 1h --delay 1h":            "unknown flag --delay",
+		"schedule put a --every 1h --header X:1":          "--header and --attempt-timeout need --url",
+		"schedule backfill a --from 2026-11-20T00:00:00Z": "give both --from and --to",
+		"schedule backfill a --from now --to now":         `--from: "now" must be an instant of RFC 3339`,
+		"schedule list --limit -1":                        "--limit is negative",
+		"schedule list --label tenant":                    `--label "tenant" is not name=value`,
+		"queue patch q --keep-done soon":                  `--keep-done: "soon" must be a duration: numbers with units`,
+		"task batch /does/not/exist":                      "/does/not/exist",
+		"node list -N orders":                             "no effect on belfry node list, which is not about one namespace",
+		"backup --to - --namespace orders":                "--namespace has no effect on belfry backup",
+		"key rotate abcdefghij -N orders":                 "--namespace has no effect on belfry key rotate",
+		"namespace delete orders -N orders":               "--namespace has no effect on belfry namespace delete",
 	} {
 		out, code := belfry(t, strings.Fields(args)...)
 		if code != exitUsage || !strings.Contains(out, want) {
@@ -59,9 +77,9 @@ func TestMistakes(t *testing.T) {
 // The error for a verb without its noun lists the nouns that have the verb.
 func TestVerbWithoutNoun(t *testing.T) {
 	for args, want := range map[string]string{
-		"schedule a --in 1h": "task schedule", "get a": "queue get or task get", "cancel a": "task cancel",
-		"list": "dead list or key list or namespace list or node list or operation list or queue list or shards list or task list", "touch a": "task touch", "fire a": "task fire",
-		"patch a": "queue patch or task patch", "batch": "task batch", "settle q": "lease settle", "ack q r": "lease ack",
+		"get a": "queue get or task get", "cancel a": "operation cancel or task cancel",
+		"list": listNouns, "touch a": "task touch", "fire a": "operation fire or schedule fire or task fire",
+		"patch a": "operation patch or queue patch or task patch", "batch": "task batch", "settle q": "lease settle", "ack q r": "lease ack",
 	} {
 		out, code := belfry(t, strings.Fields(args)...)
 		if code != exitUsage || !strings.Contains(out, " (did you mean "+want+"?); see belfry --help") {

@@ -34,6 +34,19 @@ const betweenLooks = time.Second
 
 // follow prints an operation, and with --wait its progress to the end. An operation that was stopped is an error.
 func (w *waiting) follow(cmd *cobra.Command, conn *client.Client, c *caller, op *client.Operation) error {
+	return w.followTo(cmd, conn, c, op, client.OperationDone)
+}
+
+// followStop is follow for an operation that is being stopped.
+func (w *waiting) followStop(cmd *cobra.Command, conn *client.Client, c *caller, op *client.Operation) error {
+	return w.followTo(cmd, conn, c, op, client.OperationStopped)
+}
+
+// followTo follows an operation until it has ended. An end in another state than the wanted one is no error if the
+// operation is done.
+func (w *waiting) followTo(
+	cmd *cobra.Command, conn *client.Client, c *caller, op *client.Operation, wanted client.OperationState,
+) error {
 	if !w.wait {
 		return c.show(cmd, op, func(t *cli.Table) {
 			fillOperation(t, op)
@@ -48,7 +61,7 @@ func (w *waiting) follow(cmd *cobra.Command, conn *client.Client, c *caller, op 
 			return err
 		}
 		switch op.State {
-		case client.OperationDone:
+		case client.OperationDone, wanted:
 			return nil
 		case client.OperationStopped:
 			return fmt.Errorf("%s was stopped: %s", op.ID, op.Detail)

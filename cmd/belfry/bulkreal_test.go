@@ -1,0 +1,244 @@
+package main
+
+import (
+	"fmt"
+	"iter"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+// bulkTasks returns the number of tasks of a bulk operation's test: a million in the long form.
+func bulkTasks() int {
+	if os.Getenv("BELFRY_CHAOS") == "long" {
+		return 1_000_000
+	}
+	return 10_000
+}
+
+// halfLabelled yields tasks of which every second one has the label half.
+func halfLabelled(n int) iter.Seq[client.Task] {
+	return func(yield func(client.Task) bool) {
+		for i := range n {
+			t := client.Task{ID: fmt.Sprint("b-", i), Queue: "bulk", Delay: 24 * time.Hour, Payload: []byte(`1`)}
+			if i%2 == 0 {
+				t.Labels = map[string]string{"half": "yes"}
+			}
+			if !yield(t) {
+				return
+			}
+		}
+	}
+}
+
+// TestBulkCancelSurvivesKills cancels every second task of a namespace while the leader of the control group, which
+// carries the operation on, is killed again and again, and with it leaders of shards. The totals are exact, each
+// labelled task is cancelled, and no other task is.
+func TestBulkCancelSurvivesKills(t *testing.T) {
+	t.Parallel()
+	g := newGuarded(t)
+	g.must(0, g.admin, "namespace put shop")
+	c := g.client(g.key("shop", g.must(0, g.admin, "key create shop --role admin --namespace shop")))
+	n := bulkTasks()
+	for r := range c.ScheduleMany(t.Context(), halfLabelled(n)) {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	began := time.Now()
+	request := client.BulkRequest{
+		Op: client.BulkCancel, Filter: client.BulkFilter{Labels: map[string]string{"half": "yes"}}, PerSecond: bulkRate(),
+	}
+	op, err := c.BeginBulk(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kills := 0
+	for ; kills < 3; kills++ {
+		g.awaitProgress(c, op.ID)
+		g.kill(g.controlLeader())
+	}
+	for !g.ended(c, op) {
+		g.awaitProgress(c, op.ID)
+	}
+	want := map[string]int{"cancelled": n / 2}
+	if op.State != client.OperationDone || op.Matched != n/2 || op.Done != n/2 || op.Outcomes["cancelled"] != n/2 ||
+		len(op.Outcomes) != 1 {
+		t.Errorf("%+v, want %v", op, want)
+	}
+	t.Logf("%d of %d tasks are cancelled after %v, beside %d kills", n/2, n, time.Since(began).Round(time.Second), kills)
+	g.checkHalf(c, n)
+}
+
+// bulkRate is a rate at which the short form lasts for some kills.
+func bulkRate() int {
+	if bulkTasks() > 10_000 {
+		return 0
+	}
+	return 500
+}
+
+// awaitProgress waits until an operation has done more, or has ended.
+func (g *guarded) awaitProgress(c *client.Client, id string) {
+	g.t.Helper()
+	first := -1
+	await(g.t, "progress of the operation", func() bool {
+		op, err := c.Operation(g.t.Context(), id)
+		if err != nil {
+			return false
+		}
+		if first < 0 {
+			first = op.Done
+		}
+		return op.Done > first || op.State != client.OperationRunning
+	})
+}
+
+// ended reads an operation into op, and reports whether it has ended.
+func (g *guarded) ended(c *client.Client, op *client.Operation) bool {
+	now, err := c.Operation(g.t.Context(), op.ID)
+	if err != nil {
+		return false
+	}
+	*op = *now
+	return op.State != client.OperationRunning
+}
+
+// checkHalf reads all tasks: those with the label are cancelled, and the others are scheduled.
+func (g *guarded) checkHalf(c *client.Client, n int) {
+	g.t.Helper()
+	states := map[client.State]int{}
+	for task, err := range c.List(g.t.Context(), client.Filter{PageSize: 1000}) {
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		states[task.State]++
+		if labelled := task.Labels["half"] == "yes"; labelled != (task.State == client.Cancelled) {
+			g.t.Fatalf("task %s with the labels %v is %s", task.ID, task.Labels, task.State)
+		}
+	}
+	if states[client.Scheduled] != n/2 || len(states) > 2 || states[client.Cancelled] > n/2 ||
+		bulkTasks() == 10_000 && states[client.Cancelled] != n/2 { // tombstones of the long form may be trimmed
+		g.t.Errorf("states: %v of %d tasks", states, n)
+	}
+}
+
+// TestBulkOperationsOnANode begins each kind of bulk operation on a real node by the command line, and checks what they
+// did.
+func TestBulkOperationsOnANode(t *testing.T) {
+	addr, c := running(t, "--shards", "4")
+	for i := range 20 {
+		task := client.Task{ID: fmt.Sprint("t", i), Queue: "mails", Delay: time.Hour, Labels: map[string]string{"n": fmt.Sprint(i % 2)}}
+		if _, err := c.Schedule(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	schedule := client.Schedule{ID: "daily", Repeat: client.Repeat{Cron: []string{"@daily"}}, Task: client.Task{Queue: "mails"}}
+	if _, err := c.PutSchedule(t.Context(), schedule); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		args []string
+		want string
+		code int
+	}{
+		{[]string{"cancel"}, "give a filter, or --all", exitUsage},
+		{[]string{"cancel", "--queue", "mails"}, "give --yes", exitUsage},
+		{[]string{"cancel", "--queue", "mails", "--all"}, "beside a filter", exitUsage},
+		{[]string{"move", "--queue", "mails"}, "either --by or --to", exitUsage},
+		{[]string{"patch", "--queue", "mails"}, "no JSON", exitUsage},
+		{[]string{"patch", "--all", "--patch", `{"payload":1}`}, "payload", exitFailed},
+		{[]string{"cancel", "--queue", "mails", "--label", "n=1", "--dry-run"}, "10 tasks pass the filter", 0},
+		{[]string{"cancel", "--queue", "none", "--dry-run", "--json"}, `"matched":0`, 0},
+		{[]string{"move", "--label", "n=0", "--by", "2h", "--wait"}, "done, 100 % of the slots (10 of 10 matched tasks): moved 10", 0},
+		{[]string{"patch", "--label", "n=0", "--patch", `{"labels":{"p":"q"}}`, "--wait"}, "patched 10", 0},
+		{[]string{"cancel", "--label", "n=1", "--yes", "--wait"}, "cancelled 10", 0},
+		{[]string{"cancel", "--label", "n=1", "--state", "cancelled", "--yes", "--wait"}, "cancelled 10", 0},
+		{[]string{"cancel", "--all", "--due-before", "2h", "--yes", "--wait"}, "beside a filter", exitUsage},
+		{[]string{"cancel", "--due-before", "2h", "--yes", "--wait"}, "0 of 0 matched", 0},
+		{[]string{"fire", "--due-after", "2h", "--label", "p=q", "--yes", "--wait"}, "fired 10", 0},
+		{[]string{"replay", "--queue", "mails", "--wait"}, "0 of 0 matched", 0},
+		{[]string{"purge", "--all", "--yes", "--wait"}, "0 of 0 matched", 0},
+		{[]string{"list"}, "cancel tasks of default: label=n:1", 0},
+		{[]string{"stop", "op-0"}, "no operation has this id", exitNotFound},
+	} {
+		out, code := belfry(t, append(append([]string{"operation"}, step.args...), "--addr", addr)...)
+		if code != step.code || !strings.Contains(out, step.want) {
+			t.Errorf("belfry operation %v: exit %d, want %d and %q\n%s", step.args, code, step.code, step.want, out)
+		}
+	}
+	awaitState(t, c, "t0", client.Ready) // fired: the task waits only for a consumer
+	if s, err := c.GetSchedule(t.Context(), "daily"); err != nil || s.ID != "daily" {
+		t.Errorf("the schedule: %+v, %v", s, err)
+	}
+}
+
+// TestDeadLettersInBulk replays and purges dead letters of a real node, and stops a slow operation.
+func TestDeadLettersInBulk(t *testing.T) {
+	addr, c := running(t, "--shards", "4")
+	for i := range 6 {
+		task := client.Task{ID: fmt.Sprint("d", i), Queue: "bad", Retry: &client.Retry{MaxAttempts: 1}}
+		if _, err := c.Schedule(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var dead client.Settlement
+	for len(dead.Nack) < 6 {
+		leased, err := c.Lease(t.Context(), "bad", client.Demand{Max: 10, Wait: 10 * time.Second})
+		if err != nil || len(leased) == 0 {
+			t.Fatal(leased, err)
+		}
+		for _, task := range leased {
+			dead.Nack = append(dead.Nack, client.Nack{Receipt: task.Receipt, Reason: "bad"})
+		}
+	}
+	for _, r := range c.Settle(t.Context(), "bad", dead) {
+		if r.Err != nil {
+			t.Fatal(r.Err)
+		}
+	}
+	for _, step := range []struct{ args, want string }{
+		{"replay --prefix d1 --wait", "replayed 1"},
+		{"purge --queue bad --yes --wait", "purged 5"},
+		{"purge --queue bad --dry-run", "0 tasks pass"},
+		{"fire --queue bad --state ready --yes --wait", "fired 1"},
+	} {
+		out, code := belfry(t, append(slices.Concat([]string{"operation"}, strings.Fields(step.args)), "--addr", addr)...)
+		if code != 0 || !strings.Contains(out, step.want) {
+			t.Errorf("belfry operation %s: exit %d, want %q\n%s", step.args, code, step.want, out)
+		}
+	}
+	for i := range 50 {
+		if _, err := c.Schedule(t.Context(), client.Task{ID: fmt.Sprint("s", i), Queue: "slow", Delay: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	op, err := c.BeginBulk(t.Context(), client.BulkRequest{
+		Op: client.BulkCancel, Filter: client.BulkFilter{Queue: "slow"}, PerSecond: 2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, code := belfry(t, "operation", "stop", op.ID, "--wait", "--addr", addr)
+	if code != 0 || !strings.Contains(out, "stopped") {
+		t.Errorf("stop: exit %d\n%s", code, out)
+	}
+	ended, err := c.Operation(t.Context(), op.ID)
+	if err != nil || ended.State != client.OperationStopped || ended.Done != ended.Matched || ended.Done >= 50 {
+		t.Fatalf("stopped: %+v, %v", ended, err)
+	}
+	states := map[client.State]int{}
+	for task, err := range c.List(t.Context(), client.Filter{Queue: "slow"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		states[task.State]++
+	}
+	if states[client.Cancelled] != ended.Done || states[client.Scheduled] != 50-ended.Done {
+		t.Errorf("%v after %+v", states, ended)
+	}
+}

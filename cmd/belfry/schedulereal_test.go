@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+// devNode runs `belfry dev` as a process until the end of the test, and returns its address.
+func devNode(t *testing.T) string {
+	t.Helper()
+	localtest.Need(t)
+	cmd := exec.CommandContext(t.Context(), localtest.Build(t), "dev", "--http", "127.0.0.1:0")
+	cmd.Env, cmd.Stderr = append(os.Environ(), "TMPDIR="+t.TempDir()), os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := cmd.Wait(); !errors.Is(err, context.Canceled) { // the answer to a signal that worked
+			t.Error(err)
+		}
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	ready := readyLine.FindStringSubmatch(line)
+	if ready == nil {
+		t.Fatalf("%q, %v", line, err)
+	}
+	return ready[1]
+}
+
+// TestScheduleOnANode follows a schedule through its life by the command line. The clock of the node is set ahead.
+func TestScheduleOnANode(t *testing.T) {
+	addr := devNode(t)
+	arrived := make(chan string, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		arrived <- r.Header.Get("Ce-Subject") + " of " + r.Header.Get("Belfry-Schedule")
+	}))
+	t.Cleanup(receiver.Close)
+	must := func(args, want string) string {
+		t.Helper()
+		out, code := belfry(t, append(strings.Fields(args), "--addr", addr)...)
+		if code != 0 || !strings.Contains(out, want) {
+			t.Fatalf("belfry %s: %d, want %q\n%s", args, code, want, out)
+		}
+		return out
+	}
+	put := must("schedule put report --every 1h --overlap allow --url "+receiver.URL+" --payload 1", "state        active")
+	if strings.Count(put, "\nnext  ") != shownNext {
+		t.Errorf("the put shows other coming occurrences than it should:\n%s", put)
+	}
+	for n := range 3 {
+		must("advance 1h", "begun  1")
+		if got, want := <-arrived, fmt.Sprintf("report@%d of report", n+1); got != want {
+			t.Errorf("%s arrived, want %s", got, want)
+		}
+	}
+	must("schedule pause report --note migration", "note         migration")
+	must("advance 3h", "begun  0")
+	must("schedule resume report", "state        active")
+	must("schedule fire report", "occurrence   report@4")
+	if got := <-arrived; got != "report@4 of report" {
+		t.Errorf("%s arrived", got)
+	}
+	must("task get report@4 --json", `"schedule":"report","occurrence":4`)
+	checkOccurrences(t, must("schedule occurrences report --json --next 1", `"last"`))
+	must("schedule list", "report  active")
+	must("schedule delete report", "report is deleted")
+	if out, code := belfry(t, "schedule", "show", "report", "--addr", addr); code != exitNotFound {
+		t.Errorf("after the deletion: %d\n%s", code, out)
+	}
+}
+
+// checkOccurrences checks the list after three occurrences of the rule and one of a call.
+func checkOccurrences(t *testing.T, text string) {
+	t.Helper()
+	var found client.Occurrences
+	if err := json.Unmarshal([]byte(text), &found); err != nil {
+		t.Fatal(err)
+	}
+	var origins []client.Origin
+	for _, o := range found.Last {
+		origins = append(origins, o.Origin)
+		if o.Late > time.Minute {
+			t.Errorf("%+v", o)
+		}
+	}
+	if !slices.Equal(origins, []client.Origin{client.OriginRule, client.OriginRule, client.OriginRule, client.OriginCall}) ||
+		len(found.Next) != 1 || found.Next[0].Number != 5 {
+		t.Errorf("%s", text)
+	}
+}

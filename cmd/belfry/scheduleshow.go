@@ -1,0 +1,208 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+)
+
+// fillSchedule adds the fields of a schedule that are set.
+func fillSchedule(t *cli.Table, s *client.Schedule) {
+	t.Field("id", s.ID)
+	t.Field("state", scheduleState(s))
+	t.Field("note", s.Note)
+	fillRule(t, &s.Repeat)
+	t.Field("misfire", misfire(s))
+	t.Field("overlap", string(s.Overlap))
+	fillTemplate(t, &s.Task)
+	t.Field("next at", instant(s.NextAt))
+	t.Field("last", strconv.FormatUint(s.Last, 10))
+	t.Field("running", numbers(s.Running))
+	t.Field("waiting", numbers(s.Waiting))
+	t.Field("started", strconv.FormatUint(s.Started, 10))
+	t.Field("passed over", strconv.FormatUint(s.Passed, 10))
+	t.Field("shard", strconv.FormatUint(uint64(s.Shard), 10))
+	t.Field("revision", strconv.FormatUint(s.Revision, 10))
+}
+
+func scheduleState(s *client.Schedule) string {
+	switch {
+	case s.Paused:
+		return "paused"
+	case s.Ended:
+		return "ended"
+	}
+	return "active"
+}
+
+func misfire(s *client.Schedule) string {
+	if s.MisfireWindow == 0 {
+		return string(s.Misfire)
+	}
+	return fmt.Sprintf("%s, not after %v", s.Misfire, s.MisfireWindow)
+}
+
+// fillRule adds the parts of a rule, a line each.
+func fillRule(t *cli.Table, r *client.Repeat) {
+	for _, expression := range r.Cron {
+		t.Field("cron", expression)
+	}
+	t.Field("every", interval(r))
+	t.Field("time zone", r.TimeZone)
+	t.Field("start", instant(r.Start))
+	t.Field("end", instant(r.End))
+	if r.Count > 0 {
+		t.Field("count", strconv.FormatInt(r.Count, 10))
+	}
+	t.Field("except", strings.Join(r.Except, ", "))
+	if r.Jitter > 0 {
+		t.Field("jitter", r.Jitter.String())
+	}
+}
+
+// interval describes an interval with its anchor. It is empty without one.
+func interval(r *client.Repeat) string {
+	if r.Every == 0 {
+		return ""
+	}
+	if r.Anchor.IsZero() {
+		return r.Every.String()
+	}
+	return fmt.Sprintf("%v, counted from %s", r.Every, r.Anchor.UTC().Format("2006-01-02T15:04:05.000Z"))
+}
+
+// rule describes a rule in one cell.
+func rule(r *client.Repeat) string {
+	if r.Every > 0 {
+		return "every " + r.Every.String()
+	}
+	return strings.Join(r.Cron, " and ") + " " + r.TimeZone
+}
+
+// fillTemplate adds the fields of a schedule's task that are set.
+func fillTemplate(t *cli.Table, task *client.Task) {
+	t.Field("queue", task.Queue)
+	if task.Target != nil {
+		t.Field("target", task.Target.URL)
+	}
+	t.Field("retry", retry(task.Retry))
+	if task.ExpiresAfter > 0 {
+		t.Field("expires after", task.ExpiresAfter.String())
+	}
+	t.Field("labels", labels(task.Labels))
+	t.Field("payload", payload(task))
+}
+
+func numbers(list []uint64) string { return strings.Trim(fmt.Sprint(list), "[]") }
+
+func newScheduleOccurrences() *cobra.Command {
+	var caller caller
+	var next, last int
+	cmd := &cobra.Command{
+		Use:   "occurrences ID",
+		Short: "Show the last and coming occurrences, and why some did not run",
+		Example: `  belfry schedule occurrences report --last 20 --next 3
+  belfry schedule occurrences report --json | jq '.last[] | select(.why)'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := caller.connect()
+			if err != nil {
+				return err
+			}
+			found, err := conn.Occurrences(cmd.Context(), args[0], next, last)
+			if err != nil {
+				return err
+			}
+			return caller.show(cmd, found, func(t *cli.Table) { fillOccurrences(t, found) })
+		},
+	}
+	caller.addFlags(cmd)
+	cmd.Flags().IntVar(&next, "next", 10, "`number` of coming occurrences to show, 100 at most")
+	cmd.Flags().IntVar(&last, "last", 10, "`number` of the last occurrences to show, 100 at most")
+	return cmd
+}
+
+// fillOccurrences lists occurrences in the order of their numbers.
+func fillOccurrences(t *cli.Table, found *client.Occurrences) {
+	if len(found.Last)+len(found.Next) == 0 {
+		t.Row("there is no occurrence")
+		return
+	}
+	t.Row("NUMBER\tSTATE\tSCHEDULED\tATTEMPTS\tNOTE")
+	for i := range found.Last {
+		o := &found.Last[i]
+		t.Row("%s\t%s\t%s\t%s\t%s", numberOf(o), o.State, instant(o.Scheduled), attempts(o), pastNote(o))
+	}
+	for i := range found.Next {
+		o := &found.Next[i]
+		t.Row("%d\tcoming\t%s\t\t%s", o.Number, instant(o.Scheduled), comingNote(o))
+	}
+}
+
+// numberOf returns the number of an occurrence, or the range of numbers of several.
+func numberOf(o *client.LastOccurrence) string {
+	if o.Count < 2 {
+		return strconv.FormatUint(o.Number, 10)
+	}
+	return fmt.Sprintf("%d-%d", o.Number, o.Number+o.Count-1)
+}
+
+func attempts(o *client.LastOccurrence) string {
+	if o.Attempts == 0 {
+		return ""
+	}
+	return strconv.Itoa(o.Attempts)
+}
+
+// pastNote says why an occurrence did not run, or where it comes from, how late it began and how it failed.
+func pastNote(o *client.LastOccurrence) string {
+	var parts []string
+	add := func(text string) {
+		if text != "" {
+			parts = append(parts, text)
+		}
+	}
+	if o.Origin != client.OriginRule {
+		add("by " + string(o.Origin))
+	}
+	add(whyPassed(o.Why))
+	if o.Late > 0 {
+		add(fmt.Sprintf("%v late", o.Late))
+	}
+	add(o.Error)
+	return strings.Join(parts, "; ")
+}
+
+func whyPassed(why client.PassReason) string {
+	switch why {
+	case client.PassedOverlap:
+		return "an earlier one was running or waiting"
+	case client.PassedMissed:
+		return "missed in an outage"
+	case client.PassedCoalesced:
+		return "missed in an outage, and a later one stands for it"
+	case client.PassedByCall:
+		return "skipped by a call"
+	case client.PassedReplaced:
+		return "a later one took its place"
+	}
+	return string(why)
+}
+
+// comingNote describes a coming occurrence by the clock of the rule's zone, with its jitter.
+func comingNote(o *client.NextOccurrence) string {
+	parts := []string{o.Local.Format(localFormat)}
+	if note := clockNote(o.Change, ""); note != "" {
+		parts = append(parts, note)
+	}
+	if jitter := o.Due.Sub(o.Scheduled); jitter > 0 {
+		parts = append(parts, fmt.Sprintf("%v later by its jitter", jitter.Round(time.Millisecond)))
+	}
+	return strings.Join(parts, "; ")
+}
