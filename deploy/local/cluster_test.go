@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -291,6 +292,41 @@ func TestFolderIsTheCluster(t *testing.T) {
 	}
 	if _, err := Start(t.Context(), playing(t, Config{Nodes: 3, DataDir: dir})); err == nil {
 		t.Error("three nodes started in a folder of two")
+	}
+}
+
+// TestAddressesAreFreeBesideForks checks ports while this process starts others. Each of them holds copies of the open
+// sockets until it runs its program, and one port in fourteen was said to be taken.
+func TestAddressesAreFreeBesideForks(t *testing.T) {
+	stop, forks := make(chan struct{}), sync.WaitGroup{}
+	for range 3 {
+		forks.Go(func() {
+			for !isClosed(stop) {
+				_ = exec.Command(os.Args[0], "-test.run", "^$").Run()
+			}
+		})
+	}
+	for range 300 {
+		addrs, err := FreeAddrs(6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, addr := range addrs {
+			if err := checkFree(addr); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	close(stop)
+	forks.Wait()
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -157,40 +157,44 @@ func startOnSmallDisk(t *testing.T, binary string, kib int) {
 		Nodes: 1, Binary: binary, DataDir: t.TempDir(), ExtraArgs: []string{"--shards", "3", "--min-free-disk", "0"},
 		Places: []local.Place{{HTTPAddr: addr, Data: filepath.Join(disk, "data")}},
 	}
-	type start struct {
-		cluster *local.Cluster
-		err     error
-	}
-	started := make(chan start, 1)
+	var cluster *local.Cluster
+	started := make(chan struct{})
 	go func() {
-		c, err := local.Start(t.Context(), cfg)
-		started <- start{c, err}
+		cluster, err = local.Start(t.Context(), cfg)
+		close(started)
 	}()
-	until(t, "it says what it lacks", func() error { return unready(t, "http://"+addr+"/readyz", "no space left on device") })
+	until(t, "it says what it lacks", func() error {
+		select {
+		case <-started:
+			t.Fatalf("the start ended on a disk of %d KiB: %v", kib, err)
+		default:
+		}
+		return unready(t, "http://"+addr+"/readyz", "no space left on device")
+	})
 	resize(256 << 10)
-	s := <-started
-	if s.err != nil {
-		t.Fatal(s.err)
+	<-started
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Cleanup(s.cluster.Stop)
-	c := dial(t, s.cluster.URLs()...)
+	t.Cleanup(cluster.Stop)
+	c := dial(t, cluster.URLs()...)
 	if _, err := c.Schedule(t.Context(), client.Task{ID: "task-0", Delay: time.Hour}); err != nil {
 		t.Error(err)
 	}
 
-	if err := s.cluster.Terminate("node-1"); err != nil {
+	if err := cluster.Terminate("node-1"); err != nil {
 		t.Fatal(err)
 	}
 	ballast := filepath.Join(disk, "ballast")
 	fill(t, ballast, 0)
-	if err := s.cluster.Launch("node-1"); err != nil {
+	if err := cluster.Launch("node-1"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it says why it waits", func() error { return waits(t, s.cluster.URLs()[0]) })
+	until(t, "it says why it waits", func() error { return waits(t, cluster.URLs()[0]) })
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.cluster.AwaitReady(t.Context(), "node-1"); err != nil {
+	if err := cluster.AwaitReady(t.Context(), "node-1"); err != nil {
 		t.Fatal(err)
 	}
 	readAll(t, c, 1)

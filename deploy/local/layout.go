@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 )
 
 const (
@@ -135,12 +136,21 @@ func occupy(port int) (release func(), err error) {
 	}, nil
 }
 
+// forkTime is how long a child may hold a copy of a socket that this process has closed: from the fork until the child
+// runs its program.
+const forkTime = time.Second
+
+// checkFree returns an error if an address stays taken for longer than forkTime.
 func checkFree(addr string) error {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return fmt.Errorf("its address is taken (does another cluster run?): %w", err)
+	for began := time.Now(); ; time.Sleep(time.Millisecond) {
+		l, err := net.Listen("tcp", addr)
+		if err == nil {
+			return l.Close()
+		}
+		if time.Since(began) > forkTime {
+			return fmt.Errorf("its address is taken (does another cluster run?): %w", err)
+		}
 	}
-	return l.Close()
 }
 
 func hostPort(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
