@@ -53,6 +53,8 @@ type fake struct {
 	tasks map[string]*fakeTask
 	keys  map[string]reply // the first answer to each idempotency key
 	ready []*fakeTask      // due tasks that consumers lease
+
+	schedules map[string]*fakeSchedule
 }
 
 type fakeTask struct {
@@ -108,7 +110,7 @@ type reply struct {
 }
 
 func newFake(b bug) *fake {
-	return &fake{bug: b, tasks: map[string]*fakeTask{}, keys: map[string]reply{}}
+	return &fake{bug: b, tasks: map[string]*fakeTask{}, keys: map[string]reply{}, schedules: map[string]*fakeSchedule{}}
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -119,6 +121,10 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return // the caller is gone
+	}
+	if path, about := strings.CutPrefix(r.URL.Path, "/v1/schedules/"); about {
+		answer(w, f.repeat(r, path, body))
+		return
 	}
 	switch _, call, _ := strings.Cut(r.URL.Path, "/queues/"); {
 	case r.URL.Path == "/v1/batch":

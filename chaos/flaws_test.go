@@ -28,6 +28,7 @@ type seeded struct {
 	runs       int      // most rounds of the plan, one after the other on one cluster
 	blows      []blow
 	quiet      bool     // no load beside chases and races
+	alone      bool     // shows only at the right moment, so no other flaw is played beside it
 	keys       bool     // calls need keys, and the load is in two namespaces
 	stage      []string // groups of faults that the stage must support
 	env        []string
@@ -47,18 +48,20 @@ func flaws() []seeded {
 	again := func(n int, b blow) []blow { return slices.Repeat([]blow{b}, n) }
 	return []seeded{
 		{flaw: "two-ids", invariants: []string{"4"}, runs: 1},
-		{flaw: "forgotten-cancel", invariants: []string{"3"}, runs: 2},
+		{flaw: "forgotten-cancel", invariants: []string{"3"}, runs: 3},
 		{flaw: "dropped-settle", invariants: []string{"9", "12"}, runs: 2},
-		{flaw: "stale-read", invariants: []string{"8"}, runs: 1, quiet: true,
+		{flaw: "stale-read", invariants: []string{"8"}, runs: 1, quiet: true, alone: true,
 			blows: again(1, blow{kind: history.PauseLeader, hold: 2500 * time.Millisecond, chase: 24})},
-		{flaw: "fire-before-commit", invariants: []string{"3"}, runs: 6, quiet: true,
+		{flaw: "fire-before-commit", invariants: []string{"3"}, runs: 6, quiet: true, alone: true,
 			blows: again(6, blow{kind: faults.KillOrphaned, hold: time.Second, race: 1500})},
 		{flaw: "dirty-restore", invariants: []string{"9", "11"}, runs: 3, env: []string{often},
 			blows: again(2, blow{kind: history.PauseLeader, hold: 3 * time.Second})},
-		{flaw: "blind-clock", invariants: []string{"1", "2"}, runs: 2, stage: []string{"clock"},
+		{flaw: "blind-clock", invariants: []string{"1", "2"}, runs: 2, stage: []string{"clock"}, alone: true,
 			blows: again(2, blow{kind: faults.LeaderClockAhead, hold: time.Second})},
 		{flaw: "skipped-fsync", invariants: []string{"1", "13c"}, runs: 2, stage: []string{"disk"},
 			blows: []blow{{kind: faults.PowerLossAll, hold: time.Second}}},
+		{flaw: "doubled-instant", invariants: []string{"10"}, runs: 1},
+		{flaw: "skipped-instant", invariants: []string{"10"}, runs: 1},
 		{flaw: "kept-key", invariants: []string{"15"}, runs: 1, keys: true, quiet: true},
 		{flaw: "foreign-list", invariants: []string{"15"}, runs: 1, keys: true},
 	}
@@ -73,6 +76,9 @@ func TestSeededFlawsAreFound(t *testing.T) {
 	for _, s := range wanted {
 		t.Run(s.flaw, func(t *testing.T) {
 			s.needs(t)
+			if !s.alone {
+				t.Parallel()
+			}
 			report := s.play(t, binary, "BELFRY_FLAW="+s.flaw)
 			broken := brokenBy(report)
 			t.Logf("%s: round %d of %d at most, %v: broken %v",

@@ -15,13 +15,11 @@ import (
 const stepPause = 200 * time.Millisecond
 
 // TestKillsAtStepsOfMoves kills nodes in the middle of moves of replicas, of splits, and of moves of slots, under load.
-// The leader of the control group, which takes the steps, dies, and so do the source, the target, and in the long form a
-// node whose replica leaves. The short form kills each of them at one step. The long form kills each of them at each
+// The leader of the control group, which takes the steps, dies, and so do the source, the target, and in the long form
+// a node whose replica leaves. The short form kills each of them at one step. The long form kills each of them at each
 // step twice.
 func TestKillsAtStepsOfMoves(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds, runs and kills real nodes")
-	}
+	localtest.Need(t)
 	cfg := siege.Config{Sample: 300, PerSecond: 40, MaxDelay: time.Second}
 	patience := time.Minute
 	aims := faults.NewAims(1,

@@ -24,6 +24,7 @@ func TestHarnessFindsBugs(t *testing.T) {
 		repeatsFence: "7", readsOld: "8", revives: "9", differs: "11", neverRetries: "13", liesAbout503: "14",
 		leasesTwice: "12", leasesEarly: "2", forgetsAcks: "12", acceptsEnded: "12", forgetsLeases: "13", refusesAcks: "12",
 		forgetsTouch: "2", goesOn: "3", leasesLong: "12",
+		doublesInstants: "10", skipsInstants: "10", countsPassed: "10", runsInPauses: "10",
 	}
 	var runs sync.WaitGroup // several at once, because runs mostly wait
 	defer runs.Wait()
@@ -99,10 +100,16 @@ func playFake(ctx context.Context, b bug, pace int) (*verdict.Verdict, error) {
 	consumers.Go(func() { load.Consume(consuming) })
 	defer consumers.Wait()
 	defer stop()
+	ended, repeated := make(chan struct{}), make(chan error, 1)
+	go func() { repeated <- load.Repeat(ctx, ended) }()
 	load.Run(ctx, nil)
+	close(ended)
+	if err := <-repeated; err != nil {
+		return nil, err
+	}
 	drain, cancel := context.WithTimeout(ctx, stretch*patience(b))
 	defer cancel()
 	load.Drain(drain, time.Minute)
-	err = load.ReadAll(ctx, 1000)
+	err = errors.Join(load.ReadAll(ctx, 1000), load.CountSchedules(ctx))
 	return verdict.Of(string(b), rec.History(), check.DefaultLimits()), errors.Join(err, receiver.Close())
 }

@@ -121,8 +121,11 @@ func TestNodesGoBackUntilTheVersionIsRaised(t *testing.T) {
 	u.inForce(newest)
 }
 
-// newest is the command version of the present build.
-const newest = 3
+// The command versions of the present build and of the last build without keys.
+const (
+	newest  = 4
+	keyless = 2
+)
 
 // TestKeysWaitForTheLastUpgrade forms a cluster with the last build without keys. No key and no namespace can be made
 // while one of its nodes runs that build, also after a node went back to it, and the refusals name that node. After the
@@ -148,7 +151,7 @@ func TestKeysWaitForTheLastUpgrade(t *testing.T) {
 	u.noKeyYet("node-2", "node-3")
 	u.change("node-2", u.now)
 	u.noKeyYet("node-3")
-	u.inForce(newest - 1)
+	u.inForce(keyless)
 	u.change("node-3", u.now)
 	u.inForce(newest)
 	u.putKeysInForce()

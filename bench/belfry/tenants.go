@@ -63,6 +63,10 @@ func (k *keyed) Storm(ctx context.Context, tenant string, s subject.Storm) (subj
 	if err != nil {
 		return nil, err
 	}
+	quotas := client.Quotas{SchedulesPerSecond: float64(s.Quota)}
+	if _, err := k.client.PutNamespace(ctx, tenant, quotas); err != nil {
+		return nil, err
+	}
 	program, err := os.Executable()
 	if err != nil {
 		return nil, err

@@ -115,6 +115,7 @@ type Storm struct {
 	Tasks       int       // of StormDue and StormSilent
 	Payload     int       // bytes
 	At          time.Time // when the tasks of StormDue are due
+	Quota       int       // schedules a second that the service admits from the tenant; 0: no limit
 }
 
 // StormKind is a kind of load.

@@ -188,6 +188,7 @@ const stormAfter = 2 * time.Second
 func (t *neighbourRun) measureBeside(ctx context.Context, kind subject.StormKind) (m neighbourly, err error) {
 	s := subject.Storm{
 		Kind: kind, Connections: t.sizes.StormConnections, Batch: t.sizes.StormBatch, Payload: t.sizes.Payload,
+		Quota: t.sizes.StormQuota,
 	}
 	begin := func() time.Time { return time.Now().Add(soonAfter) }
 	switch kind {

@@ -61,6 +61,7 @@ type Sizes struct {
 	StormBatch       int           `json:"storm_batch"`  // tasks a call
 	StormDue         int           `json:"storm_due"`    // tasks due at one instant
 	StormSilent      int           `json:"storm_silent"` // tasks for a receiver that never answers
+	StormQuota       int           `json:"storm_quota"`  // schedules a second that its tenant may make; 0: no limit
 
 	Pending []int `json:"pending"` // numbers of pending tasks at which growth measures, in order
 	Probe   int   `json:"probe"`   // tasks scheduled and fired at each size

@@ -64,16 +64,23 @@ func (a *apart) payloads() {
 			a.wrote[c.Op] = c.Namespace
 		}
 	}
+	for i := range h.ScheduleCalls {
+		if c := &h.ScheduleCalls[i]; c.Body != 0 {
+			a.wrote[c.Op] = c.Namespace
+		}
+	}
 	for i := range h.Calls {
 		if c := &h.Calls[i]; c.Answer.Wrote != 0 {
 			a.shown++
 			a.mustBeOf(c.Namespace, c.Answer.Wrote, c.End, c.ID, "an answer")
 		}
 	}
-	for i := range h.Arrivals {
-		if v := &h.Arrivals[i]; v.Wrote != 0 {
-			a.shown++
-			a.mustBeOf(v.Namespace, v.Wrote, v.At, v.ID, "an arrival")
+	for _, arrivals := range [][]history.Arrival{h.Arrivals, h.Occurrences} {
+		for i := range arrivals {
+			if v := &arrivals[i]; v.Wrote != 0 {
+				a.shown++
+				a.mustBeOf(v.Namespace, v.Wrote, v.At, v.ID, "an arrival")
+			}
 		}
 	}
 }

@@ -11,7 +11,7 @@
 //	7          Fences       fences rise
 //	8          (linear)     the calls about one id are linearizable
 //	9          Undead       nothing rises from the dead
-//	10         Occurrences  not built: the service has no repeating tasks yet
+//	10         Occurrences  repeating tasks neither skip nor double
 //	11         Replicas     replicas are equal
 //	12         Leases       a task has one live lease at most
 //	13         Recovery     every shard takes writes soon after a mending
@@ -45,7 +45,7 @@
 //     another shard: then the changes of leader of both excuse its tasks.
 //   - A moved clock excuses the errors of its own offset, while it was moved (see Clocks). A leap ahead of a lone
 //     node's clock ends leases, and so excuses one repeat of each attempt that was under way.
-//   - A finding is held, breached, not exercised or not built. Each check names and counts the cases that put its
+//   - A finding is held, breached or not exercised. Each check names and counts the cases that put its
 //     invariant to the test, such as leaders killed with nothing else broken. A check that lacks a kind of case has
 //     shown nothing.
 //

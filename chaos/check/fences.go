@@ -14,7 +14,7 @@ func Fences(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "7", Promise: "fences rise"}
 	failovers, depositions := x.failovers(limits), x.depositions(limits)
 	fell, across := 0, 0
-	for _, t := range x.order {
+	for _, t := range x.attempted() {
 		highest := map[string]*arrival{} // by webhook-id
 		used := map[uint64]bool{}
 		for _, a := range t.arrivals {

@@ -14,7 +14,6 @@ type Finding struct {
 	Observed  []Observed // the cases that put the invariant to the test; each kind must occur
 	Figures   Figures    // the check's counts and times, in words
 	Breaches  []Breach
-	NotBuilt  bool // the service lacks the feature that the invariant is about
 }
 
 // Breach is one case in which an invariant did not hold.
@@ -65,15 +64,7 @@ func DefaultLimits() Limits {
 func All(x *Index, limits Limits) []Finding {
 	return []Finding{
 		Lost(x), Early(x), Cancelled(x), OneBody(x), Repeats(x, limits), Lateness(x, limits), Fences(x, limits),
-		Undead(x, limits), Occurrences(), Replicas(x), Leases(x, limits), Recovery(x, limits), FirstFire(x, limits),
+		Undead(x, limits), Occurrences(x, limits), Replicas(x), Leases(x, limits), Recovery(x, limits), FirstFire(x, limits),
 		Hints(x, limits), Majority(x, limits), Honest(x),
-	}
-}
-
-// Occurrences returns the finding of invariant 10. It has no check, because the service has no repeating tasks yet.
-func Occurrences() Finding {
-	return Finding{
-		Invariant: "10", Promise: "repeating tasks neither skip nor double", NotBuilt: true,
-		Figures: NewFigures("there are no repeating tasks yet"),
 	}
 }

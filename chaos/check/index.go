@@ -11,11 +11,14 @@ import (
 type Index struct {
 	h      *history.History
 	tasks  map[string]*task
-	order  []*task         // in the order of first calls, then of first arrivals
+	order  []*task         // without occurrences of schedules, by first calls, then by first arrivals
 	writes map[int64]*op   // operations with a payload, by number
 	first  history.Instant // start of the first call
 	clocks Clocks
 	owners owners
+
+	schedules   []*schedule // by first calls
+	occurrences []*task     // tasks that are occurrences of schedules, by first arrivals
 }
 
 // task holds the records of one id. Each list is sorted by the start of the calls or by the instant of the arrivals.
@@ -70,8 +73,9 @@ func NewIndex(h *history.History) *Index {
 		t.arrivals = append(t.arrivals, a)
 		x.seeAt(t, a.Shard)
 	}
+	x.addSchedules()
 	x.learnShards()
-	for _, t := range x.order {
+	for _, t := range x.attempted() {
 		slices.SortStableFunc(t.arrivals, func(a, b *arrival) int { return cmp.Compare(a.At, b.At) })
 		t.joinSettles()
 		t.finish()

@@ -14,7 +14,6 @@ const (
 	Held         Outcome = "held"
 	Breached     Outcome = "breached"
 	NotExercised Outcome = "not exercised"
-	NotBuilt     Outcome = "not built"
 )
 
 // Observed counts the cases of one kind that put an invariant to the test.
@@ -33,12 +32,10 @@ func (f *Finding) Observe(count int, name string) {
 // Broken reports whether there is a breach.
 func (f *Finding) Broken() bool { return len(f.Breaches) > 0 }
 
-// Outcome returns NotBuilt without the feature, Breached with any breach, NotExercised unless every kind of cases was
-// observed, and else Held. A check that names no kind of cases is not exercised.
+// Outcome returns Breached with any breach, NotExercised unless every kind of cases was observed, and else Held. A
+// check that names no kind of cases is not exercised.
 func (f *Finding) Outcome() Outcome {
 	switch {
-	case f.NotBuilt:
-		return NotBuilt
 	case f.Broken():
 		return Breached
 	case len(f.Observed) == 0 || len(f.Missing()) > 0:

@@ -14,7 +14,7 @@ func Repeats(x *Index, limits Limits) Finding {
 	depositions := x.depositions(limits)
 	pushed, repeats, inFlight := 0, 0, 0
 	each := map[*window]int{} // number of repeats that each failover explains
-	for _, t := range x.order {
+	for _, t := range x.attempted() {
 		used := map[string]map[*window]int{} // changes of leader already used, by webhook-id
 		for i, a := range t.arrivals {
 			if a.Pulled {

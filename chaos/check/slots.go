@@ -22,7 +22,7 @@ func (x *Index) learnShards() {
 			x.owners.see(slot, r.Shard)
 		}
 	}
-	for _, t := range x.order {
+	for _, t := range x.attempted() {
 		t.shards = x.owners[t.slot]
 		if t.shard == 0 && len(t.shards) == 1 {
 			t.shard = t.shards[0]

@@ -1,15 +1,18 @@
 // Package history records a fault run, in memory for the checks and in a file for people.
 //
-//	record    one for each                              instants
-//	Call      request, or line of a batch request       start, end
-//	Arrival   delivery attempt, or lease of a consumer  arrival
-//	Fault     injected fault                            struck, mending began, mended
-//	Term      observed leader of a shard                seen, previous term last seen
-//	Replica   position and hash of one replica          read
-//	Entry     text of an API key, or namespace          made, first call that may end it, ended
-//	Trial     call that tries a credential at a node    start, end
-//	Roll      keys, namespaces or tasks that a node     start, end
-//	          lists
+//	record        one for each                              instants
+//	Call          request, or line of a batch request       start, end
+//	Arrival       delivery attempt, or lease of a consumer  arrival
+//	Fault         injected fault                            struck, mending began, mended
+//	Term          observed leader of a shard                seen, previous term last seen
+//	Replica       position and hash of one replica          read
+//	Entry         text of an API key, or namespace          made, first call that may end it, ended
+//	Trial         call that tries a credential at a node    start, end
+//	Roll          keys, namespaces or tasks that a node     start, end
+//	              lists
+//	ScheduleCall  operation about a schedule, and its       start, end
+//	              tries
+//	Tally         schedule at the end of the run            read
 //
 // Rules of the record:
 //   - A run only records. The checks judge it afterwards, from the record alone. So a record holds observations and no

@@ -217,7 +217,7 @@ type Replica struct {
 // History is the record of one run. Each list is in the order of its entries' first instants.
 type History struct {
 	Calls    []Call
-	Arrivals []Arrival
+	Arrivals []Arrival // of tasks that calls scheduled
 	Faults   []Fault
 	Terms    []Term
 	Owners   []Owner
@@ -225,6 +225,10 @@ type History struct {
 	Entries  []Entry
 	Trials   []Trial
 	Rolls    []Roll
+
+	Occurrences   []Arrival // arrivals of tasks that are occurrences of schedules
+	ScheduleCalls []ScheduleCall
+	Tallies       []Tally
 
 	Namespace string // of all calls and arrivals, if In made the history
 }

@@ -36,6 +36,11 @@ func record(r *Recorder) {
 	r.Ending(r.Enter(Entry{Kind: OfNamespaces, ID: "other"}), false)
 	r.Try(Trial{Ask: AskOwn, Entry: old, Node: "node-1", Status: 401, Start: 7})
 	r.List(Roll{Kind: OfTasks, Node: "node-1", Namespace: "other", Wrote: []int64{1}, Start: 8})
+	r.Arrive(Arrival{At: r.Now(), ID: "s@1", WebhookID: "w1", Attempt: 1, Fence: 10, Due: 6, Wrote: 9, Answer: 200})
+	r.CalledSchedule(ScheduleCall{
+		Op: 9, Kind: PutSchedule, ID: "s", Every: time.Second, Overlap: OverlapAllow, Start: 9, Outcome: OK, Tries: 2,
+	})
+	r.Tally(Tally{ID: "s", Every: time.Second, Anchor: 5, Last: 3, Started: 2, Passed: 1, Found: []uint64{2}})
 	r.Replica(Replica{Shard: 1, Node: "node-2", Applied: 12, Hash: "ab"})
 }
 
@@ -95,6 +100,10 @@ func (h *History) add(t *testing.T, l line) {
 		c.End, c.Outcome, c.Answer = l.At, l.End.Outcome, l.End.Answer
 	case l.Arrival != nil:
 		l.Arrival.At = l.At
+		if l.Arrival.ID == "s@1" {
+			h.Occurrences = append(h.Occurrences, *l.Arrival)
+			break
+		}
 		h.Arrivals = append(h.Arrivals, *l.Arrival)
 	case l.Fault != nil:
 		l.Fault.Struck = l.At
@@ -122,6 +131,12 @@ func (h *History) add(t *testing.T, l line) {
 	case l.Owner != nil:
 		l.Owner.At = l.At
 		h.Owners = append(h.Owners, *l.Owner)
+	case l.ScheduleCall != nil:
+		l.ScheduleCall.End = l.At
+		h.ScheduleCalls = append(h.ScheduleCalls, *l.ScheduleCall)
+	case l.Tally != nil:
+		l.Tally.At = l.At
+		h.Tallies = append(h.Tallies, *l.Tally)
 	case l.Replica != nil:
 		l.Replica.At = l.At
 		h.Replicas = append(h.Replicas, *l.Replica)
@@ -147,14 +162,17 @@ func TestNamespaces(t *testing.T) {
 	h := &History{
 		Calls:    []Call{{ID: "a"}, {ID: "a", Namespace: "other"}},
 		Arrivals: []Arrival{{ID: "b", Namespace: "other"}}, Faults: []Fault{{Kind: "kill"}},
+		Occurrences: []Arrival{{ID: "s@1"}}, ScheduleCalls: []ScheduleCall{{ID: "s"}}, Tallies: []Tally{{ID: "s"}},
 	}
 	if got := h.Namespaces(); !slices.Equal(got, []string{"", "other"}) {
 		t.Errorf("namespaces %q", got)
 	}
-	if in := h.In(""); len(in.Calls) != 1 || len(in.Arrivals) != 0 || len(in.Faults) != 1 {
+	if in := h.In(""); len(in.Calls) != 1 || len(in.Arrivals) != 0 || len(in.Faults) != 1 ||
+		len(in.Occurrences)+len(in.ScheduleCalls)+len(in.Tallies) != 3 {
 		t.Errorf("%+v", in)
 	}
-	if in := h.In("other"); in.Namespace != "other" || len(in.Calls) != 1 || len(in.Arrivals) != 1 {
+	if in := h.In("other"); in.Namespace != "other" || len(in.Calls) != 1 || len(in.Arrivals) != 1 ||
+		len(in.Occurrences)+len(in.ScheduleCalls)+len(in.Tallies) != 0 {
 		t.Errorf("%+v", in)
 	}
 	if got := new(History).Namespaces(); !slices.Equal(got, []string{""}) {
@@ -162,5 +180,17 @@ func TestNamespaces(t *testing.T) {
 	}
 	if SlotIn("", "a") != SlotOf("a") || SlotIn("default", "a") != SlotOf("a") || SlotIn("other", "a") == SlotOf("a") {
 		t.Error("the slot of a task depends on its namespace, and the default one has a name")
+	}
+}
+
+// An occurrence is on the shard of its schedule.
+func TestSlotOfAnOccurrence(t *testing.T) {
+	for _, id := range []string{"report@", "report@1", "report@77"} {
+		if SlotIn("orders", id) != SlotIn("orders", "report") {
+			t.Errorf("%s has another slot than report", id)
+		}
+	}
+	if SlotOf("a@1") == SlotOf("b@1") {
+		t.Error("the part before the @ does not count")
 	}
 }

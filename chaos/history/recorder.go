@@ -41,6 +41,9 @@ type line struct {
 	Entry   *Entry   `json:"entry,omitempty"`
 	Trial   *Trial   `json:"trial,omitempty"`
 	Roll    *Roll    `json:"roll,omitempty"`
+
+	ScheduleCall *ScheduleCall `json:"schedule_call,omitempty"`
+	Tally        *Tally        `json:"tally,omitempty"`
 }
 
 const fileBuffer = 256 << 10
@@ -122,14 +125,18 @@ func (r *Recorder) EndAll(first int, endings []Ending) {
 	}
 }
 
-// Arrive records arrivals. The caller has set their instants.
+// Arrive records arrivals, those of occurrences apart. The caller has set their instants.
 func (r *Recorder) Arrive(arrivals ...Arrival) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range arrivals {
 		a := arrivals[i]
 		a.ID, a.WebhookID = r.name(a.ID), r.name(a.WebhookID)
-		r.h.Arrivals = append(r.h.Arrivals, a)
+		if _, ok := ScheduleOf(a.ID); ok {
+			r.h.Occurrences = append(r.h.Occurrences, a)
+		} else {
+			r.h.Arrivals = append(r.h.Arrivals, a)
+		}
 		r.write(line{At: a.At, Arrival: &a})
 	}
 }
@@ -207,6 +214,8 @@ func (r *Recorder) History() *History {
 		Calls: slices.Clone(r.h.Calls), Arrivals: slices.Clone(r.h.Arrivals), Faults: slices.Clone(r.h.Faults),
 		Terms: slices.Clone(r.h.Terms), Owners: slices.Clone(r.h.Owners), Replicas: slices.Clone(r.h.Replicas),
 		Entries: slices.Clone(r.h.Entries), Trials: slices.Clone(r.h.Trials), Rolls: slices.Clone(r.h.Rolls),
+		Occurrences: slices.Clone(r.h.Occurrences), ScheduleCalls: slices.Clone(r.h.ScheduleCalls),
+		Tallies: slices.Clone(r.h.Tallies),
 	}
 }
 

@@ -8,6 +8,7 @@
 //	scripts.go    scripts: the life of one id each, a few calls one after the other
 //	hot.go        ids that several callers use at once
 //	batch.go      scripts that send many operations in one call
+//	schedule.go   schedules, each with one caller that changes it
 //	consumer.go   consumers, and how they settle a lease
 //	operation.go  an operation as plain data, which a driver turns into a call of its kind
 //

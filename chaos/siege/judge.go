@@ -149,7 +149,8 @@ func (r *Round) ends(h *history.History) check.Finding {
 func (r *Round) sum(h *history.History, v *verdict.Verdict, alarms stand.Alarms) *RoundReport {
 	report := &RoundReport{
 		N: r.n, Seed: r.seed, Took: time.Since(r.began), OK: v.OK(), Tasks: v.Fates, Calls: countCalls(h),
-		Drill: r.plan != nil && r.siege.cfg.Plan == nil, Arrivals: len(h.Arrivals), Rate: rate(h.Arrivals),
+		Drill: r.plan != nil && r.siege.cfg.Plan == nil, Arrivals: len(h.Arrivals) + len(h.Occurrences),
+		Rate:   rate(h.Arrivals),
 		Struck: len(h.Faults), Tolls: v.Tolls, Errors: alarms.Errors, Findings: v.Findings,
 	}
 	if !v.OK() {

@@ -221,7 +221,7 @@ func (r *Report) addFinding(f check.Finding) {
 	i := slices.IndexFunc(r.Findings, func(known check.Finding) bool { return known.Invariant == f.Invariant })
 	if i < 0 {
 		i = len(r.Findings)
-		r.Findings = append(r.Findings, check.Finding{Invariant: f.Invariant, Promise: f.Promise, NotBuilt: f.NotBuilt})
+		r.Findings = append(r.Findings, check.Finding{Invariant: f.Invariant, Promise: f.Promise})
 	}
 	r.Findings[i] = r.Findings[i].Plus(f)
 	r.Outcomes[f.Invariant] = r.outcome(&r.Findings[i])

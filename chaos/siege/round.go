@@ -162,8 +162,9 @@ func (r *Round) startLoad(ctx context.Context) (stop func()) {
 	ended := make(chan struct{})
 	var load sync.WaitGroup
 	r.loaded = time.Now()
-	failed := make([]error, len(r.loads))
+	failed := make([]error, 2*len(r.loads))
 	for i, l := range r.loads {
+		load.Go(func() { failed[len(r.loads)+i] = l.Repeat(ctx, ended) })
 		if r.siege.cfg.Kept > 0 {
 			failed[i] = l.Keep(ctx)
 		}
@@ -230,7 +231,8 @@ func (r *Round) inspect(ctx context.Context) {
 		reading = settle // a cluster that is not back would be asked for every task in vain
 	}
 	for _, l := range r.loads {
-		if err := l.ReadAll(reading, r.siege.cfg.Sample/len(r.loads)); err != nil {
+		err := errors.Join(l.ReadAll(reading, r.siege.cfg.Sample/len(r.loads)), l.CountSchedules(reading))
+		if err != nil {
 			r.fail("%v", err)
 		}
 	}

@@ -40,6 +40,11 @@ func (here) ChangeAccess(context.Context, *clusterpb.AccessChange) (*clusterpb.A
 	return nil, task.ErrNotProposed
 }
 
+// ChangeBulk returns task.ErrNotProposed: the control group is not simulated.
+func (here) ChangeBulk(context.Context, *clusterpb.BulkChange) (*clusterpb.BulkChanged, error) {
+	return nil, task.ErrNotProposed
+}
+
 // there returns the remote side of another node. Its calls go over the simulated network.
 func (p *process) there(node string) calls.Remote {
 	ask := func(ctx context.Context, call *clusterpb.Call, _ bool) (*clusterpb.CallReply, error) {

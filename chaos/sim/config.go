@@ -30,6 +30,7 @@ type Config struct {
 	Operations   int     // operations on slots
 	MostShards   int     // shards that splits may lead to
 	Burst        int     // scripts of the load that begin with each move of slots
+	Schedules    int     // schedules of the load
 	Faults       []string
 	Logger       *slog.Logger // receives the log of all nodes; nil: none
 
@@ -73,6 +74,7 @@ func Draw(seed uint64) Config {
 			c.MostShards = c.Shards + 1 // the heartbeats of more take too long to play
 		}
 	}
+	c.Schedules = 3 + rand.New(rand.NewPCG(seed, 0x72657065)).IntN(4)
 	return c
 }
 
@@ -123,6 +125,7 @@ func (c Config) String() string {
 		moves = " that move"
 	}
 	return fmt.Sprintf("seed %d: pace %s, %d shards%s on %d of %d nodes, %v, %d scripts, %d operations on slots, "+
+		"%d schedules, "+
 		"faults %s", c.Seed, c.pace.name, c.Shards, moves, c.Replicas, c.Nodes, c.Span.Round(time.Minute), c.Scripts,
-		c.Operations, strings.Join(c.Faults, ", "))
+		c.Operations, c.Schedules, strings.Join(c.Faults, ", "))
 }

@@ -14,7 +14,7 @@
 //     snapshot;
 //   - the delays of network and disks while they are well;
 //   - the course: what breaks and when;
-//   - the load: what callers and consumers do (the scripts and consumers of package load);
+//   - the load: what callers and consumers do (the scripts, schedules and consumers of package load);
 //   - in two runs of three, operations on slots: splits, moves and balances.
 //
 // The course is drawn before the load, so that the load meets the faults: calls and due times lie close to strikes and
@@ -60,6 +60,16 @@
 //
 // Scripts of the load about ids in these slots begin with each move, so that calls, due times and leases meet each of
 // its steps.
+//
+// # Schedules
+//
+// A run has three to six schedules. Their intervals are a sixtieth to a quarter of the pace's longest delay; some have
+// expressions in time zones. Some run undisturbed, so that the number of each occurrence follows from the rule. Callers
+// start, skip and fill in occurrences of the others, pause and delete them, and change their rules. Some answers take
+// so long that occurrences overlap. All schedules are paused before the end. The check of invariant 10 then accounts
+// for each number.
+//
+// TestYearOfNights plays a whole year of daily tasks in the hour of the night in which clocks change.
 //
 // # Judgement
 //
@@ -108,6 +118,6 @@
 //	BELFRY_SIM_SEED=7 BELFRY_SIM_TRACE=log go test ./chaos/sim    one run, with the log of its nodes in a file
 //	BELFRY_SIM_MOVES=1                                            with any of these: the runs have moves
 //
-// The runs that TestFlawsAreCaught states catch eleven of the seeded mistakes (tag chaos, fsm/flaw): four of them with
-// moves of shards, and three with moves of slots.
+// The runs that TestFlawsAreCaught states catch thirteen of the seeded mistakes (tag chaos, fsm/flaw): four of them
+// with moves of shards, and three with moves of slots.
 package sim

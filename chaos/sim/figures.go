@@ -9,7 +9,7 @@ import (
 type Figures struct {
 	Simulated time.Duration
 	Calls     int
-	Arrivals  int
+	Arrivals  int // without those of occurrences
 	Faults    int
 	Terms     int
 	Crashes   int    // deaths of processes, orderly ends included
@@ -21,6 +21,8 @@ type Figures struct {
 	Compared  uint64 // comparisons with another replica's state after as many commands
 	Lost      uint64 // lost messages
 	Late      uint64 // messages drawn to arrive after their sender gave up, or twice
+
+	Occurrences int // arrivals of occurrences of schedules
 
 	Operations int    // on slots
 	SlotMoves  uint64 // moves of slots begun
@@ -44,6 +46,7 @@ func (f *Figures) Add(o Figures) {
 	f.Compared += o.Compared
 	f.Lost += o.Lost
 	f.Late += o.Late
+	f.Occurrences += o.Occurrences
 	f.Operations += o.Operations
 	f.SlotMoves += o.SlotMoves
 	f.GivenUp += o.GivenUp
@@ -51,10 +54,11 @@ func (f *Figures) Add(o Figures) {
 }
 
 func (f Figures) String() string {
-	return fmt.Sprintf("%v simulated: %d calls, %d arrivals; %d faults, %d crashes, %d terms, %d torn writes, "+
-		"%d snapshots, %d of them installed, %d messages lost, %d late or twice; %d moves in %d changes of members; "+
+	return fmt.Sprintf("%v simulated: %d calls, %d arrivals, %d of occurrences; %d faults, %d crashes, "+
+		"%d terms, %d torn writes, %d snapshots, %d of them installed, %d messages lost, %d late or twice; "+
+		"%d moves in %d changes of members; "+
 		"%d operations on slots in %d moves, %d of them given up, driven %d times; %d states compared",
-		f.Simulated.Round(time.Minute), f.Calls, f.Arrivals, f.Faults, f.Crashes, f.Terms, f.Torn,
+		f.Simulated.Round(time.Minute), f.Calls, f.Arrivals, f.Occurrences, f.Faults, f.Crashes, f.Terms, f.Torn,
 		f.Snapshots, f.Installed, f.Lost, f.Late, f.Moves, f.Changes,
 		f.Operations, f.SlotMoves, f.GivenUp, f.Reigns, f.Compared)
 }

@@ -26,6 +26,8 @@ var caught = map[flaw.Flaw]uint64{
 	flaw.SealedLate:      6,
 	flaw.OpenBeforeSeal:  2,
 	flaw.DropBeforeOpen:  6,
+	flaw.DoubledInstant:  2,
+	flaw.SkippedInstant:  2,
 }
 
 // moving reports whether only runs with moves of shards find a flaw.

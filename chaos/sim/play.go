@@ -50,7 +50,7 @@ func Play(cfg Config) *Result {
 	of := drawCourse(cfg, w.rng("course", 0))
 	of.drawShifts(cfg, w.rng("shifts", 0))
 	l := newLoad(w, of)
-	slots := newSplitter(w, l)
+	slots, schedules := newSplitter(w, l), l.newSchedules()
 	c := &conductor{world: w, load: l}
 	for _, p := range basePolicies() {
 		w.decided.set(p)
@@ -63,6 +63,7 @@ func Play(cfg Config) *Result {
 	var wg sync.WaitGroup
 	consumers := l.consumers()
 	wg.Go(l.run)
+	wg.Go(func() { schedules.Run(w.ctx, w.over()) })
 	wg.Go(func() { c.conduct(of) })
 	wg.Go(func() { slots.run(of) })
 	wg.Go(func() { w.sleep(cfg.Span) })
@@ -72,9 +73,11 @@ func Play(cfg Config) *Result {
 	if slots.end() {
 		c.recover()
 		arrive()
+		w.note(schedules.End(w.ctx))
 		l.drain()
 		consumers()
 		l.readAll()
+		w.note(schedules.Count(w.ctx))
 		w.compare()
 		w.judgeOwners()
 		w.replay()
@@ -90,6 +93,7 @@ func (w *World) judge(h *history.History) *Result {
 	defer w.mu.Unlock()
 	r.Problems, r.Figures = w.problems, w.figures
 	r.Figures.Calls, r.Figures.Arrivals = len(h.Calls), len(h.Arrivals)
+	r.Figures.Occurrences = len(h.Occurrences)
 	r.Figures.Faults, r.Figures.Terms = len(h.Faults), len(h.Terms)
 	for _, n := range w.nodes {
 		for _, d := range n.files.all() {

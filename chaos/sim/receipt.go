@@ -35,7 +35,7 @@ func counts(cmd *fsmpb.Command) bool {
 	switch op := cmd.Op.(type) {
 	case *fsmpb.Command_Schedule:
 		return op.Schedule.DelayMs != nil
-	case *fsmpb.Command_Touch, *fsmpb.Command_Patch:
+	case *fsmpb.Command_Touch, *fsmpb.Command_Patch, *fsmpb.Command_SetSeries:
 		return true
 	}
 	return false
@@ -53,6 +53,8 @@ func received(cmd *fsmpb.Command, at time.Time) *fsmpb.Command {
 		if op.Touch.OrSchedule != nil {
 			stamp(op.Touch.OrSchedule, at)
 		}
+	case *fsmpb.Command_SetSeries:
+		op.SetSeries.ReceivedAtMs = ceilMs(at)
 	case *fsmpb.Command_Patch:
 		op.Patch.FireAtMs = proto.Int64(after(at, op.Patch.GetDelayMs()))
 	}

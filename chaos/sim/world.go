@@ -98,6 +98,20 @@ func (w *World) problem(format string, args ...any) {
 	w.problems = append(w.problems, fmt.Sprintf("%.3f  ", w.since())+fmt.Sprintf(format, args...))
 }
 
+// note notes an error as a broken promise. A nil error is none.
+func (w *World) note(err error) {
+	if err != nil {
+		w.problem("%v", err)
+	}
+}
+
+// over returns a channel that is closed when the span of load and faults is over.
+func (w *World) over() <-chan struct{} {
+	ended := make(chan struct{})
+	time.AfterFunc(w.cfg.Span, func() { close(ended) })
+	return ended
+}
+
 // count changes the figures of the run.
 func (w *World) count(change func(f *Figures)) {
 	w.mu.Lock()

@@ -8,8 +8,7 @@
 //	               0.0000  operation 7: schedule via node-1 at …
 //
 // Reading the report:
-//   - Each invariant has a line with its outcome (ok, FAIL, none for not exercised, blank for not built) and a line
-//     with its figures.
+//   - Each invariant has a line with its outcome (ok, FAIL, none for not exercised) and a line with its figures.
 //   - Each breach is followed by the timeline of its task, so that a failed run can be understood from its report
 //     alone.
 package verdict
@@ -50,7 +49,8 @@ type part struct {
 // Of judges the run h against limits. The title heads the report. Each namespace is judged by itself: an invariant
 // holds if it was put to the test in each, and held.
 func Of(title string, h *history.History, limits check.Limits) *Verdict {
-	v := &Verdict{Title: title, Calls: len(h.Calls), Arrivals: len(h.Arrivals), parts: map[string]*part{}}
+	v := &Verdict{Title: title, Calls: len(h.Calls), parts: map[string]*part{}}
+	v.Arrivals = len(h.Arrivals) + len(h.Occurrences)
 	for _, namespace := range h.Namespaces() {
 		v.join(v.judge(h.In(namespace), limits))
 	}
@@ -135,17 +135,14 @@ func (v *Verdict) String() string {
 
 // words are the first words of a finding's line, by its outcome.
 var words = map[check.Outcome]string{
-	check.Held: "ok  ", check.Breached: "FAIL", check.NotExercised: "none", check.NotBuilt: "    ",
+	check.Held: "ok  ", check.Breached: "FAIL", check.NotExercised: "none",
 }
 
-// missing returns the text that follows a finding's promise if the invariant did not hold or fail: the observations
-// that the run lacked, or that the feature is not built.
+// missing returns the text that follows the promise of an invariant that was not exercised: the observations that the
+// run lacked.
 func missing(f *check.Finding) string {
-	switch f.Outcome() {
-	case check.NotExercised:
+	if f.Outcome() == check.NotExercised {
 		return ": not exercised, no " + strings.Join(f.Missing(), ", no ")
-	case check.NotBuilt:
-		return ": not built"
 	}
 	return ""
 }

@@ -51,6 +51,9 @@ type Config struct {
 	BulkCancelled int // percent cancelled by later batches. Default 5
 	BulkConsumers int // consumers of pulled bulk tasks. Default 3, of a plain load 24
 
+	// Schedules is the number of schedules that Repeat makes. Default 5, of a plain load none; negative: none.
+	Schedules int
+
 	Kept time.Duration // how long finished tasks of scripts can be read, for Keep
 
 	CallTimeout time.Duration // longest timeout of a request; some get less. Default 2 s
@@ -66,6 +69,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Plain {
 		c.Hot, c.Pulled = -1, -1
+		setDefault(&c.Schedules, -1)
 		setDefault(&c.BulkLines, 20)
 		setDefault(&c.BulkConsumers, 24)
 	}
@@ -81,6 +85,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.BulkPushed, 50)
 	setDefault(&c.BulkCancelled, 5)
 	setDefault(&c.BulkConsumers, 3)
+	setDefault(&c.Schedules, 5)
 	setDefault(&c.MaxDelay, 3*time.Second)
 	setDefault(&c.CallTimeout, 2*time.Second)
 	setDefault(&c.RetryFor, 10*time.Second)

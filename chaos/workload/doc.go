@@ -7,10 +7,13 @@
 //	Race             cancels shortly after the due times of many tasks
 //	Chase            a read after each move of a task
 //	Probe            a write to each shard ten times a second, to see when the shard takes one
+//	Repeat           schedules, and calls about them
+//	Steady           one schedule that is not changed
 //	Consume          consumers, good and bad, of pulled tasks; without it these tasks stay in their queues
 //	Listen           the receiver of pushed tasks
 //	Storm            another namespace that takes all it can get; neither recorded nor judged
 //	Drain, ReadAll   the end: wait until everything has come to rest, and read the tasks that are left
+//	CountSchedules   the end of schedules: read their counts, and the occurrences that never arrived
 //
 // The parts live and are recorded as follows:
 //

@@ -14,6 +14,9 @@ type Load struct {
 	player *load.Player
 	cfg    Config
 	caller *caller
+
+	repeated *load.Schedules
+	steady   *load.Schedules // nil: Steady was not called
 }
 
 // New makes a load. It makes no call yet. An error means that cfg lacks a required field, or that a client for a node
@@ -28,7 +31,7 @@ func New(cfg Config) (*Load, error) {
 		return nil, err
 	}
 	l := &Load{cfg: cfg, caller: c}
-	l.player = load.New(l.plan())
+	l.player, l.repeated = load.New(l.plan()), load.NewSchedules(l.scheduleConfig())
 	return l, nil
 }
 

@@ -145,6 +145,7 @@ func sizeFlags(f *pflag.FlagSet, s *workload.Sizes) {
 	f.IntVar(&s.StormBatch, "storm-batch", s.StormBatch, "tasks in a batch of a storm")
 	f.IntVar(&s.StormDue, "storm-due", s.StormDue, "tasks of a storm that are due at one instant")
 	f.IntVar(&s.StormSilent, "storm-silent", s.StormSilent, "tasks of a storm for a receiver that never answers")
+	f.IntVar(&s.StormQuota, "storm-quota", s.StormQuota, "schedules a second that a storm's tenant may make; 0: no limit")
 	f.DurationVar(&s.IdleFor, "idle-for", s.IdleFor, "how long to measure a service that has nothing to do")
 	f.IntSliceVar(&s.Pending, "pending", s.Pending, "numbers of pending tasks of the growth workload, rising")
 	f.IntVar(&s.Probe, "probe", s.Probe, "tasks by which it measures at each of them")
