@@ -1,0 +1,311 @@
+package belfrytest_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/belfrytest"
+	"github.com/belfryhq/belfry/client"
+)
+
+const day = 24 * time.Hour
+
+func schedule(t testing.TB, c *client.Client, tasks ...client.Task) {
+	t.Helper()
+	for _, task := range tasks {
+		if _, err := c.Schedule(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestYear advances by a year with a thousand tasks, of which every tenth fails once. Each task arrives at its due
+// instant, and each retry in its place between the others.
+func TestYear(t *testing.T) {
+	t.Parallel()
+	b := belfrytest.New(t)
+	receiver := b.Receiver()
+	var failed sync.Map
+	receiver.Respond(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get("Ce-Subject")
+		if _, again := failed.LoadOrStore(id, true); !again && id[len(id)-1] == '0' {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	const tasks = 1000
+	var scheduled sync.WaitGroup
+	for i := range tasks {
+		scheduled.Go(func() {
+			_, err := b.Client().Schedule(t.Context(), client.Task{
+				ID: fmt.Sprintf("t-%04d", i), Delay: time.Duration(i+1) * (365 * day / (tasks + 1)),
+				Target: &client.Target{URL: receiver.URL}, Retry: &client.Retry{Delays: []time.Duration{time.Hour}},
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	scheduled.Wait()
+	if begun := b.Advance(365 * day); begun != tasks*11/10 {
+		t.Errorf("%d attempts began", begun)
+	}
+	all := receiver.All()
+	if len(all) != tasks*11/10 {
+		t.Fatalf("%d deliveries", len(all))
+	}
+	for i, d := range all {
+		at := d.Due
+		if d.Attempt == 2 {
+			first := slices.IndexFunc(all, func(o belfrytest.Delivery) bool { return o.TaskID == d.TaskID })
+			at = all[first].At.Add(time.Hour)
+		}
+		// A retry counts from the end of its attempt. A second is little in a year, and much for an attempt.
+		if late := d.At.Sub(at); late < 0 || late > time.Second {
+			t.Errorf("%s, attempt %d, came %v after its instant", d.TaskID, d.Attempt, late)
+		}
+		if i > 0 && d.At.Before(all[i-1].At) {
+			t.Errorf("%s came before %s", d.TaskID, all[i-1].TaskID)
+		}
+	}
+}
+
+// TestFollowUp checks that a task which a receiver schedules during an advance comes due in its place.
+func TestFollowUp(t *testing.T) {
+	t.Parallel()
+	b := belfrytest.New(t)
+	receiver := b.Receiver()
+	receiver.Respond(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Ce-Subject") == "first" {
+			schedule(t, b.Client(), client.Task{
+				ID: "second", Delay: 30 * time.Minute, Target: &client.Target{URL: receiver.URL},
+			})
+		}
+	})
+	began := b.Now()
+	target := &client.Target{URL: receiver.URL}
+	schedule(t, b.Client(), client.Task{ID: "first", Delay: time.Hour, Target: target},
+		client.Task{ID: "third", Delay: 2 * time.Hour, Target: target})
+	b.Advance(2 * day)
+	var got []string
+	for _, d := range receiver.All() {
+		got = append(got, fmt.Sprint(d.TaskID, " ", d.At.Sub(began).Round(time.Minute)))
+	}
+	if fmt.Sprint(got) != "[first 1h0m0s second 1h30m0s third 2h0m0s]" {
+		t.Error(got)
+	}
+	if passed := b.Now().Sub(began); passed < 2*day || passed > 2*day+time.Minute {
+		t.Errorf("%v passed", passed)
+	}
+}
+
+// TestTaskStates checks that leases, expires_after and retention follow the clock, and that a cancelled task is never
+// delivered.
+func TestTaskStates(t *testing.T) {
+	t.Parallel()
+	b := belfrytest.New(t)
+	c, ctx, receiver := b.Client(), t.Context(), b.Receiver()
+	target := &client.Target{URL: receiver.URL}
+	if _, err := c.PauseQueue(ctx, "paused"); err != nil {
+		t.Fatal(err)
+	}
+	schedule(t, c, client.Task{ID: "leased", Queue: "pulled"}, client.Task{ID: "done", Target: target},
+		client.Task{ID: "late", Queue: "paused", Target: target, ExpiresAfter: time.Hour},
+		client.Task{ID: "never", Delay: time.Hour, Target: target})
+	if got := receiver.Next(t); got.TaskID != "done" || got.Attempt != 1 || len(got.WebhookID) < 10 {
+		t.Errorf("%+v", got)
+	}
+	leased, err := c.Lease(ctx, "pulled", client.Demand{Wait: 10 * time.Second, Lease: 30 * time.Second})
+	if err != nil || len(leased) != 1 {
+		t.Fatalf("%v, %v", leased, err)
+	}
+	if _, err := c.Cancel(ctx, "never"); err != nil {
+		t.Fatal(err)
+	}
+	b.Advance(time.Minute)
+	acked := c.Settle(ctx, "pulled", client.Settlement{Ack: []string{leased[0].Receipt}})
+	if !errors.Is(acked[0].Err, client.ErrConflict) {
+		t.Errorf("the ack after the lease's end: %v", acked[0].Err)
+	}
+	for id, want := range map[string]client.State{"leased": client.Ready, "done": client.Delivered, "late": client.Ready} {
+		if task, err := c.Get(ctx, id); err != nil || task.State != want {
+			t.Errorf("%s: %+v, %v", id, task, err)
+		}
+	}
+	if begun := b.Advance(2 * time.Hour); begun != 0 {
+		t.Errorf("%d attempts began", begun)
+	}
+	for _, id := range []string{"done", "never"} {
+		if _, err := c.Get(ctx, id); !errors.Is(err, client.ErrNotFound) {
+			t.Errorf("the tombstone of %s: %v", id, err)
+		}
+	}
+	if task, err := c.Get(ctx, "late"); err != nil || task.State != client.Dead || task.LastError != "expired" {
+		t.Errorf("%+v, %v", task, err)
+	}
+	if all := receiver.All(); len(all) != 1 {
+		t.Errorf("%d deliveries", len(all))
+	}
+}
+
+// TestReceiverThatHangs checks that an advance answers while an attempt lasts, and that the attempt times out when the
+// clock passes its timeout.
+func TestReceiverThatHangs(t *testing.T) {
+	t.Parallel()
+	b := belfrytest.New(t)
+	receiver := b.Receiver()
+	receiver.Respond(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	target := &client.Target{URL: receiver.URL, Timeout: 10 * time.Minute}
+	schedule(t, b.Client(), client.Task{ID: "a", Delay: 2 * day, Target: target})
+	if begun := b.Advance(2 * day); begun != 1 {
+		t.Errorf("%d attempts began", begun)
+	}
+	receiver.Next(t)
+	if task, err := b.Client().Get(t.Context(), "a"); err != nil || task.State != client.Firing || task.Attempts != 1 {
+		t.Errorf("%+v, %v", task, err)
+	}
+	receiver.Respond(func(http.ResponseWriter, *http.Request) {})
+	b.Advance(9 * time.Minute)
+	if all := receiver.All(); len(all) != 1 {
+		t.Errorf("%d attempts before the timeout", len(all))
+	}
+	b.Advance(2 * time.Minute)
+	if got := receiver.Next(t); got.Attempt != 2 {
+		t.Errorf("%+v", got)
+	}
+	task, err := b.Client().Get(t.Context(), "a")
+	if err != nil || len(task.History) == 0 || !strings.HasPrefix(task.History[0].Error, "timed out after 10m") {
+		t.Errorf("%+v, %v", task, err)
+	}
+}
+
+// TestManyAtOnce checks that an advance waits until the attempts have begun that the receiver's window and a limit of
+// the queue hold back.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	b := belfrytest.New(t)
+	receiver := b.Receiver()
+	if _, err := b.Client().PutQueue(t.Context(), client.Queue{Name: "limited", MaxInFlight: 3}); err != nil {
+		t.Fatal(err)
+	}
+	due := b.Now().Add(day)
+	for i := range 100 {
+		for _, queue := range []string{"limited", "free"} {
+			schedule(t, b.Client(), client.Task{
+				ID: fmt.Sprint(queue, i), Queue: queue, FireAt: due, Target: &client.Target{URL: receiver.URL},
+			})
+		}
+	}
+	if begun := b.Advance(day); begun != 200 {
+		t.Errorf("%d attempts began", begun)
+	}
+}
+
+// TestBounds checks that the clock goes ahead only, and by no more than 100 years in all, and that advances take turns.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	b := belfrytest.New(t)
+	began := b.Now()
+	var advances sync.WaitGroup
+	for range 8 {
+		advances.Go(func() {
+			if _, err := b.Client().Advance(t.Context(), time.Hour); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	advances.Wait()
+	if passed := b.Now().Sub(began); passed < 8*time.Hour || passed > 8*time.Hour+time.Minute {
+		t.Errorf("%v passed", passed)
+	}
+	for range 2 {
+		if _, err := b.Client().Advance(t.Context(), 10*day, client.WithKey("k")); err != nil {
+			t.Error(err)
+		}
+	}
+	if passed := b.Now().Sub(began); passed < 10*day || passed > 11*day {
+		t.Errorf("%v passed after a repeat", passed)
+	}
+	for _, by := range []time.Duration{0, -time.Hour, 36500 * day} {
+		var refused *client.Error
+		if _, err := b.Client().Advance(t.Context(), by); !errors.As(err, &refused) || refused.Status != 400 {
+			t.Errorf("%v: %v", by, err)
+		}
+	}
+}
+
+// TestNothingIsLeft checks that a server leaves no goroutine behind.
+func TestNothingIsLeft(t *testing.T) {
+	before := runtime.NumGoroutine()
+	t.Run("server", func(t *testing.T) {
+		b := belfrytest.New(t)
+		receiver := b.Receiver()
+		schedule(t, b.Client(), client.Task{ID: "a", Delay: day, Target: &client.Target{URL: receiver.URL}})
+		b.Advance(day)
+		receiver.Next(t)
+	})
+	for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+		if time.Now().After(end) {
+			stacks := make([]byte, 1<<20)
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+}
+
+// BenchmarkNew measures the start of a server with its first call. The servers stop at the end.
+func BenchmarkNew(b *testing.B) {
+	for b.Loop() {
+		schedule(b, belfrytest.New(b).Client(), client.Task{Delay: time.Hour})
+	}
+}
+
+// BenchmarkAdvance measures an advance over one task.
+func BenchmarkAdvance(b *testing.B) {
+	s := belfrytest.New(b)
+	receiver := s.Receiver()
+	for b.Loop() {
+		schedule(b, s.Client(), client.Task{Delay: day, Target: &client.Target{URL: receiver.URL}})
+		if s.Advance(day) == 0 {
+			b.Fatal("nothing began")
+		}
+		receiver.Next(b)
+	}
+}
+
+// TestYearOfNights advances by a year with a daily schedule in the hour that clocks skip and repeat. Each instant of the
+// rule has one delivery, with the next number.
+func TestYearOfNights(t *testing.T) {
+	t.Parallel()
+	b := belfrytest.New(t)
+	receiver := b.Receiver()
+	rule := client.Repeat{Cron: []string{"30 2 * * *"}, TimeZone: "Europe/Berlin"}
+	_, err := b.Client().PutSchedule(t.Context(), client.Schedule{
+		ID: "nightly", Repeat: rule, Task: client.Task{Target: &client.Target{URL: receiver.URL}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	preview, err := b.Client().PreviewSchedule(t.Context(), rule, 370)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := b.Advance(365 * day)
+	all := receiver.All()
+	if len(all) < 364 || begun != len(all) {
+		t.Fatalf("%d attempts began in a year, and %d arrived", begun, len(all))
+	}
+	for i, d := range all {
+		if want := fmt.Sprint("nightly@", i+1); d.TaskID != want || !d.Due.Equal(preview.Occurrences[i].At) {
+			t.Fatalf("%s is due at %v, want %s at %v", d.TaskID, d.Due, want, preview.Occurrences[i].At)
+		}
+	}
+	if next := preview.Occurrences[len(all)].At; next.Before(b.Now().Add(-time.Minute)) {
+		t.Errorf("the occurrence of %v is missing", next)
+	}
+}
