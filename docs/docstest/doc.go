@@ -1,5 +1,5 @@
-// Package docstest runs the fenced blocks of README.md and docs/*.md, and checks the links of all pages. It holds only
-// tests.
+// Package docstest runs the fenced blocks of README.md, docs/*.md and docs/guides/*.md, and checks the links of all
+// pages. It holds only tests.
 //
 // # Kinds of blocks
 //

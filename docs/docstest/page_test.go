@@ -34,7 +34,7 @@ type block struct {
 // documentation returns the pages whose blocks are run, README.md first.
 func documentation(t *testing.T) []page {
 	t.Helper()
-	return readPages(t, "README.md", "SECURITY.md", "CONTRIBUTING.md", "docs/*.md")
+	return readPages(t, "README.md", "SECURITY.md", "CONTRIBUTING.md", "docs/*.md", "docs/guides/*.md")
 }
 
 // readPages reads the pages that match the patterns, in their order.
