@@ -20,13 +20,22 @@ race: ## run the tests under the race detector, except those of nodes in process
 	$(GO) test -race ./... && $(GO) test -C bench -race ./...
 
 .PHONY: lint
-lint: ## vet, staticcheck, golangci-lint with the import rules
-	for module in . bench access/oidc/realissuer; do (cd $$module && $(GO) vet ./... && $(TOOL) staticcheck ./... && \
-		$(TOOL) golangci-lint run) || exit; done
+lint: ## vet, golangci-lint with staticcheck and the import rules
+	for module in . bench access/oidc/realissuer; do (cd $$module && $(GO) vet ./... && $(TOOL) golangci-lint run) || exit; done
 
 .PHONY: generate
 generate: ## generate code from the .proto files
 	.ci/generate
+
+.PHONY: tzdata
+tzdata: ## embed the time zones of the installed Go, with their version
+	cp $$($(GO) env GOROOT)/lib/time/zoneinfo.zip repeat/zone/
+	{ sed -n 's/^DATA=//p' $$($(GO) env GOROOT)/lib/time/update.bash; sha256sum < repeat/zone/zoneinfo.zip | cut -d' ' -f1; } \
+		> repeat/zone/version.txt
+
+.PHONY: cron-long
+cron-long: ## compare ten years of cron in 45 time zones with a second implementation
+	BELFRY_CRON=long $(GO) test -count=1 -v -timeout 20m ./repeat/cron
 
 .PHONY: demo
 demo: ## watch a cluster lose a node and nothing else
@@ -40,13 +49,29 @@ chaos: ## break a cluster of real processes and judge it
 moves-long: ## end each node that takes part in a move, at each moment of it
 	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 8m -run '^TestMoveSurvivesCrashes$$' ./cluster
 
+.PHONY: year-long
+year-long: ## play a simulated year of daily tasks on three nodes that die now and then
+	BELFRY_SIM=long $(GO) test -count=1 -v -timeout 20m -run '^TestYearOfNights$$' ./chaos/sim
+
 .PHONY: kills-long
 kills-long: ## kill -9 of real nodes at each step of moves and splits, by their parts in it, under load
 	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 35m -run '^TestKillsAtStepsOfMoves$$' ./chaos
 
+.PHONY: schedule-long
+schedule-long: ## kill -9 of fifty leaders of one schedule, whose slot moves three times: its occurrences are 1 to N
+	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 20m -run '^TestScheduleOutlivesKills$$' ./chaos
+
 .PHONY: backup-long
 backup-long: ## back a cluster up under load for minutes, restore it into another shape, and account for every task
 	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 20m -run BackupUnderLoad ./chaos
+
+.PHONY: erase-long
+erase-long: ## delete a namespace of 100,000 tasks while leaders of real nodes are killed
+	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 8m -run '^TestDeletedNamespaceLeavesNothing$$' ./cmd/belfry
+
+.PHONY: bulk-long
+bulk-long: ## cancel 500,000 of a million tasks in bulk while leaders of real nodes are killed
+	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 15m -run '^TestBulkCancelSurvivesKills$$' ./cmd/belfry
 
 .PHONY: siege
 siege: ## lay siege to a cluster for ten minutes, with all faults that this machine allows
