@@ -45,10 +45,6 @@ const rateTolerance = 1.1
 // TestTasksMoveAtTheirRate moves all tasks of a cluster to a new node under load: the node joins, and another one
 // leaves. No node sends copies faster than --move-rate, and the new node has every task.
 func TestTasksMoveAtTheirRate(t *testing.T) {
-	if os.Getenv(lengthVar) != long {
-		t.Skip("NOT TESTED: --move-rate in a short run: copies to voters, which have no limit, are counted with the moves " +
-			"when the log behind a snapshot is short; make siege-rate runs the long form")
-	}
 	play := shapes(t)
 	size := sizeOfMove(t)
 	var copies siege.Copies

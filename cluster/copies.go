@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/raftgroup/copies"
@@ -11,9 +13,7 @@ func (n *Node) newCopies() *copies.Meter {
 	m := copies.NewMeter(n.cfg.MoveRate)
 	if n.cfg.Registerer != nil {
 		n.cfg.Registerer.MustRegister(
-			prometheus.NewCounterFunc(prometheus.CounterOpts{
-				Name: "belfry_copy_sent_bytes_total", Help: "Bytes of snapshots that this node has sent to other replicas.",
-			}, func() float64 { return float64(m.Sent()) }),
+			sentBytes(m, true), sentBytes(m, false),
 			prometheus.NewCounterFunc(prometheus.CounterOpts{
 				Name: "belfry_slots_copied_bytes_total",
 				Help: "Bytes of tasks that have moved, under the limit, to shards that this node led.",
@@ -29,6 +29,16 @@ func (n *Node) newCopies() *copies.Meter {
 		)
 	}
 	return m
+}
+
+// sentBytes returns the counter of the snapshots that a meter has sent under the limit, or of the others.
+func sentBytes(m *copies.Meter, limited bool) prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "belfry_copy_sent_bytes_total",
+		Help: "Bytes of snapshots that this node has sent to other replicas. The limit applies to replicas without a vote, " +
+			"unless the log outgrew an earlier copy.",
+		ConstLabels: prometheus.Labels{"limited": strconv.FormatBool(limited)},
+	}, func() float64 { return float64(m.Sent(limited)) })
 }
 
 // copySharers is the number of copies that may share a node's limit, at least: see movesAll of package control.

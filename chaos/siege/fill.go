@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
 const (
@@ -101,7 +102,8 @@ func (r *Round) readFilled(ctx context.Context, c *client.Client, n int) error {
 	return errors.Join(failed...)
 }
 
-// Copies is the copies that the nodes sent to others while their cluster changed its shape.
+// Copies is the copies under --move-rate that the nodes sent to others while their cluster changed its shape. Copies to
+// voters, which have no limit, are not among them.
 type Copies struct {
 	Bytes   float64       // of all nodes
 	Took    time.Duration // from the first byte to the last one
@@ -111,11 +113,11 @@ type Copies struct {
 }
 
 func (c Copies) String() string {
-	return fmt.Sprintf("%.1f MiB of copies from %d nodes in %v, at most %.3f MiB/s from one node",
+	return fmt.Sprintf("%.1f MiB of limited copies from %d nodes in %v, at most %.3f MiB/s from one node",
 		c.Bytes/(1<<20), c.Senders, c.Took.Round(time.Millisecond), c.Fastest/(1<<20))
 }
 
-// CopiesDuring measures the copies of replicas that nodes send while do runs.
+// CopiesDuring measures the limited copies of replicas that nodes send while do runs.
 func (r *Round) CopiesDuring(ctx context.Context, over time.Duration, do func() error) (Copies, error) {
 	meter := newCopyMeter()
 	if err := r.lookAtCopies(ctx, meter); err != nil {
@@ -138,7 +140,7 @@ func (r *Round) CopiesDuring(ctx context.Context, over time.Duration, do func() 
 	return meter.sum(over), nil
 }
 
-// lookAtCopies adds the bytes that each node in the cluster has sent so far.
+// lookAtCopies adds the bytes that each node in the cluster has sent under the limit so far.
 func (r *Round) lookAtCopies(ctx context.Context, meter *copyMeter) error {
 	spare := r.siege.stand.Spare()
 	var failed error
@@ -146,7 +148,7 @@ func (r *Round) lookAtCopies(ctx context.Context, meter *copyMeter) error {
 		if slices.Contains(spare, node.Name) {
 			continue
 		}
-		bytes, err := node.Metric(ctx, "belfry_copy_sent_bytes_total")
+		bytes, err := node.Metric(ctx, "belfry_copy_sent_bytes_total", procstat.Label{Name: "limited", Value: "true"})
 		if failed = errors.Join(failed, err); err == nil {
 			meter.add(node.Name, time.Now(), bytes)
 		}

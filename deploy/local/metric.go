@@ -12,9 +12,9 @@ import (
 // metricLimit is the time limit of reading a node's metrics.
 const metricLimit = 5 * time.Second
 
-// Metric returns the sum of a metric's samples, 0 if the node has none.
-func (n Node) Metric(ctx context.Context, name string) (float64, error) {
-	samples, err := n.Samples(ctx, name)
+// Metric returns the sum of a metric's samples that have all of the given labels, 0 if the node has none.
+func (n Node) Metric(ctx context.Context, name string, labels ...procstat.Label) (float64, error) {
+	samples, err := n.Samples(ctx, name, labels...)
 	total := 0.0
 	for _, v := range samples {
 		total += v
@@ -22,13 +22,13 @@ func (n Node) Metric(ctx context.Context, name string) (float64, error) {
 	return total, err
 }
 
-// Samples returns the value of each sample of a metric. See [procstat.Metrics.Values].
-func (n Node) Samples(ctx context.Context, name string) ([]float64, error) {
+// Samples returns the values of a metric's samples. See [procstat.Metrics.Values].
+func (n Node) Samples(ctx context.Context, name string, labels ...procstat.Label) ([]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, metricLimit)
 	defer cancel()
 	metrics, err := procstat.Fetch(ctx, http.DefaultClient, n.HTTPAddr, n.KeyFile)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", n.Name, err)
 	}
-	return metrics.Values(name), nil
+	return metrics.Values(name, labels...), nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	dto "github.com/prometheus/client_model/go"
@@ -45,12 +46,16 @@ func Fetch(ctx context.Context, c *http.Client, addr, keyFile string) (Metrics, 
 	return m, nil
 }
 
-// Values returns the value of each sample of a metric, one for each set of labels. The number of observations of a
+// Label is a label of a sample.
+type Label struct{ Name, Value string }
+
+// Values returns the value of each sample of a metric that has all of the given labels. The number of observations of a
 // histogram or summary h is h_count. Values returns nil if the node has no such metric.
-func (m Metrics) Values(name string) []float64 {
+func (m Metrics) Values(name string, labels ...Label) []float64 {
 	var values []float64
 	for _, s := range m[name].GetMetric() {
 		switch {
+		case !hasAll(s, labels):
 		case s.Gauge != nil:
 			values = append(values, s.Gauge.GetValue())
 		case s.Counter != nil:
@@ -60,15 +65,27 @@ func (m Metrics) Values(name string) []float64 {
 		}
 	}
 	if base, ok := strings.CutSuffix(name, "_count"); ok {
-		values = append(values, m.counts(base)...)
+		values = append(values, m.counts(base, labels)...)
 	}
 	return values
 }
 
-func (m Metrics) counts(name string) []float64 {
+func hasAll(s *dto.Metric, labels []Label) bool {
+	for _, want := range labels {
+		if !slices.ContainsFunc(s.Label, func(l *dto.LabelPair) bool {
+			return l.GetName() == want.Name && l.GetValue() == want.Value
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+func (m Metrics) counts(name string, labels []Label) []float64 {
 	var counts []float64
 	for _, s := range m[name].GetMetric() {
 		switch {
+		case !hasAll(s, labels):
 		case s.Histogram != nil:
 			counts = append(counts, float64(s.Histogram.GetSampleCount()))
 		case s.Summary != nil:

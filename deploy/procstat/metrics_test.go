@@ -60,6 +60,12 @@ took_seconds_count 4
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
+	if got := m.Values("a_total", Label{"shard", "2"}); !slices.Equal(got, []float64{3.5}) {
+		t.Errorf("of shard 2: %v", got)
+	}
+	if got := m.Values("a_total", Label{"shard", "3"}); got != nil {
+		t.Errorf("of shard 3: %v", got)
+	}
 }
 
 func TestFetchFails(t *testing.T) {

@@ -55,6 +55,6 @@ func (r *reader) Read(b []byte) (int, error) {
 		}
 	}
 	c.sent.Add(int64(n))
-	c.meter.sent.Add(uint64(n))
+	c.meter.counter(c.limited).Add(uint64(n))
 	return n, err
 }

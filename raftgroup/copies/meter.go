@@ -25,7 +25,8 @@ const (
 type Meter struct {
 	limiter *rate.Limiter // nil: no limit
 	piece   int
-	sent    atomic.Uint64
+	limited atomic.Uint64 // bytes of copies to replicas without a vote
+	free    atomic.Uint64 // bytes of copies to voters
 	paced   atomic.Uint64
 
 	mu       sync.Mutex
@@ -42,8 +43,15 @@ func NewMeter(perSecond int64) *Meter {
 	return m
 }
 
-// Sent returns the bytes of all copies since the start.
-func (m *Meter) Sent() uint64 { return m.sent.Load() }
+// Sent returns the bytes since the start of the copies that are limited, or of those that are not.
+func (m *Meter) Sent(limited bool) uint64 { return m.counter(limited).Load() }
+
+func (m *Meter) counter(limited bool) *atomic.Uint64 {
+	if limited {
+		return &m.limited
+	}
+	return &m.free
+}
 
 // Paced returns the bytes that Pace has let through since the start.
 func (m *Meter) Paced() uint64 { return m.paced.Load() }
