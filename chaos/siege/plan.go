@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/chaos/workload"
+	"github.com/belfryhq/belfry/client"
 )
 
 // Plan replaces the strikers of a round.
@@ -28,8 +30,11 @@ type Plan struct {
 // Load returns the round's load in the default namespace.
 func (r *Round) Load() *workload.Load { return r.loads[0] }
 
-// Leaders waits until all shards have leaders, and returns the name of each shard's leader.
+// Leaders waits until all shards have leaders, and returns the name of each shard's leader. It fails after leadLimit,
+// with what the cluster showed last.
 func (r *Round) Leaders(ctx context.Context) (map[uint32]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, leadLimit)
+	defer cancel()
 	for {
 		view, err := r.siege.stand.View(ctx)
 		if err == nil && len(view.Shards) >= r.siege.cfg.Shards {
@@ -38,14 +43,37 @@ func (r *Round) Leaders(ctx context.Context) (map[uint32]string, error) {
 			}
 		}
 		if !faults.Wait(ctx, tryAgain) {
-			return nil, errors.Join(errors.New("not all shards have leaders"), err, ctx.Err())
+			return nil, errors.Join(fmt.Errorf("not all of %d shards have leaders: %s", r.siege.cfg.Shards, leaderless(view)),
+				err, context.Cause(ctx))
 		}
 	}
+}
+
+// leaderless describes the shards of a view that have no leader, and the nodes that do not answer.
+func leaderless(view *client.Cluster) string {
+	if view == nil {
+		return "no node shows the cluster"
+	}
+	var b strings.Builder
+	b.WriteString("nodes away:")
+	for _, n := range view.Nodes {
+		if !n.Alive {
+			fmt.Fprintf(&b, " %s", n.Name)
+		}
+	}
+	fmt.Fprintf(&b, "; control group led by %q in term %d", view.Control.Leader, view.Control.Term)
+	for _, shard := range view.Shards {
+		if view.Node(shard.Leader) == nil {
+			fmt.Fprintf(&b, "; shard %d in term %d: %+v", shard.ID, shard.Term, shard.Replicas)
+		}
+	}
+	return b.String()
 }
 
 const (
 	tryAgain  = 100 * time.Millisecond
 	busyLimit = time.Minute // longest wait for the target of a planned fault to become free
+	leadLimit = time.Minute // longest wait for the leaders of all shards: no fault lasts as long
 )
 
 // Strike strikes one fault by the name of its kind, and returns when the fault is mended. A kind that strikes leaders
