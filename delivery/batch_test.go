@@ -55,6 +55,7 @@ func TestBatchRequest(t *testing.T) {
 		task.Spec.Target.Headers = []*fsmpb.Header{{Name: "x-shop", Value: "1"}, {Name: "webhook-id", Value: "forged"}}
 	})
 	batch[1].Task.Fence = 1<<64 - 1
+	batch[1].Task.Id, batch[1].Task.Spec.ScheduledMs = "nightly@42", batch[1].Task.FireAtMs-7
 	batch[1].Task.Spec.Traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	batch[0].Secrets = [][]byte{secretOf(t, secretA)}
 	for _, out := range w.DeliverBatch(t.Context(), batch) {
@@ -67,7 +68,8 @@ func TestBatchRequest(t *testing.T) {
 		`"subject":"task-0","time":"2026-11-21T10:00:00.007Z","belfryattempt":2,"belfryfence":"8842",` +
 		`"datacontenttype":"application/json","data":{"order": 1042}},` + "\n" +
 		`{"specversion":"1.0","id":"msg-1","type":"belfry.task.fired","source":"/v1/queues/mail",` +
-		`"subject":"task-1","time":"2026-11-21T10:00:00.007Z","belfryattempt":2,"belfryfence":"18446744073709551615",` +
+		`"subject":"nightly@42","time":"2026-11-21T10:00:00.007Z","belfryattempt":2,"belfryfence":"18446744073709551615",` +
+		`"belfryschedule":"nightly","belfryoccurrence":"42","belfryscheduled":"2026-11-21T10:00:00.000Z",` +
 		`"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",` +
 		`"datacontenttype":"application/json","data":{"order": 1042}}]`
 	if diff := cmp.Diff(body, string(got.body)); diff != "" {

@@ -49,6 +49,8 @@
 //	time                        the instant when the task was due
 //	belfryattempt               a number
 //	belfryfence                 decimal digits in a string: a fence has 64 bits, a CloudEvents integer 32
+//	belfryschedule, belfryoccurrence, belfryscheduled
+//	                            of an occurrence: its schedule, its number in a string, and the instant of the rule
 //	traceparent                 if the task has one
 //	datacontenttype             the payload's type
 //	data or data_base64         the payload

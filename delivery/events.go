@@ -54,6 +54,11 @@ func appendEvent(b []byte, t *fsmpb.Task) []byte {
 	b = append(b, `,"belfryfence":"`...)
 	b = strconv.AppendUint(b, t.Fence, 10)
 	b = append(b, '"')
+	if schedule, number, ok := task.SplitOccurrence(t.Id); ok {
+		b = contract.AppendString(append(b, `,"belfryschedule":`...), schedule)
+		b = strconv.AppendUint(append(b, `,"belfryoccurrence":"`...), number, 10)
+		b = contract.AppendInstant(append(b, `","belfryscheduled":`...), task.ScheduledMs(t))
+	}
 	if isTraceparent(s.GetTraceparent()) {
 		b = append(b, `,"traceparent":"`+s.Traceparent+`"`...)
 	}

@@ -18,6 +18,8 @@ type event struct {
 	Fence   string          `json:"belfryfence"`
 	Data    json.RawMessage `json:"data"`
 	Base64  []byte          `json:"data_base64"`
+
+	Scheduled string `json:"belfryscheduled"`
 }
 
 func readBatch(at time.Time, h http.Header, body []byte) ([]Arrival, error) {
@@ -37,6 +39,7 @@ func readBatch(at time.Time, h http.Header, body []byte) ([]Arrival, error) {
 		// A missing or malformed value leaves the field zero, as with a single attempt.
 		a.Fence, _ = strconv.ParseUint(e.Fence, 10, 64)
 		a.Due, _ = time.Parse(time.RFC3339Nano, e.Time)
+		a.Scheduled, _ = time.Parse(time.RFC3339Nano, e.Scheduled)
 		arrivals[i] = a
 	}
 	return arrivals, nil

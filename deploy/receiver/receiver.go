@@ -19,6 +19,7 @@ type Arrival struct {
 	Attempt   int
 	Fence     uint64
 	Due       time.Time // in whole milliseconds
+	Scheduled time.Time // of an occurrence of a schedule: the instant of the rule
 	Header    http.Header
 	Body      []byte // payload of the task
 	Request   []byte // body of the request, which is more than the payload in a batch
@@ -101,6 +102,7 @@ func readOne(at time.Time, h http.Header, body []byte) Arrival {
 	a.Attempt, _ = strconv.Atoi(h.Get("Belfry-Attempt"))
 	a.Fence, _ = strconv.ParseUint(h.Get("Belfry-Fence"), 10, 64)
 	a.Due, _ = time.Parse(time.RFC3339Nano, h.Get("Belfry-Due"))
+	a.Scheduled, _ = time.Parse(time.RFC3339Nano, h.Get("Belfry-Scheduled"))
 	return a
 }
 

@@ -87,7 +87,7 @@ const batchType = "application/cloudevents-batch+json; charset=utf-8"
 
 func TestBatch(t *testing.T) {
 	const body = `[{"id":"w0","subject":"a","time":"2026-11-21T10:00:00.250Z","belfryattempt":2,
-		"belfryfence":"18446744073709551615","data":{"n": 1}},
+		"belfryfence":"18446744073709551615","belfryscheduled":"2026-11-21T10:00:00Z","data":{"n": 1}},
 		{"id":"w1","subject":"b","data_base64":"AP8="},{"id":"w2","subject":"c"}]`
 	for name, test := range map[string]struct {
 		statuses []int // by index
@@ -111,7 +111,7 @@ func TestBatch(t *testing.T) {
 				t.Fatalf("%+v", got)
 			}
 			if a := got[0]; a.TaskID != "a" || a.WebhookID != "w0" || a.Attempt != 2 || a.Fence != 1<<64-1 ||
-				a.Due.UnixMilli()%1000 != 250 || string(a.Body) != `{"n": 1}` {
+				a.Due.UnixMilli()%1000 != 250 || a.Due.Sub(a.Scheduled).Milliseconds() != 250 || string(a.Body) != `{"n": 1}` {
 				t.Errorf("%+v", a)
 			}
 			if b, c := string(got[1].Body), string(got[2].Body); b != "\x00\xff" || c != "" {
