@@ -93,6 +93,11 @@ var scheduleCases = []example{
 	{"an instant with two numbers", occurrences, alter(func(s *story) {
 		s.occur(9, 8000)
 	}), "occurrences [8 9] are all due at"},
+	{"missed ones that come due together", occurrences, alter(func(s *story) {
+		s.h.Occurrences[3].Due, s.h.Occurrences[3].Scheduled = ms(7500), ms(7000)
+		s.h.Occurrences[4].Due, s.h.Occurrences[4].Scheduled = ms(7500), ms(8000)
+		s.h.Occurrences[3].At, s.h.Occurrences[4].At = ms(7501), ms(7501)
+	}), ""},
 	{"numbers ahead of the rule", occurrences, alter(func(s *story) {
 		s.h.Occurrences[2].ID, s.h.Occurrences[2].Due = "s@3", ms(6000)
 	}), "instant 3 of the rule is"},

@@ -76,8 +76,11 @@ func (s *schedule) numbers() []uint64 {
 	return all
 }
 
-// due returns the instant at which an occurrence that arrived was due.
-func (s *schedule) due(number uint64) history.Instant { return s.ran[number].arrivals[0].Due }
+// due returns the instant of the rule for an occurrence that arrived. A missed occurrence comes due later.
+func (s *schedule) due(number uint64) history.Instant {
+	first := s.ran[number].arrivals[0]
+	return cmp.Or(first.Scheduled, first.Due)
+}
 
 // may returns the calls of some kinds that happened, or may have happened.
 func (s *schedule) may(kinds ...string) (calls []*history.ScheduleCall) {

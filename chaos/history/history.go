@@ -131,6 +131,8 @@ type Arrival struct {
 	Attempt   int     `json:"attempt"`
 	Fence     uint64  `json:"fence"`
 	Due       Instant `json:"due"`
+	// Scheduled is the instant of the rule, of an occurrence; 0: not shown.
+	Scheduled Instant `json:"scheduled,omitempty"`
 	Body      uint64  `json:"body"`
 	Wrote     int64   `json:"wrote"`  // number of the operation that the body names; 0: none
 	Answer    int     `json:"answer"` // HTTP status that the receiver answered; 0: none

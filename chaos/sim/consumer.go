@@ -58,7 +58,8 @@ func (l *driver) leases(asked history.Instant, tasks []*fsmpb.Task) []load.Lease
 		body := load.Decode(t.Spec.Payload)
 		all[i] = load.Lease{Arrival: history.Arrival{
 			At: at, ID: t.Id, WebhookID: t.WebhookId, Attempt: int(t.Attempts), Fence: t.Fence, Due: instant(t.FireAtMs),
-			Body: history.Fingerprint(t.Spec.Payload), Wrote: body.Op,
+			Scheduled: scheduledAt(t),
+			Body:      history.Fingerprint(t.Spec.Payload), Wrote: body.Op,
 			Pulled: true, Shard: t.Shard, Asked: asked, LeaseEnds: instant(t.LeaseEndMs),
 		}, Payload: body, Occurrence: t.Occurrence}
 		l.world.rec.Arrive(all[i].Arrival)

@@ -113,6 +113,14 @@ func ceilMs(t time.Time) int64 { return load.Ceil(t).UnixMilli() }
 
 func instant(ms int64) history.Instant { return history.At(time.UnixMilli(ms)) }
 
+// scheduledAt returns the instant of the rule for an occurrence, and 0 for a plain task.
+func scheduledAt(t *fsmpb.Task) history.Instant {
+	if _, _, ok := task.SplitOccurrence(t.Id); !ok {
+		return 0
+	}
+	return instant(task.ScheduledMs(t))
+}
+
 // The HTTP statuses that stand for the answers of a node in the record.
 const (
 	statusOK           = 200

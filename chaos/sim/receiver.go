@@ -65,7 +65,7 @@ func (d deliverer) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	heard := !deaf && time.Until(end) > hold+back
 	arrival := history.Arrival{
 		At: w.rec.Now(), ID: a.Task.Id, WebhookID: a.Task.WebhookId, Attempt: int(a.Task.Attempts), Fence: a.Task.Fence,
-		Due: history.At(time.UnixMilli(a.Task.FireAtMs)), Body: history.Fingerprint(a.Task.Spec.Payload),
+		Due: instant(a.Task.FireAtMs), Scheduled: scheduledAt(a.Task), Body: history.Fingerprint(a.Task.Spec.Payload),
 		Wrote: body.Op, Held: hold,
 	}
 	if heard {

@@ -8,6 +8,14 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
+// instantOrZero returns an instant, and 0 for the zero time.
+func instantOrZero(t time.Time) history.Instant {
+	if t.IsZero() {
+		return 0
+	}
+	return history.At(t)
+}
+
 // leases records the tasks of one answer as arrivals at the same instant, and returns them as leases.
 func (l *Load) leases(asked history.Instant, length time.Duration, given []client.Leased) []load.Lease {
 	got := l.cfg.Recorder.Now()
@@ -18,7 +26,7 @@ func (l *Load) leases(asked history.Instant, length time.Duration, given []clien
 		p := load.Decode(g.Payload)
 		arrivals[i] = history.Arrival{
 			At: got, ID: g.ID, Namespace: l.cfg.Namespace, WebhookID: g.WebhookID, Attempt: g.Attempt, Fence: g.Fence,
-			Due:  history.At(g.FireAt),
+			Due: history.At(g.FireAt), Scheduled: instantOrZero(g.Scheduled),
 			Body: history.Fingerprint(g.Payload), Wrote: p.Op,
 			Pulled: true, Shard: g.Shard, Asked: asked, LeaseEnds: history.At(g.LeaseEndsAt),
 			LeaseFor: length,
