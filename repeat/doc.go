@@ -6,6 +6,7 @@
 //	Rule.Next        the first occurrence after an instant
 //	Rule.Span        the number of occurrences between two instants
 //	Rule.Search      the same with one bound on the effort of many calls
+//	calendar         the holidays and hours that a rule may go by; hours of the week in package hours
 //	cron             the expressions, and the effects of clock changes on them
 //	zone             the time zones, with the version of their data
 //
@@ -15,6 +16,8 @@
 //   - An interval counts from its anchor in elapsed time: clock changes do not move it.
 //   - Exclusions take instants away: a date, a range of dates, an instant, or a cron expression, of which five fields
 //     name whole minutes. Dates are those of the rule's zone.
+//   - A calendar takes away the instants at which it is closed. The rule asks it through Opening, and does not know its
+//     form.
 //   - Start and end belong to the rule: an occurrence may be at either.
 //
 // # Why not

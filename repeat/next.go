@@ -24,7 +24,7 @@ type Occurrence struct {
 // exclusion names.
 type Exclusion struct {
 	At time.Time // in the rule's zone
-	By string    // the element of Except
+	By string    // the element of Except, or "calendar" and its name
 	// Until is the end of the excluded time: no occurrence lies between At and Until.
 	Until time.Time
 }
@@ -91,6 +91,13 @@ func (r *Rule) nextInterval(after int64) cron.Firing {
 // exclusionOf returns the exclusion that takes an instant away, and the end of the excluded time. The text is empty if
 // there is none.
 func (r *Rule) exclusionOf(at time.Time) (text string, until time.Time) {
+	if opening := r.calendar.Opening; opening != nil {
+		if opens, ok := opening.Opens(at); !ok {
+			return "calendar " + r.calendar.Name, at.AddDate(100, 0, 0)
+		} else if opens.After(at) {
+			return "calendar " + r.calendar.Name, opens
+		}
+	}
 	if len(r.exclusionRules) == 0 {
 		return "", time.Time{}
 	}

@@ -6,8 +6,8 @@ import (
 )
 
 // maxEffort bounds a Search to some tens of milliseconds. An examined instant costs expressionEffort for each
-// expression and 1 for each exclusion, but at most instantEffort. So a Search examines 10,000 instants of one
-// expression, and always 2,000.
+// expression and 1 for each exclusion, but at most instantEffort, and always that with a calendar. So a Search examines
+// 10,000 instants of one expression, and always 2,000.
 const (
 	maxEffort        = 100_000
 	expressionEffort = 10
@@ -54,7 +54,7 @@ func (s *Search) Span(after, through time.Time, most int64) (span Span) {
 	if !r.end.IsZero() && r.end.Before(through) {
 		through = r.end
 	}
-	if r.every > 0 && len(r.exclusionRules) == 0 {
+	if r.every > 0 && !r.excludes() {
 		return r.intervals(after, through, most)
 	}
 	for span.Count < most {
@@ -78,6 +78,9 @@ func (s *Search) Span(after, through time.Time, most int64) (span Span) {
 // spend takes the effort of one instant. It reports false if too little is left.
 func (s *Search) spend() bool {
 	effort := min(expressionEffort*max(1, len(s.rule.crons))+len(s.rule.exclusionRules), instantEffort)
+	if s.rule.calendar.Opening != nil {
+		effort = instantEffort
+	}
 	if s.left < effort {
 		return false
 	}
@@ -91,6 +94,9 @@ func (s *Span) add(at time.Time) {
 	}
 	s.Last = at
 }
+
+// excludes reports whether anything takes instants of the rule away.
+func (r *Rule) excludes() bool { return len(r.exclusionRules) > 0 || r.calendar.Opening != nil }
 
 // intervals is Span for an interval without exclusions.
 func (r *Rule) intervals(after, through time.Time, most int64) Span {

@@ -30,6 +30,19 @@ type Spec struct {
 	End      time.Time     // last instant of the rule; zero: none
 	Count    int64         // most occurrences; 0: no limit
 	Except   []string      // dates, ranges of dates, instants and cron expressions
+	Calendar Calendar      // takes the instants away at which it is closed
+}
+
+// Calendar is a calendar under its name. The zero Calendar takes nothing away.
+type Calendar struct {
+	Name    string
+	Opening Opening
+}
+
+// Opening tells when a calendar is open.
+type Opening interface {
+	// Opens returns the first instant at or after t at which the calendar is open. It reports false if there is none.
+	Opens(t time.Time) (opens time.Time, ok bool)
 }
 
 // FieldError reports a wrong field of a Spec.
@@ -54,6 +67,7 @@ type Rule struct {
 	start, end     time.Time
 	count          int64
 	exclusionRules []exclusionRule
+	calendar       Calendar
 }
 
 // Count is the largest number of occurrences, or 0 without a limit.
@@ -64,7 +78,7 @@ func (r *Rule) Zone() *time.Location { return r.zone }
 
 // New checks a rule. The error is a *FieldError, unless the embedded time zones cannot be read.
 func New(spec Spec) (*Rule, error) {
-	r := &Rule{start: spec.Start, end: spec.End, count: spec.Count}
+	r := &Rule{start: spec.Start, end: spec.End, count: spec.Count, calendar: spec.Calendar}
 	if err := r.setZone(spec.TimeZone); err != nil {
 		return nil, err
 	}

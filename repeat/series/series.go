@@ -1,21 +1,48 @@
 package series
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/repeat"
+	"github.com/belfryhq/belfry/repeat/calendar"
 )
 
-// RuleOf returns the rule of a schedule. The jitter is no part of it. The error is that of repeat.New.
-func RuleOf(r *fsmpb.Repeat) (*repeat.Rule, error) { return repeat.New(SpecOf(r)) }
+// RuleOf returns the rule of a schedule, by its calendar. The jitter is no part of it. The error is that of SpecOf or
+// of repeat.New.
+func RuleOf(r *fsmpb.Repeat, c *calendar.Calendar) (*repeat.Rule, error) {
+	spec, err := SpecOf(r, c)
+	if err != nil {
+		return nil, err
+	}
+	return repeat.New(spec)
+}
 
-// SpecOf returns the unchecked rule of a schedule.
-func SpecOf(r *fsmpb.Repeat) repeat.Spec {
-	return repeat.Spec{
+// SpecOf returns the unchecked rule of a schedule, by its calendar. The error is a *repeat.FieldError for a rule whose
+// calendar is nil.
+func SpecOf(r *fsmpb.Repeat, c *calendar.Calendar) (repeat.Spec, error) {
+	spec := repeat.Spec{
 		Cron: r.Cron, Every: time.Duration(r.EveryMs) * time.Millisecond, Anchor: timeOf(r.AnchorMs),
 		TimeZone: r.TimeZone, Start: timeOf(r.StartMs), End: timeOf(r.EndMs), Count: r.Count, Except: r.Except,
 	}
+	switch {
+	case r.Calendar == "":
+	case c == nil:
+		return spec, &repeat.FieldError{Field: "calendar", Detail: fmt.Sprintf("is wrong: %q does not exist", r.Calendar)}
+	default:
+		spec.Calendar = repeat.Calendar{Name: r.Calendar, Opening: c}
+	}
+	return spec, nil
+}
+
+// CalendarOf returns the unchecked calendar of a message.
+func CalendarOf(c *fsmpb.Calendar) calendar.Spec {
+	spec := calendar.Spec{TimeZone: c.TimeZone, Closed: c.Closed}
+	for _, h := range c.Hours {
+		spec.Hours = append(spec.Hours, calendar.Hours{Days: h.Days, Daily: h.Daily})
+	}
+	return spec
 }
 
 // timeOf returns an optional instant, or the zero time if it is absent.
