@@ -86,6 +86,14 @@ func (m *Machine) WantingSeries(limit int) []*fsmpb.Task {
 	return m.store.Wanting(limit)
 }
 
+// OutdatedSeries returns at most limit schedules whose coming instants were computed by another version of their
+// calendar than the current one: see store.Store.Outdated.
+func (m *Machine) OutdatedSeries(limit int, current func(namespace, calendar string) uint64) []*fsmpb.Task {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.store.Outdated(limit, current)
+}
+
 // Remembers reports whether a call's task remembers the call's key. Such a call needs no memory.
 func (m *Machine) Remembers(c *fsmpb.Command) bool {
 	m.mu.RLock()

@@ -1,6 +1,8 @@
 package fsm
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -127,10 +129,15 @@ func (m *Machine) applyExtendSeries(r request) *fsmpb.Result {
 	if !t.Exists() || t.State() != fsmpb.State_STATE_REPEATING {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
 	}
-	if series := t.Series(); series.Version != op.Version || series.Paused || cursor(series) != op.FromMs {
+	series := t.Series()
+	if series.Version != op.Version || series.Paused || cursor(series) != op.FromMs ||
+		op.RedoAfterMs != nil && series.AfterMs > *op.RedoAfterMs {
 		return refused(t, fsmpb.Code_CODE_STALE)
 	}
 	m.changeSeries(t, func(_ store.Edit, series *fsmpb.Series) {
+		if op.RedoAfterMs != nil {
+			forgetBehind(series, *op.RedoAfterMs)
+		}
 		for _, p := range op.Passed {
 			series.Ruled += max(p.Count, 1)
 			pass(series, &fsmpb.Occurrence{Count: p.Count, ScheduledMs: p.ScheduledMs, Passed: p.Passed})
@@ -139,9 +146,17 @@ func (m *Machine) applyExtendSeries(r request) *fsmpb.Result {
 			series.AfterMs = op.PassedToMs
 		}
 		series.Next = append(series.Next, op.Next...)
-		series.Complete, series.JudgedMs = op.Complete, m.store.NowMs
+		series.Complete, series.JudgedMs, series.CalendarVersion = op.Complete, m.store.NowMs, op.CalendarVersion
 	})
 	return done()
+}
+
+// forgetBehind drops the coming instants of a schedule behind one of its rule. The rule continues after that one.
+func forgetBehind(series *fsmpb.Series, afterMs int64) {
+	series.Next = slices.DeleteFunc(series.Next, func(i *fsmpb.Instant) bool { return i.ScheduledMs > afterMs })
+	if len(series.Next) == 0 {
+		series.AfterMs = max(series.AfterMs, afterMs)
+	}
 }
 
 // cursor returns the instant after which the leader continues the rule of a schedule.

@@ -4499,20 +4499,21 @@ type Series struct {
 	Paused          bool                   `protobuf:"varint,5,opt,name=paused,proto3" json:"paused,omitempty"`
 	Note            string                 `protobuf:"bytes,6,opt,name=note,proto3" json:"note,omitempty"`
 	// The state machine sets the fields below.
-	Version       uint64        `protobuf:"varint,16,opt,name=version,proto3" json:"version,omitempty"`                   // number of the command that last changed the rule or the pause
-	Last          uint64        `protobuf:"varint,17,opt,name=last,proto3" json:"last,omitempty"`                         // number of the last occurrence; 0 before the first
-	Ruled         uint64        `protobuf:"varint,18,opt,name=ruled,proto3" json:"ruled,omitempty"`                       // number of occurrences that the present rule has had; Repeat.count bounds it
-	AfterMs       int64         `protobuf:"varint,19,opt,name=after_ms,json=afterMs,proto3" json:"after_ms,omitempty"`    // the rule continues after this instant
-	Next          []*Instant    `protobuf:"bytes,20,rep,name=next,proto3" json:"next,omitempty"`                          // the coming occurrences, ascending
-	Complete      bool          `protobuf:"varint,21,opt,name=complete,proto3" json:"complete,omitempty"`                 // the rule has no occurrence behind those in next
-	Live          []*Occurrence `protobuf:"bytes,22,rep,name=live,proto3" json:"live,omitempty"`                          // occurrences under way, ascending
-	Queued        []*Occurrence `protobuf:"bytes,23,rep,name=queued,proto3" json:"queued,omitempty"`                      // occurrences that wait for the end of those under way, ascending
-	Past          []*Occurrence `protobuf:"bytes,24,rep,name=past,proto3" json:"past,omitempty"`                          // the last few that ended or did not run, oldest first
-	Started       uint64        `protobuf:"varint,25,opt,name=started,proto3" json:"started,omitempty"`                   // occurrences that became a task
-	Passed        uint64        `protobuf:"varint,26,opt,name=passed,proto3" json:"passed,omitempty"`                     // occurrences that did not run
-	JudgedMs      int64         `protobuf:"varint,27,opt,name=judged_ms,json=judgedMs,proto3" json:"judged_ms,omitempty"` // instant of the last ExtendSeries, which judged whether the occurrences were missed
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Version         uint64        `protobuf:"varint,16,opt,name=version,proto3" json:"version,omitempty"`                                        // number of the command that last changed the rule or the pause
+	Last            uint64        `protobuf:"varint,17,opt,name=last,proto3" json:"last,omitempty"`                                              // number of the last occurrence; 0 before the first
+	Ruled           uint64        `protobuf:"varint,18,opt,name=ruled,proto3" json:"ruled,omitempty"`                                            // number of occurrences that the present rule has had; Repeat.count bounds it
+	AfterMs         int64         `protobuf:"varint,19,opt,name=after_ms,json=afterMs,proto3" json:"after_ms,omitempty"`                         // the rule continues after this instant
+	Next            []*Instant    `protobuf:"bytes,20,rep,name=next,proto3" json:"next,omitempty"`                                               // the coming occurrences, ascending
+	Complete        bool          `protobuf:"varint,21,opt,name=complete,proto3" json:"complete,omitempty"`                                      // the rule has no occurrence behind those in next
+	Live            []*Occurrence `protobuf:"bytes,22,rep,name=live,proto3" json:"live,omitempty"`                                               // occurrences under way, ascending
+	Queued          []*Occurrence `protobuf:"bytes,23,rep,name=queued,proto3" json:"queued,omitempty"`                                           // occurrences that wait for the end of those under way, ascending
+	Past            []*Occurrence `protobuf:"bytes,24,rep,name=past,proto3" json:"past,omitempty"`                                               // the last few that ended or did not run, oldest first
+	Started         uint64        `protobuf:"varint,25,opt,name=started,proto3" json:"started,omitempty"`                                        // occurrences that became a task
+	Passed          uint64        `protobuf:"varint,26,opt,name=passed,proto3" json:"passed,omitempty"`                                          // occurrences that did not run
+	JudgedMs        int64         `protobuf:"varint,27,opt,name=judged_ms,json=judgedMs,proto3" json:"judged_ms,omitempty"`                      // instant of the last ExtendSeries, which judged whether the occurrences were missed
+	CalendarVersion uint64        `protobuf:"varint,28,opt,name=calendar_version,json=calendarVersion,proto3" json:"calendar_version,omitempty"` // of the calendar by which next was computed; 0: the rule has none; the largest number: it was missing
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Series) Reset() {
@@ -4671,6 +4672,13 @@ func (x *Series) GetJudgedMs() int64 {
 	return 0
 }
 
+func (x *Series) GetCalendarVersion() uint64 {
+	if x != nil {
+		return x.CalendarVersion
+	}
+	return 0
+}
+
 // Repeat says when a schedule fires. Cron expressions or an interval are given.
 type Repeat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4683,6 +4691,7 @@ type Repeat struct {
 	Count         int64                  `protobuf:"varint,7,opt,name=count,proto3" json:"count,omitempty"` // 0: no limit
 	Except        []string               `protobuf:"bytes,8,rep,name=except,proto3" json:"except,omitempty"`
 	JitterMs      int64                  `protobuf:"varint,9,opt,name=jitter_ms,json=jitterMs,proto3" json:"jitter_ms,omitempty"` // each occurrence fires up to this much after its instant
+	Calendar      string                 `protobuf:"bytes,10,opt,name=calendar,proto3" json:"calendar,omitempty"`                 // of the schedule's namespace: no occurrence while it is closed; empty: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4780,6 +4789,159 @@ func (x *Repeat) GetJitterMs() int64 {
 	return 0
 }
 
+func (x *Repeat) GetCalendar() string {
+	if x != nil {
+		return x.Calendar
+	}
+	return ""
+}
+
+// Calendar tells when work may be done in a namespace. The control group keeps it.
+type Calendar struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	TimeZone      string                 `protobuf:"bytes,3,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`       // empty: that of the rule
+	Hours         []*CalendarHours       `protobuf:"bytes,4,rep,name=hours,proto3" json:"hours,omitempty"`                             // empty: all hours
+	Closed        []string               `protobuf:"bytes,5,rep,name=closed,proto3" json:"closed,omitempty"`                           // dates, ranges of dates and yearly dates
+	KnownUntil    string                 `protobuf:"bytes,6,opt,name=known_until,json=knownUntil,proto3" json:"known_until,omitempty"` // last date of an import whose recurrences have no end; empty: no such import
+	Version       uint64                 `protobuf:"varint,7,opt,name=version,proto3" json:"version,omitempty"`                        // ControlState.queues_version after its last change
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Calendar) Reset() {
+	*x = Calendar{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Calendar) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Calendar) ProtoMessage() {}
+
+func (x *Calendar) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
+func (*Calendar) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *Calendar) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *Calendar) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Calendar) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
+func (x *Calendar) GetHours() []*CalendarHours {
+	if x != nil {
+		return x.Hours
+	}
+	return nil
+}
+
+func (x *Calendar) GetClosed() []string {
+	if x != nil {
+		return x.Closed
+	}
+	return nil
+}
+
+func (x *Calendar) GetKnownUntil() string {
+	if x != nil {
+		return x.KnownUntil
+	}
+	return ""
+}
+
+func (x *Calendar) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+// CalendarHours is the open hours on some days of the week.
+type CalendarHours struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Days          string                 `protobuf:"bytes,1,opt,name=days,proto3" json:"days,omitempty"` // empty: every day
+	Daily         []string               `protobuf:"bytes,2,rep,name=daily,proto3" json:"daily,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CalendarHours) Reset() {
+	*x = CalendarHours{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CalendarHours) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CalendarHours) ProtoMessage() {}
+
+func (x *CalendarHours) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CalendarHours.ProtoReflect.Descriptor instead.
+func (*CalendarHours) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *CalendarHours) GetDays() string {
+	if x != nil {
+		return x.Days
+	}
+	return ""
+}
+
+func (x *CalendarHours) GetDaily() []string {
+	if x != nil {
+		return x.Daily
+	}
+	return nil
+}
+
 // Instant is a coming occurrence.
 type Instant struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4791,7 +4953,7 @@ type Instant struct {
 
 func (x *Instant) Reset() {
 	*x = Instant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4803,7 +4965,7 @@ func (x *Instant) String() string {
 func (*Instant) ProtoMessage() {}
 
 func (x *Instant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4816,7 +4978,7 @@ func (x *Instant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instant.ProtoReflect.Descriptor instead.
 func (*Instant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Instant) GetScheduledMs() int64 {
@@ -4854,7 +5016,7 @@ type Occurrence struct {
 
 func (x *Occurrence) Reset() {
 	*x = Occurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4866,7 +5028,7 @@ func (x *Occurrence) String() string {
 func (*Occurrence) ProtoMessage() {}
 
 func (x *Occurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4879,7 +5041,7 @@ func (x *Occurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occurrence.ProtoReflect.Descriptor instead.
 func (*Occurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Occurrence) GetNumber() uint64 {
@@ -4971,7 +5133,7 @@ type SetSeries struct {
 
 func (x *SetSeries) Reset() {
 	*x = SetSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4983,7 +5145,7 @@ func (x *SetSeries) String() string {
 func (*SetSeries) ProtoMessage() {}
 
 func (x *SetSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4996,7 +5158,7 @@ func (x *SetSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSeries.ProtoReflect.Descriptor instead.
 func (*SetSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SetSeries) GetSpec() *Spec {
@@ -5031,7 +5193,7 @@ type PauseSeries struct {
 
 func (x *PauseSeries) Reset() {
 	*x = PauseSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5043,7 +5205,7 @@ func (x *PauseSeries) String() string {
 func (*PauseSeries) ProtoMessage() {}
 
 func (x *PauseSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5056,7 +5218,7 @@ func (x *PauseSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSeries.ProtoReflect.Descriptor instead.
 func (*PauseSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PauseSeries) GetPaused() bool {
@@ -5082,7 +5244,7 @@ type StartOccurrence struct {
 
 func (x *StartOccurrence) Reset() {
 	*x = StartOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5094,7 +5256,7 @@ func (x *StartOccurrence) String() string {
 func (*StartOccurrence) ProtoMessage() {}
 
 func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5107,7 +5269,7 @@ func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOccurrence.ProtoReflect.Descriptor instead.
 func (*StartOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
 }
 
 // SkipOccurrence passes the next occurrence of the rule over.
@@ -5119,7 +5281,7 @@ type SkipOccurrence struct {
 
 func (x *SkipOccurrence) Reset() {
 	*x = SkipOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5131,7 +5293,7 @@ func (x *SkipOccurrence) String() string {
 func (*SkipOccurrence) ProtoMessage() {}
 
 func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5144,7 +5306,7 @@ func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipOccurrence.ProtoReflect.Descriptor instead.
 func (*SkipOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
 }
 
 // Backfill begins occurrences of the past, one after the other unless the overlap policy allows them at once.
@@ -5157,7 +5319,7 @@ type Backfill struct {
 
 func (x *Backfill) Reset() {
 	*x = Backfill{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5169,7 +5331,7 @@ func (x *Backfill) String() string {
 func (*Backfill) ProtoMessage() {}
 
 func (x *Backfill) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5182,7 +5344,7 @@ func (x *Backfill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backfill.ProtoReflect.Descriptor instead.
 func (*Backfill) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Backfill) GetScheduledMs() []int64 {
@@ -5195,20 +5357,24 @@ func (x *Backfill) GetScheduledMs() []int64 {
 // ExtendSeries adds coming occurrences to a schedule. It changes nothing if the schedule has changed since the leader
 // computed them.
 type ExtendSeries struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
-	FromMs        int64                  `protobuf:"varint,2,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`               // scheduled instant of the last occurrence in next, or after_ms if there is none
-	Passed        []*Occurrence          `protobuf:"bytes,3,rep,name=passed,proto3" json:"passed,omitempty"`                              // occurrences that were missed and do not run, ascending; only their count, instant and reason
-	PassedToMs    int64                  `protobuf:"varint,4,opt,name=passed_to_ms,json=passedToMs,proto3" json:"passed_to_ms,omitempty"` // scheduled instant of the last of them; 0: none
-	Next          []*Instant             `protobuf:"bytes,5,rep,name=next,proto3" json:"next,omitempty"`
-	Complete      bool                   `protobuf:"varint,6,opt,name=complete,proto3" json:"complete,omitempty"`
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Version         uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	FromMs          int64                  `protobuf:"varint,2,opt,name=from_ms,json=fromMs,proto3" json:"from_ms,omitempty"`               // scheduled instant of the last occurrence in next, or after_ms if there is none
+	Passed          []*Occurrence          `protobuf:"bytes,3,rep,name=passed,proto3" json:"passed,omitempty"`                              // occurrences that were missed and do not run, ascending; only their count, instant and reason
+	PassedToMs      int64                  `protobuf:"varint,4,opt,name=passed_to_ms,json=passedToMs,proto3" json:"passed_to_ms,omitempty"` // scheduled instant of the last of them; 0: none
+	Next            []*Instant             `protobuf:"bytes,5,rep,name=next,proto3" json:"next,omitempty"`
+	Complete        bool                   `protobuf:"varint,6,opt,name=complete,proto3" json:"complete,omitempty"`
+	CalendarVersion uint64                 `protobuf:"varint,7,opt,name=calendar_version,json=calendarVersion,proto3" json:"calendar_version,omitempty"`
+	// The calendar has changed: coming occurrences behind this instant are dropped first. The command changes nothing if
+	// one behind it has come due. Absent: none is dropped.
+	RedoAfterMs   *int64 `protobuf:"varint,8,opt,name=redo_after_ms,json=redoAfterMs,proto3,oneof" json:"redo_after_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExtendSeries) Reset() {
 	*x = ExtendSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5220,7 +5386,7 @@ func (x *ExtendSeries) String() string {
 func (*ExtendSeries) ProtoMessage() {}
 
 func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5233,7 +5399,7 @@ func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendSeries.ProtoReflect.Descriptor instead.
 func (*ExtendSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ExtendSeries) GetVersion() uint64 {
@@ -5278,6 +5444,20 @@ func (x *ExtendSeries) GetComplete() bool {
 	return false
 }
 
+func (x *ExtendSeries) GetCalendarVersion() uint64 {
+	if x != nil {
+		return x.CalendarVersion
+	}
+	return 0
+}
+
+func (x *ExtendSeries) GetRedoAfterMs() int64 {
+	if x != nil && x.RedoAfterMs != nil {
+		return *x.RedoAfterMs
+	}
+	return 0
+}
+
 // Result is the effect of one command. A repeat of a remembered key gets the first result again.
 type Result struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5298,7 +5478,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5310,7 +5490,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5323,7 +5503,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Result) GetCode() Code {
@@ -5431,7 +5611,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5443,7 +5623,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5456,7 +5636,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Task) GetNamespace() string {
@@ -5613,7 +5793,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5625,7 +5805,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5638,7 +5818,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -5738,7 +5918,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5750,7 +5930,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5763,7 +5943,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -6121,7 +6301,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05error\x18\x06 \x01(\tR\x05error\"Q\n" +
 	"\bTakeover\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\x04R\x06origin\x12-\n" +
-	"\x06policy\x18\x02 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\"\xfa\x04\n" +
+	"\x06policy\x18\x02 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\"\xa5\x05\n" +
 	"\x06Series\x12-\n" +
 	"\x06repeat\x18\x01 \x01(\v2\x15.belfry.fsm.v1.RepeatR\x06repeat\x120\n" +
 	"\amisfire\x18\x02 \x01(\x0e2\x16.belfry.fsm.v1.MisfireR\amisfire\x12*\n" +
@@ -6140,7 +6320,8 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x04past\x18\x18 \x03(\v2\x19.belfry.fsm.v1.OccurrenceR\x04past\x12\x18\n" +
 	"\astarted\x18\x19 \x01(\x04R\astarted\x12\x16\n" +
 	"\x06passed\x18\x1a \x01(\x04R\x06passed\x12\x1b\n" +
-	"\tjudged_ms\x18\x1b \x01(\x03R\bjudgedMs\"\xa3\x02\n" +
+	"\tjudged_ms\x18\x1b \x01(\x03R\bjudgedMs\x12)\n" +
+	"\x10calendar_version\x18\x1c \x01(\x04R\x0fcalendarVersion\"\xbf\x02\n" +
 	"\x06Repeat\x12\x12\n" +
 	"\x04cron\x18\x01 \x03(\tR\x04cron\x12\x19\n" +
 	"\bevery_ms\x18\x02 \x01(\x03R\aeveryMs\x12 \n" +
@@ -6150,11 +6331,25 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x06end_ms\x18\x06 \x01(\x03H\x02R\x05endMs\x88\x01\x01\x12\x14\n" +
 	"\x05count\x18\a \x01(\x03R\x05count\x12\x16\n" +
 	"\x06except\x18\b \x03(\tR\x06except\x12\x1b\n" +
-	"\tjitter_ms\x18\t \x01(\x03R\bjitterMsB\f\n" +
+	"\tjitter_ms\x18\t \x01(\x03R\bjitterMs\x12\x1a\n" +
+	"\bcalendar\x18\n" +
+	" \x01(\tR\bcalendarB\f\n" +
 	"\n" +
 	"_anchor_msB\v\n" +
 	"\t_start_msB\t\n" +
-	"\a_end_ms\"E\n" +
+	"\a_end_ms\"\xe0\x01\n" +
+	"\bCalendar\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
+	"\ttime_zone\x18\x03 \x01(\tR\btimeZone\x122\n" +
+	"\x05hours\x18\x04 \x03(\v2\x1c.belfry.fsm.v1.CalendarHoursR\x05hours\x12\x16\n" +
+	"\x06closed\x18\x05 \x03(\tR\x06closed\x12\x1f\n" +
+	"\vknown_until\x18\x06 \x01(\tR\n" +
+	"knownUntil\x12\x18\n" +
+	"\aversion\x18\a \x01(\x04R\aversion\"9\n" +
+	"\rCalendarHours\x12\x12\n" +
+	"\x04days\x18\x01 \x01(\tR\x04days\x12\x14\n" +
+	"\x05daily\x18\x02 \x03(\tR\x05daily\"E\n" +
 	"\aInstant\x12!\n" +
 	"\fscheduled_ms\x18\x01 \x01(\x03R\vscheduledMs\x12\x17\n" +
 	"\afire_ms\x18\x02 \x01(\x03R\x06fireMs\"\xe8\x02\n" +
@@ -6182,7 +6377,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x0fStartOccurrence\"\x10\n" +
 	"\x0eSkipOccurrence\"-\n" +
 	"\bBackfill\x12!\n" +
-	"\fscheduled_ms\x18\x01 \x03(\x03R\vscheduledMs\"\xde\x01\n" +
+	"\fscheduled_ms\x18\x01 \x03(\x03R\vscheduledMs\"\xc4\x02\n" +
 	"\fExtendSeries\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x17\n" +
 	"\afrom_ms\x18\x02 \x01(\x03R\x06fromMs\x121\n" +
@@ -6190,7 +6385,10 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\fpassed_to_ms\x18\x04 \x01(\x03R\n" +
 	"passedToMs\x12*\n" +
 	"\x04next\x18\x05 \x03(\v2\x16.belfry.fsm.v1.InstantR\x04next\x12\x1a\n" +
-	"\bcomplete\x18\x06 \x01(\bR\bcomplete\"\xec\x02\n" +
+	"\bcomplete\x18\x06 \x01(\bR\bcomplete\x12)\n" +
+	"\x10calendar_version\x18\a \x01(\x04R\x0fcalendarVersion\x12'\n" +
+	"\rredo_after_ms\x18\b \x01(\x03H\x00R\vredoAfterMs\x88\x01\x01B\x10\n" +
+	"\x0e_redo_after_ms\"\xec\x02\n" +
 	"\x06Result\x12'\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x13.belfry.fsm.v1.CodeR\x04code\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x120\n" +
@@ -6336,7 +6534,7 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 }
 
 var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Answer)(0),             // 0: belfry.fsm.v1.Answer
 	(Verdict)(0),            // 1: belfry.fsm.v1.Verdict
@@ -6399,18 +6597,20 @@ var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(*Takeover)(nil),        // 58: belfry.fsm.v1.Takeover
 	(*Series)(nil),          // 59: belfry.fsm.v1.Series
 	(*Repeat)(nil),          // 60: belfry.fsm.v1.Repeat
-	(*Instant)(nil),         // 61: belfry.fsm.v1.Instant
-	(*Occurrence)(nil),      // 62: belfry.fsm.v1.Occurrence
-	(*SetSeries)(nil),       // 63: belfry.fsm.v1.SetSeries
-	(*PauseSeries)(nil),     // 64: belfry.fsm.v1.PauseSeries
-	(*StartOccurrence)(nil), // 65: belfry.fsm.v1.StartOccurrence
-	(*SkipOccurrence)(nil),  // 66: belfry.fsm.v1.SkipOccurrence
-	(*Backfill)(nil),        // 67: belfry.fsm.v1.Backfill
-	(*ExtendSeries)(nil),    // 68: belfry.fsm.v1.ExtendSeries
-	(*Result)(nil),          // 69: belfry.fsm.v1.Result
-	(*Task)(nil),            // 70: belfry.fsm.v1.Task
-	(*ListQuery)(nil),       // 71: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),        // 72: belfry.fsm.v1.ListPage
+	(*Calendar)(nil),        // 61: belfry.fsm.v1.Calendar
+	(*CalendarHours)(nil),   // 62: belfry.fsm.v1.CalendarHours
+	(*Instant)(nil),         // 63: belfry.fsm.v1.Instant
+	(*Occurrence)(nil),      // 64: belfry.fsm.v1.Occurrence
+	(*SetSeries)(nil),       // 65: belfry.fsm.v1.SetSeries
+	(*PauseSeries)(nil),     // 66: belfry.fsm.v1.PauseSeries
+	(*StartOccurrence)(nil), // 67: belfry.fsm.v1.StartOccurrence
+	(*SkipOccurrence)(nil),  // 68: belfry.fsm.v1.SkipOccurrence
+	(*Backfill)(nil),        // 69: belfry.fsm.v1.Backfill
+	(*ExtendSeries)(nil),    // 70: belfry.fsm.v1.ExtendSeries
+	(*Result)(nil),          // 71: belfry.fsm.v1.Result
+	(*Task)(nil),            // 72: belfry.fsm.v1.Task
+	(*ListQuery)(nil),       // 73: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),        // 74: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	11, // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
@@ -6439,12 +6639,12 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	51, // 23: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
 	52, // 24: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
 	41, // 25: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
-	63, // 26: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
-	64, // 27: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
-	65, // 28: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
-	66, // 29: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
-	67, // 30: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
-	68, // 31: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
+	65, // 26: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
+	66, // 27: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
+	67, // 28: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
+	68, // 29: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
+	69, // 30: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
+	70, // 31: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
 	15, // 32: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
 	17, // 33: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
 	18, // 34: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
@@ -6478,34 +6678,35 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	60, // 62: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
 	4,  // 63: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
 	5,  // 64: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
-	61, // 65: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
-	62, // 66: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
-	62, // 67: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
-	62, // 68: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
-	6,  // 69: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
-	7,  // 70: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
-	3,  // 71: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
-	14, // 72: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
-	59, // 73: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
-	62, // 74: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
-	61, // 75: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
-	9,  // 76: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,  // 77: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	8,  // 78: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	70, // 79: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	14, // 80: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,  // 81: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	8,  // 82: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	57, // 83: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	59, // 84: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
-	3,  // 85: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	18, // 86: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	70, // 87: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	88, // [88:88] is the sub-list for method output_type
-	88, // [88:88] is the sub-list for method input_type
-	88, // [88:88] is the sub-list for extension type_name
-	88, // [88:88] is the sub-list for extension extendee
-	0,  // [0:88] is the sub-list for field type_name
+	63, // 65: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
+	64, // 66: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
+	64, // 67: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
+	64, // 68: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
+	62, // 69: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
+	6,  // 70: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
+	7,  // 71: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
+	3,  // 72: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
+	14, // 73: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
+	59, // 74: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
+	64, // 75: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
+	63, // 76: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
+	9,  // 77: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,  // 78: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	8,  // 79: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	72, // 80: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	14, // 81: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,  // 82: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	8,  // 83: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	57, // 84: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	59, // 85: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
+	3,  // 86: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	18, // 87: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	72, // 88: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	89, // [89:89] is the sub-list for method output_type
+	89, // [89:89] is the sub-list for method input_type
+	89, // [89:89] is the sub-list for extension type_name
+	89, // [89:89] is the sub-list for extension extendee
+	0,  // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -6552,13 +6753,14 @@ func file_fsm_fsmpb_fsm_proto_init() {
 	file_fsm_fsmpb_fsm_proto_msgTypes[18].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[25].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[50].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[60].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   63,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -85,6 +85,7 @@ func (e Edit) Drop() {
 	s.index.Delete(at.slot, at.hash, e.h)
 	s.dropCold(r)
 	delete(s.wanting, e.h)
+	s.calendars.forget(e.h)
 	s.tasks.Free(e.h)
 }
 

@@ -190,7 +190,7 @@ func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
 		e.addKeys()
 	}
 	if task.Series != nil {
-		to.s.noteWanting(h, task.Series)
+		to.s.noteSeries(h, task.Series)
 	}
 	return h, nil
 }

@@ -20,7 +20,7 @@ func (s *Store) AddSeries(at Place, namespace, id string, content Content) Task 
 	s.tasks.Write(h).state = uint8(fsmpb.State_STATE_REPEATING)
 	s.progressOf(h).revision = s.Number
 	s.land(h)
-	s.noteWanting(h, content.Series)
+	s.noteSeries(h, content.Series)
 	return Task{s, h}
 }
 
@@ -63,7 +63,7 @@ func (e Edit) AwaitNext(series *fsmpb.Series) {
 	case !e.record().waits || e.WaitsUntilMs() != series.Next[0].FireMs:
 		e.WaitUntil(series.Next[0].FireMs)
 	}
-	e.s.noteWanting(e.h, series)
+	e.s.noteSeries(e.h, series)
 }
 
 // A schedule wants coming instants while it has fewer than fewestNext of them, or fewer than enoughNext that reach no
@@ -82,8 +82,10 @@ func wantsInstants(s *fsmpb.Series, nowMs int64) bool {
 	return n < fewestNext || n < enoughNext && s.Next[n-1].FireMs < nowMs+nextSpanMs
 }
 
-// noteWanting records whether a schedule that is new or has changed wants coming instants.
-func (s *Store) noteWanting(h handle, series *fsmpb.Series) {
+// noteSeries records whether a schedule that is new or has changed wants coming instants, and its calendar.
+func (s *Store) noteSeries(h handle, series *fsmpb.Series) {
+	namespace, _ := Task{s, h}.ID()
+	s.calendars.note(h, namespace, series)
 	if wantsInstants(series, s.NowMs) {
 		s.wanting[h] = struct{}{}
 	} else {

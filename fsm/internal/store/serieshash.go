@@ -29,6 +29,7 @@ func (d *digester) series(s *fsmpb.Series) {
 	d.uint(s.Started)
 	d.uint(s.Passed)
 	d.int(s.JudgedMs)
+	d.uint(s.CalendarVersion)
 }
 
 func (d *digester) repeat(r *fsmpb.Repeat) {
@@ -44,6 +45,7 @@ func (d *digester) repeat(r *fsmpb.Repeat) {
 	d.int(r.Count)
 	d.strings(r.Except)
 	d.int(r.JitterMs)
+	d.string(r.Calendar)
 }
 
 func (d *digester) occurrence(o *fsmpb.Occurrence) {

@@ -31,15 +31,17 @@ type Store struct {
 	tombstones     list  // delivered and cancelled tasks, oldest first
 	tombstoneBytes int64 // sum of their sizes
 
-	counts   byState
-	bySlot   slotCounts
-	idle     map[uint32][]handle // by slot: see rest; may have stale handles
-	watch    *Watch              // nil: no move reads the changes
-	wanting  map[handle]struct{} // schedules that want coming instants; derived from the tasks
-	ended    []EndedOccurrence   // by the current command
-	leases   leaseRing
-	sum      uint64 // sum of digest over all tasks, digestCold over their blobs and digestKeys over their keys
-	rulesSum uint64 // sum of digestRule over all rules
+	counts  byState
+	bySlot  slotCounts
+	idle    map[uint32][]handle // by slot: see rest; may have stale handles
+	watch   *Watch              // nil: no move reads the changes
+	wanting map[handle]struct{} // schedules that want coming instants; derived from the tasks
+
+	calendars calendarUses
+	ended     []EndedOccurrence // by the current command
+	leases    leaseRing
+	sum       uint64 // sum of digest over all tasks, digestCold over their blobs and digestKeys over their keys
+	rulesSum  uint64 // sum of digestRule over all rules
 
 	due     []handle // the tasks that the last Advance popped; reused
 	scratch []byte   // for encoding; reused
@@ -82,7 +84,7 @@ func New(shard uint32) *Store {
 		lanes:    newLanes(),
 		bySlot:   make(slotCounts, task.Slots),
 		idle:     map[uint32][]handle{},
-		wanting:  map[handle]struct{}{},
+		wanting:  map[handle]struct{}{}, calendars: newCalendarUses(),
 	}
 	s.wheel = wheel.New(nodes{s.tasks}, 0)
 	return s
