@@ -16,6 +16,8 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/repeat/calendar"
+	"github.com/belfryhq/belfry/repeat/series"
 )
 
 // decided stands for the control group: it holds the policies of all queues, the same on all nodes.
@@ -24,6 +26,8 @@ type decided struct {
 	policies map[string]*fsmpb.QueuePolicy
 	unknown  bool
 	changed  chan struct{}
+
+	calendar *fsmpb.Calendar // nil: none
 }
 
 func newDecided(policies ...*fsmpb.QueuePolicy) *decided {
@@ -39,6 +43,33 @@ func (d *decided) Policy(_, queue string) *fsmpb.QueuePolicy {
 		return nil
 	}
 	return d.policies[queue]
+}
+
+func (d *decided) Calendar(_, name string) (*calendar.Calendar, uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.calendar == nil || d.calendar.Name != name {
+		return nil, 0
+	}
+	c, err := calendar.New(series.CalendarOf(d.calendar))
+	if err != nil {
+		panic(err)
+	}
+	return c, d.calendar.Version
+}
+
+func (d *decided) CalendarVersion(namespace, name string) uint64 {
+	_, version := d.Calendar(namespace, name)
+	return version
+}
+
+// setCalendar decides the only calendar; nil: none.
+func (d *decided) setCalendar(c *fsmpb.Calendar) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calendar = c
+	close(d.changed)
+	d.changed = make(chan struct{})
 }
 
 func (d *decided) Watch() (Policed, <-chan struct{}) {

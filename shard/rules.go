@@ -10,15 +10,19 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/repeat/calendar"
 	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
-// Policies gives access to the policies of the cluster's queues, as far as this node knows them. Its methods are called
-// often.
+// Policies gives access to the policies of the cluster's queues and to its calendars, as far as this node knows them.
+// Its methods are called often.
 type Policies interface {
 	// Policy returns a queue's policy, or nil if it has none. The caller must neither change it nor log its secrets. A
 	// policy whose secrets cannot be opened here is sealed.
 	Policy(namespace, queue string) *fsmpb.QueuePolicy
+	// Calendar returns a calendar with its version, which is 0 if there is none.
+	Calendar(namespace, name string) (*calendar.Calendar, uint64)
+	CalendarVersion(namespace, name string) uint64
 	// Watch returns all policies and a channel that is closed when there may be newer ones.
 	Watch() (Policed, <-chan struct{})
 }
@@ -26,7 +30,7 @@ type Policies interface {
 // Policed is the set of all queues' policies at one version.
 type Policed struct {
 	Queues  []*fsmpb.QueuePolicy // sorted by namespace and queue; read-only, with its elements
-	Version uint64               // rises with every change
+	Version uint64               // rises with every change, of calendars too
 	// Known is false from a start until this node has learned the changes made while it was away. Until then the
 	// policies may be old or missing: the leader changes no rule because of them, and a queue that the shard's rules
 	// hold stays held.
@@ -38,6 +42,9 @@ type noPolicies struct{}
 
 func (noPolicies) Policy(string, string) *fsmpb.QueuePolicy { return nil }
 func (noPolicies) Watch() (Policed, <-chan struct{})        { return Policed{Known: true}, nil }
+func (noPolicies) CalendarVersion(string, string) uint64    { return 0 }
+
+func (noPolicies) Calendar(string, string) (*calendar.Calendar, uint64) { return nil, 0 }
 
 func (s *Shard) policyOf(namespace, queue string) *fsmpb.QueuePolicy {
 	return s.cfg.Policies.Policy(namespace, queue)
@@ -56,6 +63,7 @@ func (l *leadership) keepRules(ctx context.Context) {
 		held := s.heldUnknown()
 		l.proposer.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Policies(now, held) })
 		if policed.Known {
+			l.extender.look() // a calendar may have changed
 			differences := rulesChanged(of, policed.Queues)
 			if !known {
 				differences = ruleDifferences(s.machine.Rules(), policed.Queues)

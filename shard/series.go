@@ -62,17 +62,41 @@ type knownSeries struct {
 // seriesState is the part of a schedule on which its commands depend.
 type seriesState struct {
 	version           uint64 // of the settings
+	calendar          uint64 // version of the present calendar
 	next              int
 	afterMs, judgedMs int64
 }
 
-func stateOf(s *fsmpb.Series) seriesState {
-	return seriesState{version: s.Version, next: len(s.Next), afterMs: s.AfterMs, judgedMs: s.JudgedMs}
+func (x *extender) stateOf(view *fsmpb.Task) seriesState {
+	s := view.Series
+	return seriesState{
+		version: s.Version, calendar: x.calendarVersion(view.Namespace, s.Repeat.GetCalendar()),
+		next: len(s.Next), afterMs: s.AfterMs, judgedMs: s.JudgedMs,
+	}
+}
+
+// calendarVersion returns the version of a calendar as this node knows it, and 0 if there is none.
+func (x *extender) calendarVersion(namespace, name string) uint64 {
+	if name == "" {
+		return 0
+	}
+	return x.shard.cfg.Policies.CalendarVersion(namespace, name)
+}
+
+// calendarOf returns the calendar of a schedule as this node knows it.
+func (x *extender) calendarOf(view *fsmpb.Task) recur.Calendar {
+	name := view.Series.Repeat.GetCalendar()
+	if name == "" {
+		return recur.Calendar{}
+	}
+	c, version := x.shard.cfg.Policies.Calendar(view.Namespace, name)
+	return recur.Calendar{Calendar: c, Version: version}
 }
 
 // rests reports whether a schedule in a state has no command.
 func (k knownSeries) rests(state seriesState) bool {
-	return k.broken && k.state.version == state.version || k.idle && k.state == state
+	return k.broken && k.state.version == state.version && k.state.calendar == state.calendar ||
+		k.idle && k.state == state
 }
 
 func newExtender(l *leadership) *extender {
@@ -118,13 +142,13 @@ func (x *extender) wanting(limit int) (views []*fsmpb.Task) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	most, seen := limit+len(x.known), map[seriesKey]knownSeries{}
-	all := x.shard.machine.WantingSeries(most)
+	all := x.candidates(most)
 	for _, view := range all {
 		known, ok := x.known[keyOf(view)]
 		if ok {
 			seen[keyOf(view)] = known
 		}
-		if !known.rests(stateOf(view.Series)) {
+		if !known.rests(x.stateOf(view)) {
 			views = append(views, view)
 		}
 	}
@@ -135,6 +159,24 @@ func (x *extender) wanting(limit int) (views []*fsmpb.Task) {
 		return cmp.Compare(x.known[keyOf(a)].turn, x.known[keyOf(b)].turn)
 	})
 	return views[:min(len(views), limit)]
+}
+
+// candidates returns at most limit schedules that want coming instants, or whose calendar has changed, each once. The
+// latter wait until this node knows the newest calendars.
+func (x *extender) candidates(limit int) []*fsmpb.Task {
+	all := x.shard.machine.WantingSeries(limit)
+	if policed, _ := x.shard.cfg.Policies.Watch(); !policed.Known {
+		return all
+	}
+	outdated := x.shard.machine.OutdatedSeries(limit-len(all), x.calendarVersion)
+	if len(outdated) == 0 {
+		return all
+	}
+	seen := make(map[seriesKey]bool, len(all))
+	for _, view := range all {
+		seen[keyOf(view)] = true
+	}
+	return append(all, slices.DeleteFunc(outdated, func(view *fsmpb.Task) bool { return seen[keyOf(view)] })...)
 }
 
 // forget drops what is known of the schedules that want nothing or are gone, given the others. The costly ones stay
@@ -168,7 +210,7 @@ func (x *extender) compute(ctx context.Context, views []*fsmpb.Task) (change *se
 func (x *extender) extend(change *seriesChange, view *fsmpb.Task) {
 	began := time.Now()
 	now, _ := x.shard.clock.now()
-	extension, err := recur.Extension(view.Series, now, rand.Int64N)
+	extension, err := recur.Extension(view.Series, x.calendarOf(view), now, rand.Int64N)
 	costly := time.Since(began) >= minCostly || extension != nil && !hasFound(extension)
 	if err == nil && extension != nil {
 		err = change.add(view, extension)
@@ -183,13 +225,15 @@ func (x *extender) extend(change *seriesChange, view *fsmpb.Task) {
 }
 
 // hasFound reports whether a command has more than the end of a search among exclusions.
-func hasFound(x *fsmpb.ExtendSeries) bool { return len(x.Next)+len(x.Passed) > 0 || x.Complete }
+func hasFound(x *fsmpb.ExtendSeries) bool {
+	return len(x.Next)+len(x.Passed) > 0 || x.Complete || x.RedoAfterMs != nil
+}
 
 // learn keeps the result of a schedule's computation.
 func (x *extender) learn(view *fsmpb.Task, result knownSeries, costly bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	result.state = stateOf(view.Series)
+	result.state = x.stateOf(view)
 	if costly {
 		x.turn++
 		result.turn = x.turn

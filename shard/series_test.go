@@ -281,6 +281,50 @@ func TestPausedSchedule(t *testing.T) {
 	})
 }
 
+// TestCalendarChanges gives a daily schedule a calendar that changes, goes and comes back. The coming instants follow,
+// and no occurrence that an older calendar took away is made up for.
+func TestCalendarChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDecided()
+		closed := func(version uint64, dates ...string) *fsmpb.Calendar {
+			return &fsmpb.Calendar{Name: "holidays", Closed: dates, Version: version}
+		}
+		d.setCalendar(closed(1, "2000-01-02"))
+		c := newReplicas(t, 1, func(cfg *Config) { cfg.Policies = d }).startAll()
+		defer c.close()
+		n := c.leader()
+		days := func() (days []int) {
+			for _, next := range n.series(t, "a").Next {
+				days = append(days, time.UnixMilli(next.ScheduledMs).UTC().Day())
+			}
+			return days
+		}
+		expect := func(when string, want ...int) {
+			t.Helper()
+			synctest.Wait()
+			if got := days(); !slices.Equal(got, want) {
+				t.Errorf("%s: on %v, want %v", when, got, want)
+			}
+		}
+		n.must(t, repeating("a", &fsmpb.Series{Repeat: &fsmpb.Repeat{Cron: []string{"0 9 * * *"}, Calendar: "holidays"}}))
+		expect("at first, on 2000-01-01 at 0:00", 1, 3)
+		d.setCalendar(closed(2, "2000-01-01/2000-01-04"))
+		expect("with more holidays", 5, 6)
+		time.Sleep(12 * time.Hour) // nine o'clock is over
+		d.setCalendar(closed(3, "2000-01-03"))
+		expect("with another holiday, at noon", 2, 4)
+		d.setCalendar(nil)
+		expect("without the calendar")
+		time.Sleep(24 * time.Hour)
+		d.setCalendar(closed(4, "2000-01-04"))
+		expect("a day later, with it", 3, 5)
+		time.Sleep(24 * time.Hour)
+		if got := c.sink.occurrences("a"); !slices.Equal(got, []uint64{1}) {
+			t.Errorf("on 2000-01-03 at noon the occurrences %v have arrived", got)
+		}
+	})
+}
+
 // TestLongExclusions gives a schedule exclusions that no single computation gets through. It has its occurrences before
 // and behind them, and the schedule beside it has its own.
 func TestLongExclusions(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/repeat/calendar"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -67,6 +68,12 @@ func (p *policies) Policy(_, queue string) *fsmpb.QueuePolicy {
 	}
 	return nil
 }
+
+// Calendar returns none: the simulated clusters have no calendars.
+func (p *policies) Calendar(string, string) (*calendar.Calendar, uint64) { return nil, 0 }
+
+// CalendarVersion returns the version of no calendar.
+func (p *policies) CalendarVersion(string, string) uint64 { return 0 }
 
 // Watch returns all known policies, and a channel that is closed when they change.
 func (p *policies) Watch() (shard.Policed, <-chan struct{}) {

@@ -113,7 +113,7 @@ func (l *driver) instants(op load.ScheduleOperation) (ms []int64) {
 	if repeat.EveryMs > 0 {
 		repeat.AnchorMs = proto.Int64(op.What.From.Time().UnixMilli())
 	}
-	rule, err := series.RuleOf(repeat)
+	rule, err := series.RuleOf(repeat, nil)
 	if err != nil {
 		l.world.problem("the rule of schedule %s: %v", op.What.ID, err)
 		return nil

@@ -30,25 +30,36 @@ const (
 const horizonDays = 100 * 366
 
 // Extension returns the next command for a schedule: at least one coming occurrence, or occurrences that are passed, or
-// the end of the rule, or the instant up to which exclusions take everything away. random returns a random number from
+// the end of the rule, or the instant up to which exclusions take everything away. After a change of its calendar it
+// computes the coming occurrences anew, or drops them if the calendar is gone. random returns a random number from
 // 0 to below n. The command is nil if the schedule must change first: it is paused or complete, has MaxNext, has
 // occurrences that the next Advance takes, or has coming ones and no further one is found yet. The error reports a rule
 // that cannot be read. The effort is bounded, whatever the rule.
-func Extension(s *fsmpb.Series, now time.Time, random func(n int64) int64) (*fsmpb.ExtendSeries, error) {
-	if s.Paused || s.Complete || len(s.Next) >= MaxNext || hasMissed(s, now) {
+func Extension(
+	s *fsmpb.Series, by Calendar, now time.Time, random func(n int64) int64,
+) (*fsmpb.ExtendSeries, error) {
+	redone := isOutdated(s, by)
+	if s.Paused || hasMissed(s, now) || !redone && (s.Complete || len(s.Next) >= MaxNext) {
 		return nil, nil
 	}
-	rule, err := series.RuleOf(s.Repeat)
-	if err != nil {
+	rule, err := series.RuleOf(s.Repeat, by.Calendar)
+	switch {
+	case err != nil && redone && by.Version == 0:
+		return withdrawal(s, now), nil
+	case err != nil:
 		return nil, err
 	}
-	x := newExtension(s, rule, now, random)
+	out := &fsmpb.ExtendSeries{Version: s.Version, FromMs: cursor(s), CalendarVersion: by.Version}
+	if redone {
+		s = redo(s, out, now)
+	}
+	x := newExtension(s, rule, now, random, out)
 	x.compute()
-	switch {
-	case len(x.out.Next)+len(x.out.Passed) > 0 || x.out.Complete:
-	case len(s.Next) == 0 && !x.emptyTo.IsZero():
-		x.out.PassedToMs = x.emptyTo.UnixMilli()
-	default:
+	found := len(x.out.Next)+len(x.out.Passed) > 0 || x.out.Complete
+	if !found && len(s.Next) == 0 && !x.emptyTo.IsZero() {
+		x.out.PassedToMs, found = x.emptyTo.UnixMilli(), true
+	}
+	if !found && !redone {
 		return nil, nil
 	}
 	return x.out, nil
@@ -79,18 +90,18 @@ type extension struct {
 	out     *fsmpb.ExtendSeries
 }
 
-func newExtension(s *fsmpb.Series, rule *repeat.Rule, now time.Time, random func(n int64) int64) *extension {
-	x := &extension{series: s, rule: rule, now: now, random: random, left: math.MaxInt64}
-	from := s.AfterMs
+func newExtension(
+	s *fsmpb.Series, rule *repeat.Rule, now time.Time, random func(n int64) int64, out *fsmpb.ExtendSeries,
+) *extension {
+	x := &extension{series: s, rule: rule, now: now, random: random, left: math.MaxInt64, out: out}
 	if n := len(s.Next); n > 0 {
-		from, x.fire = s.Next[n-1].ScheduledMs, s.Next[n-1].FireMs
+		x.fire = s.Next[n-1].FireMs
 	}
 	if rule.Count() > 0 {
 		x.left = max(0, rule.Count()-int64(s.Ruled)-int64(len(s.Next)))
 	}
-	x.after = time.UnixMilli(from)
+	x.after = time.UnixMilli(cursor(s))
 	x.last = time.UnixMilli(max(now.UnixMilli(), x.fire, s.Repeat.GetStartMs(), s.Repeat.GetAnchorMs()))
-	x.out = &fsmpb.ExtendSeries{Version: s.Version, FromMs: from}
 	return x
 }
 

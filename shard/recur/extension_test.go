@@ -62,7 +62,7 @@ func text(x *fsmpb.ExtendSeries, layout string) string {
 
 func extend(t *testing.T, s *fsmpb.Series, now time.Time, random func(int64) int64) *fsmpb.ExtendSeries {
 	t.Helper()
-	x, err := recur.Extension(s, now, random)
+	x, err := recur.Extension(s, recur.Calendar{}, now, random)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -399,7 +399,7 @@ func TestMissedOnesAreDroppedFirst(t *testing.T) {
 func TestErrors(t *testing.T) {
 	now := at("2026-11-20T10:00:00Z")
 	s := &fsmpb.Series{Repeat: &fsmpb.Repeat{Cron: []string{"@daily"}, TimeZone: "Mars/Olympus"}, AfterMs: now.UnixMilli()}
-	x, err := recur.Extension(s, now, least)
+	x, err := recur.Extension(s, recur.Calendar{}, now, least)
 	if x != nil || err == nil || !strings.HasPrefix(err.Error(), "time_zone is wrong") {
 		t.Errorf("got %v, %v", x, err)
 	}
@@ -422,7 +422,7 @@ func BenchmarkExtension(b *testing.B) {
 		}
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := recur.Extension(s, now, least); err != nil {
+				if _, err := recur.Extension(s, recur.Calendar{}, now, least); err != nil {
 					b.Fatal(err)
 				}
 			}

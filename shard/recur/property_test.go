@@ -84,7 +84,7 @@ func drawPause(t *rapid.T) time.Duration {
 }
 
 func newRule(t *rapid.T, r *fsmpb.Repeat) *repeat.Rule {
-	rule, err := series.RuleOf(r)
+	rule, err := series.RuleOf(r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func (m *machine) left() int64 {
 // extend applies one command of a leader, if the leader has one.
 func (m *machine) extend(t *rapid.T, random func(int64) int64) bool {
 	s := m.series
-	x, err := recur.Extension(s, m.now, random)
+	x, err := recur.Extension(s, recur.Calendar{}, m.now, random)
 	if err != nil {
 		t.Fatal(err)
 	}
