@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/repeat/calendar"
 )
 
 func (n *Node) newPolicies() *policies.Policies {
@@ -152,4 +153,24 @@ func (n *Node) queueSizes() iter.Seq[task.QueueSize] {
 			}
 		}
 	}
+}
+
+// PutCalendar makes or replaces a calendar of a namespace, whose fields the caller has checked; see PutQueue.
+func (n *Node) PutCalendar(ctx context.Context, c *fsmpb.Calendar) (created bool, err error) {
+	return n.policies.PutCalendar(ctx, c)
+}
+
+// DeleteCalendar removes a calendar; see PutQueue.
+func (n *Node) DeleteCalendar(ctx context.Context, namespace, name string) (existed bool, err error) {
+	return n.policies.DeleteCalendar(ctx, namespace, name)
+}
+
+// Calendars returns the calendars of a namespace that this node knows, by name. The caller must not change them.
+func (n *Node) Calendars(namespace string) []*fsmpb.Calendar {
+	return control.Calendars(n.control.State(), namespace)
+}
+
+// Calendar returns a calendar that this node knows, and a nil one with the version 0 if there is none.
+func (n *Node) Calendar(namespace, name string) (*calendar.Calendar, uint64) {
+	return n.policies.Calendar(namespace, name)
 }

@@ -523,12 +523,13 @@ type ControlState struct {
 	Backups      *Backups     `protobuf:"bytes,20,opt,name=backups,proto3" json:"backups,omitempty"`                                  // made on a schedule; absent: no node has begun one
 	JoinTokens   []*JoinToken `protobuf:"bytes,24,rep,name=join_tokens,json=joinTokens,proto3" json:"join_tokens,omitempty"`          // sorted by id
 	// Id of the key under which the secrets of policies are sealed. Once it is set, no secret is stored in the clear.
-	ClusterKey    string           `protobuf:"bytes,28,opt,name=cluster_key,json=clusterKey,proto3" json:"cluster_key,omitempty"`
-	ApiKeys       []*ApiKey        `protobuf:"bytes,32,rep,name=api_keys,json=apiKeys,proto3" json:"api_keys,omitempty"`                    // sorted by id
-	KeysInForce   bool             `protobuf:"varint,33,opt,name=keys_in_force,json=keysInForce,proto3" json:"keys_in_force,omitempty"`     // calls need credentials: the first key sets it, and the removal of the last one does not clear it
-	Namespaces    []*Namespace     `protobuf:"bytes,34,rep,name=namespaces,proto3" json:"namespaces,omitempty"`                             // sorted by name; the default one is here only if it has quotas
-	AccessVersion uint64           `protobuf:"varint,35,opt,name=access_version,json=accessVersion,proto3" json:"access_version,omitempty"` // rises with each change of keys_in_force, a key or a namespace
-	Bulks         []*BulkOperation `protobuf:"bytes,36,rep,name=bulks,proto3" json:"bulks,omitempty"`                                       // in the order of their beginning; the last that have ended stay for a while
+	ClusterKey    string            `protobuf:"bytes,28,opt,name=cluster_key,json=clusterKey,proto3" json:"cluster_key,omitempty"`
+	ApiKeys       []*ApiKey         `protobuf:"bytes,32,rep,name=api_keys,json=apiKeys,proto3" json:"api_keys,omitempty"`                    // sorted by id
+	KeysInForce   bool              `protobuf:"varint,33,opt,name=keys_in_force,json=keysInForce,proto3" json:"keys_in_force,omitempty"`     // calls need credentials: the first key sets it, and the removal of the last one does not clear it
+	Namespaces    []*Namespace      `protobuf:"bytes,34,rep,name=namespaces,proto3" json:"namespaces,omitempty"`                             // sorted by name; the default one is here only if it has quotas
+	AccessVersion uint64            `protobuf:"varint,35,opt,name=access_version,json=accessVersion,proto3" json:"access_version,omitempty"` // rises with each change of keys_in_force, a key or a namespace
+	Bulks         []*BulkOperation  `protobuf:"bytes,36,rep,name=bulks,proto3" json:"bulks,omitempty"`                                       // in the order of their beginning; the last that have ended stay for a while
+	Calendars     []*fsmpb.Calendar `protobuf:"bytes,37,rep,name=calendars,proto3" json:"calendars,omitempty"`                               // sorted by namespace and name; queues_version is theirs, too
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -713,6 +714,13 @@ func (x *ControlState) GetAccessVersion() uint64 {
 func (x *ControlState) GetBulks() []*BulkOperation {
 	if x != nil {
 		return x.Bulks
+	}
+	return nil
+}
+
+func (x *ControlState) GetCalendars() []*fsmpb.Calendar {
+	if x != nil {
+		return x.Calendars
 	}
 	return nil
 }
@@ -2276,6 +2284,8 @@ type ControlEntry struct {
 	//	*ControlEntry_PinBulk
 	//	*ControlEntry_CountBulk
 	//	*ControlEntry_StopBulk
+	//	*ControlEntry_SetCalendar
+	//	*ControlEntry_DeleteCalendar
 	Op            isControlEntry_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2613,6 +2623,24 @@ func (x *ControlEntry) GetStopBulk() *StopBulk {
 	return nil
 }
 
+func (x *ControlEntry) GetSetCalendar() *SetCalendar {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_SetCalendar); ok {
+			return x.SetCalendar
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetDeleteCalendar() *DeleteCalendar {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_DeleteCalendar); ok {
+			return x.DeleteCalendar
+		}
+	}
+	return nil
+}
+
 type isControlEntry_Op interface {
 	isControlEntry_Op()
 }
@@ -2745,6 +2773,14 @@ type ControlEntry_StopBulk struct {
 	StopBulk *StopBulk `protobuf:"bytes,63,opt,name=stop_bulk,json=stopBulk,proto3,oneof"`
 }
 
+type ControlEntry_SetCalendar struct {
+	SetCalendar *SetCalendar `protobuf:"bytes,66,opt,name=set_calendar,json=setCalendar,proto3,oneof"`
+}
+
+type ControlEntry_DeleteCalendar struct {
+	DeleteCalendar *DeleteCalendar `protobuf:"bytes,67,opt,name=delete_calendar,json=deleteCalendar,proto3,oneof"`
+}
+
 func (*ControlEntry_Init) isControlEntry_Op() {}
 
 func (*ControlEntry_Register) isControlEntry_Op() {}
@@ -2808,6 +2844,10 @@ func (*ControlEntry_PinBulk) isControlEntry_Op() {}
 func (*ControlEntry_CountBulk) isControlEntry_Op() {}
 
 func (*ControlEntry_StopBulk) isControlEntry_Op() {}
+
+func (*ControlEntry_SetCalendar) isControlEntry_Op() {}
+
+func (*ControlEntry_DeleteCalendar) isControlEntry_Op() {}
 
 // BeginBulk begins a bulk operation. An operation that has begun before, by its id, changes nothing.
 type BeginBulk struct {
@@ -4499,6 +4539,104 @@ func (x *SetBackups) GetBackups() *Backups {
 	return nil
 }
 
+// SetCalendar makes a calendar, or replaces it.
+type SetCalendar struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Calendar      *fsmpb.Calendar        `protobuf:"bytes,1,opt,name=calendar,proto3" json:"calendar,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetCalendar) Reset() {
+	*x = SetCalendar{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetCalendar) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetCalendar) ProtoMessage() {}
+
+func (x *SetCalendar) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetCalendar.ProtoReflect.Descriptor instead.
+func (*SetCalendar) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *SetCalendar) GetCalendar() *fsmpb.Calendar {
+	if x != nil {
+		return x.Calendar
+	}
+	return nil
+}
+
+// DeleteCalendar removes a calendar.
+type DeleteCalendar struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteCalendar) Reset() {
+	*x = DeleteCalendar{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteCalendar) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteCalendar) ProtoMessage() {}
+
+func (x *DeleteCalendar) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteCalendar.ProtoReflect.Descriptor instead.
+func (*DeleteCalendar) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *DeleteCalendar) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DeleteCalendar) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 // DeleteQueue removes the policy of a queue, so that the queue has the defaults again.
 type DeleteQueue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4510,7 +4648,7 @@ type DeleteQueue struct {
 
 func (x *DeleteQueue) Reset() {
 	*x = DeleteQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4522,7 +4660,7 @@ func (x *DeleteQueue) String() string {
 func (*DeleteQueue) ProtoMessage() {}
 
 func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4535,7 +4673,7 @@ func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueue.ProtoReflect.Descriptor instead.
 func (*DeleteQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{49}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DeleteQueue) GetNamespace() string {
@@ -4563,7 +4701,7 @@ type Raise struct {
 
 func (x *Raise) Reset() {
 	*x = Raise{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4575,7 +4713,7 @@ func (x *Raise) String() string {
 func (*Raise) ProtoMessage() {}
 
 func (x *Raise) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4588,7 +4726,7 @@ func (x *Raise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Raise.ProtoReflect.Descriptor instead.
 func (*Raise) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{50}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Raise) GetVersion() uint32 {
@@ -4617,7 +4755,7 @@ type GossipMeta struct {
 
 func (x *GossipMeta) Reset() {
 	*x = GossipMeta{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4629,7 +4767,7 @@ func (x *GossipMeta) String() string {
 func (*GossipMeta) ProtoMessage() {}
 
 func (x *GossipMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4642,7 +4780,7 @@ func (x *GossipMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipMeta.ProtoReflect.Descriptor instead.
 func (*GossipMeta) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{51}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *GossipMeta) GetId() string {
@@ -4726,7 +4864,7 @@ type LeaderHints struct {
 
 func (x *LeaderHints) Reset() {
 	*x = LeaderHints{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4738,7 +4876,7 @@ func (x *LeaderHints) String() string {
 func (*LeaderHints) ProtoMessage() {}
 
 func (x *LeaderHints) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4751,7 +4889,7 @@ func (x *LeaderHints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHints.ProtoReflect.Descriptor instead.
 func (*LeaderHints) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{52}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *LeaderHints) GetClusterId() string {
@@ -4780,7 +4918,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4792,7 +4930,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4805,7 +4943,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *LeaderHint) GetShard() uint32 {
@@ -4833,7 +4971,7 @@ var File_cluster_clusterpb_control_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xe7\b\n" +
+	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\x9e\t\n" +
 	"\fControlState\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12'\n" +
@@ -4865,7 +5003,8 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"namespaces\x18\" \x03(\v2\x1c.belfry.cluster.v1.NamespaceR\n" +
 	"namespaces\x12%\n" +
 	"\x0eaccess_version\x18# \x01(\x04R\raccessVersion\x126\n" +
-	"\x05bulks\x18$ \x03(\v2 .belfry.cluster.v1.BulkOperationR\x05bulks\x1aW\n" +
+	"\x05bulks\x18$ \x03(\v2 .belfry.cluster.v1.BulkOperationR\x05bulks\x125\n" +
+	"\tcalendars\x18% \x03(\v2\x17.belfry.fsm.v1.CalendarR\tcalendars\x1aW\n" +
 	"\vOrdersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xc4\x05\n" +
@@ -5017,7 +5156,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"expires_ms\x18\x04 \x01(\x03R\texpiresMs\x12\x17\n" +
 	"\aused_by\x18\x05 \x01(\tR\x06usedBy\x12\x1b\n" +
 	"\tused_name\x18\x06 \x01(\tR\busedName\x12\x17\n" +
-	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\xdd\x0f\n" +
+	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\xf0\x10\n" +
 	"\fControlEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
 	"\x04init\x18\b \x01(\v2\x17.belfry.cluster.v1.InitH\x00R\x04init\x129\n" +
@@ -5058,7 +5197,9 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\bpin_bulk\x18= \x01(\v2\x1a.belfry.cluster.v1.PinBulkH\x00R\apinBulk\x12=\n" +
 	"\n" +
 	"count_bulk\x18> \x01(\v2\x1c.belfry.cluster.v1.CountBulkH\x00R\tcountBulk\x12:\n" +
-	"\tstop_bulk\x18? \x01(\v2\x1b.belfry.cluster.v1.StopBulkH\x00R\bstopBulkB\x04\n" +
+	"\tstop_bulk\x18? \x01(\v2\x1b.belfry.cluster.v1.StopBulkH\x00R\bstopBulk\x12C\n" +
+	"\fset_calendar\x18B \x01(\v2\x1e.belfry.cluster.v1.SetCalendarH\x00R\vsetCalendar\x12L\n" +
+	"\x0fdelete_calendar\x18C \x01(\v2!.belfry.cluster.v1.DeleteCalendarH\x00R\x0edeleteCalendarB\x04\n" +
 	"\x02op\"K\n" +
 	"\tBeginBulk\x12>\n" +
 	"\toperation\x18\x01 \x01(\v2 .belfry.cluster.v1.BulkOperationR\toperation\"\xc0\x01\n" +
@@ -5161,7 +5302,12 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\t_expected\"B\n" +
 	"\n" +
 	"SetBackups\x124\n" +
-	"\abackups\x18\x01 \x01(\v2\x1a.belfry.cluster.v1.BackupsR\abackups\"A\n" +
+	"\abackups\x18\x01 \x01(\v2\x1a.belfry.cluster.v1.BackupsR\abackups\"B\n" +
+	"\vSetCalendar\x123\n" +
+	"\bcalendar\x18\x01 \x01(\v2\x17.belfry.fsm.v1.CalendarR\bcalendar\"B\n" +
+	"\x0eDeleteCalendar\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"A\n" +
 	"\vDeleteQueue\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\"!\n" +
@@ -5266,7 +5412,7 @@ func file_cluster_clusterpb_control_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(BulkKind)(0),             // 0: belfry.cluster.v1.BulkKind
 	(BulkOutcome)(0),          // 1: belfry.cluster.v1.BulkOutcome
@@ -5325,24 +5471,27 @@ var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(*SetReplication)(nil),    // 54: belfry.cluster.v1.SetReplication
 	(*SetQueue)(nil),          // 55: belfry.cluster.v1.SetQueue
 	(*SetBackups)(nil),        // 56: belfry.cluster.v1.SetBackups
-	(*DeleteQueue)(nil),       // 57: belfry.cluster.v1.DeleteQueue
-	(*Raise)(nil),             // 58: belfry.cluster.v1.Raise
-	(*GossipMeta)(nil),        // 59: belfry.cluster.v1.GossipMeta
-	(*LeaderHints)(nil),       // 60: belfry.cluster.v1.LeaderHints
-	(*LeaderHint)(nil),        // 61: belfry.cluster.v1.LeaderHint
-	nil,                       // 62: belfry.cluster.v1.ControlState.OrdersEntry
-	nil,                       // 63: belfry.cluster.v1.Shard.JoinedEntry
-	(*fsmpb.QueuePolicy)(nil), // 64: belfry.fsm.v1.QueuePolicy
-	(*fsmpb.ListQuery)(nil),   // 65: belfry.fsm.v1.ListQuery
-	(*fsmpb.Patch)(nil),       // 66: belfry.fsm.v1.Patch
-	(*fsmpb.SlotRange)(nil),   // 67: belfry.fsm.v1.SlotRange
+	(*SetCalendar)(nil),       // 57: belfry.cluster.v1.SetCalendar
+	(*DeleteCalendar)(nil),    // 58: belfry.cluster.v1.DeleteCalendar
+	(*DeleteQueue)(nil),       // 59: belfry.cluster.v1.DeleteQueue
+	(*Raise)(nil),             // 60: belfry.cluster.v1.Raise
+	(*GossipMeta)(nil),        // 61: belfry.cluster.v1.GossipMeta
+	(*LeaderHints)(nil),       // 62: belfry.cluster.v1.LeaderHints
+	(*LeaderHint)(nil),        // 63: belfry.cluster.v1.LeaderHint
+	nil,                       // 64: belfry.cluster.v1.ControlState.OrdersEntry
+	nil,                       // 65: belfry.cluster.v1.Shard.JoinedEntry
+	(*fsmpb.QueuePolicy)(nil), // 66: belfry.fsm.v1.QueuePolicy
+	(*fsmpb.Calendar)(nil),    // 67: belfry.fsm.v1.Calendar
+	(*fsmpb.ListQuery)(nil),   // 68: belfry.fsm.v1.ListQuery
+	(*fsmpb.Patch)(nil),       // 69: belfry.fsm.v1.Patch
+	(*fsmpb.SlotRange)(nil),   // 70: belfry.fsm.v1.SlotRange
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	21, // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
 	22, // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
 	23, // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
-	64, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
-	62, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
+	66, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
+	64, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
 	20, // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
 	17, // 6: belfry.cluster.v1.ControlState.slot_moves:type_name -> belfry.cluster.v1.SlotMove
 	18, // 7: belfry.cluster.v1.ControlState.backups:type_name -> belfry.cluster.v1.Backups
@@ -5350,85 +5499,89 @@ var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	12, // 9: belfry.cluster.v1.ControlState.api_keys:type_name -> belfry.cluster.v1.ApiKey
 	15, // 10: belfry.cluster.v1.ControlState.namespaces:type_name -> belfry.cluster.v1.Namespace
 	9,  // 11: belfry.cluster.v1.ControlState.bulks:type_name -> belfry.cluster.v1.BulkOperation
-	0,  // 12: belfry.cluster.v1.BulkOperation.kind:type_name -> belfry.cluster.v1.BulkKind
-	65, // 13: belfry.cluster.v1.BulkOperation.filter:type_name -> belfry.fsm.v1.ListQuery
-	66, // 14: belfry.cluster.v1.BulkOperation.patch:type_name -> belfry.fsm.v1.Patch
-	7,  // 15: belfry.cluster.v1.BulkOperation.state:type_name -> belfry.cluster.v1.OperationState
-	11, // 16: belfry.cluster.v1.BulkOperation.outcomes:type_name -> belfry.cluster.v1.BulkCount
-	10, // 17: belfry.cluster.v1.BulkOperation.pinned:type_name -> belfry.cluster.v1.BulkTask
-	1,  // 18: belfry.cluster.v1.BulkCount.outcome:type_name -> belfry.cluster.v1.BulkOutcome
-	13, // 19: belfry.cluster.v1.ApiKey.grants:type_name -> belfry.cluster.v1.KeyGrant
-	14, // 20: belfry.cluster.v1.ApiKey.secrets:type_name -> belfry.cluster.v1.KeySecret
-	16, // 21: belfry.cluster.v1.ApiKey.quotas:type_name -> belfry.cluster.v1.Quotas
-	2,  // 22: belfry.cluster.v1.KeyGrant.role:type_name -> belfry.cluster.v1.KeyRole
-	16, // 23: belfry.cluster.v1.Namespace.quotas:type_name -> belfry.cluster.v1.Quotas
-	3,  // 24: belfry.cluster.v1.Namespace.state:type_name -> belfry.cluster.v1.NamespaceState
-	67, // 25: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
-	4,  // 26: belfry.cluster.v1.SlotMove.state:type_name -> belfry.cluster.v1.SlotMoveState
-	19, // 27: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
-	19, // 28: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
-	19, // 29: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
-	6,  // 30: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
-	7,  // 31: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
-	67, // 32: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
-	22, // 33: belfry.cluster.v1.Operation.aims:type_name -> belfry.cluster.v1.SlotRange
-	63, // 34: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
-	43, // 35: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
-	44, // 36: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
-	48, // 37: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	55, // 38: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
-	57, // 39: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
-	49, // 40: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
-	50, // 41: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
-	52, // 42: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
-	53, // 43: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
-	54, // 44: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
-	56, // 45: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
-	51, // 46: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
-	39, // 47: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
-	40, // 48: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
-	41, // 49: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
-	42, // 50: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
-	58, // 51: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
-	46, // 52: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
-	47, // 53: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
-	38, // 54: belfry.cluster.v1.ControlEntry.use_cluster_key:type_name -> belfry.cluster.v1.UseClusterKey
-	30, // 55: belfry.cluster.v1.ControlEntry.add_key:type_name -> belfry.cluster.v1.AddKey
-	31, // 56: belfry.cluster.v1.ControlEntry.remove_key:type_name -> belfry.cluster.v1.RemoveKey
-	32, // 57: belfry.cluster.v1.ControlEntry.rotate_key:type_name -> belfry.cluster.v1.RotateKey
-	33, // 58: belfry.cluster.v1.ControlEntry.use_keys:type_name -> belfry.cluster.v1.UseKeys
-	34, // 59: belfry.cluster.v1.ControlEntry.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
-	35, // 60: belfry.cluster.v1.ControlEntry.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
-	36, // 61: belfry.cluster.v1.ControlEntry.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
-	37, // 62: belfry.cluster.v1.ControlEntry.end_namespace:type_name -> belfry.cluster.v1.EndNamespace
-	26, // 63: belfry.cluster.v1.ControlEntry.begin_bulk:type_name -> belfry.cluster.v1.BeginBulk
-	27, // 64: belfry.cluster.v1.ControlEntry.pin_bulk:type_name -> belfry.cluster.v1.PinBulk
-	28, // 65: belfry.cluster.v1.ControlEntry.count_bulk:type_name -> belfry.cluster.v1.CountBulk
-	29, // 66: belfry.cluster.v1.ControlEntry.stop_bulk:type_name -> belfry.cluster.v1.StopBulk
-	9,  // 67: belfry.cluster.v1.BeginBulk.operation:type_name -> belfry.cluster.v1.BulkOperation
-	10, // 68: belfry.cluster.v1.PinBulk.tasks:type_name -> belfry.cluster.v1.BulkTask
-	11, // 69: belfry.cluster.v1.CountBulk.outcomes:type_name -> belfry.cluster.v1.BulkCount
-	12, // 70: belfry.cluster.v1.AddKey.key:type_name -> belfry.cluster.v1.ApiKey
-	15, // 71: belfry.cluster.v1.SetNamespace.namespace:type_name -> belfry.cluster.v1.Namespace
-	67, // 72: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
-	67, // 73: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	4,  // 74: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
-	22, // 75: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	21, // 76: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	45, // 77: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
-	24, // 78: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
-	23, // 79: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	23, // 80: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
-	20, // 81: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
-	64, // 82: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	18, // 83: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
-	61, // 84: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	5,  // 85: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
-	86, // [86:86] is the sub-list for method output_type
-	86, // [86:86] is the sub-list for method input_type
-	86, // [86:86] is the sub-list for extension type_name
-	86, // [86:86] is the sub-list for extension extendee
-	0,  // [0:86] is the sub-list for field type_name
+	67, // 12: belfry.cluster.v1.ControlState.calendars:type_name -> belfry.fsm.v1.Calendar
+	0,  // 13: belfry.cluster.v1.BulkOperation.kind:type_name -> belfry.cluster.v1.BulkKind
+	68, // 14: belfry.cluster.v1.BulkOperation.filter:type_name -> belfry.fsm.v1.ListQuery
+	69, // 15: belfry.cluster.v1.BulkOperation.patch:type_name -> belfry.fsm.v1.Patch
+	7,  // 16: belfry.cluster.v1.BulkOperation.state:type_name -> belfry.cluster.v1.OperationState
+	11, // 17: belfry.cluster.v1.BulkOperation.outcomes:type_name -> belfry.cluster.v1.BulkCount
+	10, // 18: belfry.cluster.v1.BulkOperation.pinned:type_name -> belfry.cluster.v1.BulkTask
+	1,  // 19: belfry.cluster.v1.BulkCount.outcome:type_name -> belfry.cluster.v1.BulkOutcome
+	13, // 20: belfry.cluster.v1.ApiKey.grants:type_name -> belfry.cluster.v1.KeyGrant
+	14, // 21: belfry.cluster.v1.ApiKey.secrets:type_name -> belfry.cluster.v1.KeySecret
+	16, // 22: belfry.cluster.v1.ApiKey.quotas:type_name -> belfry.cluster.v1.Quotas
+	2,  // 23: belfry.cluster.v1.KeyGrant.role:type_name -> belfry.cluster.v1.KeyRole
+	16, // 24: belfry.cluster.v1.Namespace.quotas:type_name -> belfry.cluster.v1.Quotas
+	3,  // 25: belfry.cluster.v1.Namespace.state:type_name -> belfry.cluster.v1.NamespaceState
+	70, // 26: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
+	4,  // 27: belfry.cluster.v1.SlotMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	19, // 28: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
+	19, // 29: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
+	19, // 30: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
+	6,  // 31: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
+	7,  // 32: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
+	70, // 33: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
+	22, // 34: belfry.cluster.v1.Operation.aims:type_name -> belfry.cluster.v1.SlotRange
+	65, // 35: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	43, // 36: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
+	44, // 37: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
+	48, // 38: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
+	55, // 39: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	59, // 40: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	49, // 41: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
+	50, // 42: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
+	52, // 43: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
+	53, // 44: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
+	54, // 45: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
+	56, // 46: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
+	51, // 47: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
+	39, // 48: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
+	40, // 49: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
+	41, // 50: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
+	42, // 51: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
+	60, // 52: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
+	46, // 53: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
+	47, // 54: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
+	38, // 55: belfry.cluster.v1.ControlEntry.use_cluster_key:type_name -> belfry.cluster.v1.UseClusterKey
+	30, // 56: belfry.cluster.v1.ControlEntry.add_key:type_name -> belfry.cluster.v1.AddKey
+	31, // 57: belfry.cluster.v1.ControlEntry.remove_key:type_name -> belfry.cluster.v1.RemoveKey
+	32, // 58: belfry.cluster.v1.ControlEntry.rotate_key:type_name -> belfry.cluster.v1.RotateKey
+	33, // 59: belfry.cluster.v1.ControlEntry.use_keys:type_name -> belfry.cluster.v1.UseKeys
+	34, // 60: belfry.cluster.v1.ControlEntry.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
+	35, // 61: belfry.cluster.v1.ControlEntry.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
+	36, // 62: belfry.cluster.v1.ControlEntry.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
+	37, // 63: belfry.cluster.v1.ControlEntry.end_namespace:type_name -> belfry.cluster.v1.EndNamespace
+	26, // 64: belfry.cluster.v1.ControlEntry.begin_bulk:type_name -> belfry.cluster.v1.BeginBulk
+	27, // 65: belfry.cluster.v1.ControlEntry.pin_bulk:type_name -> belfry.cluster.v1.PinBulk
+	28, // 66: belfry.cluster.v1.ControlEntry.count_bulk:type_name -> belfry.cluster.v1.CountBulk
+	29, // 67: belfry.cluster.v1.ControlEntry.stop_bulk:type_name -> belfry.cluster.v1.StopBulk
+	57, // 68: belfry.cluster.v1.ControlEntry.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
+	58, // 69: belfry.cluster.v1.ControlEntry.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
+	9,  // 70: belfry.cluster.v1.BeginBulk.operation:type_name -> belfry.cluster.v1.BulkOperation
+	10, // 71: belfry.cluster.v1.PinBulk.tasks:type_name -> belfry.cluster.v1.BulkTask
+	11, // 72: belfry.cluster.v1.CountBulk.outcomes:type_name -> belfry.cluster.v1.BulkCount
+	12, // 73: belfry.cluster.v1.AddKey.key:type_name -> belfry.cluster.v1.ApiKey
+	15, // 74: belfry.cluster.v1.SetNamespace.namespace:type_name -> belfry.cluster.v1.Namespace
+	70, // 75: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
+	70, // 76: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	4,  // 77: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	22, // 78: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	21, // 79: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	45, // 80: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
+	24, // 81: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
+	23, // 82: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	23, // 83: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	20, // 84: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
+	66, // 85: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	18, // 86: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
+	67, // 87: belfry.cluster.v1.SetCalendar.calendar:type_name -> belfry.fsm.v1.Calendar
+	63, // 88: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	5,  // 89: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
+	90, // [90:90] is the sub-list for method output_type
+	90, // [90:90] is the sub-list for method input_type
+	90, // [90:90] is the sub-list for extension type_name
+	90, // [90:90] is the sub-list for extension extendee
+	0,  // [0:90] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }
@@ -5469,6 +5622,8 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_PinBulk)(nil),
 		(*ControlEntry_CountBulk)(nil),
 		(*ControlEntry_StopBulk)(nil),
+		(*ControlEntry_SetCalendar)(nil),
+		(*ControlEntry_DeleteCalendar)(nil),
 	}
 	file_cluster_clusterpb_control_proto_msgTypes[47].OneofWrappers = []any{}
 	type x struct{}
@@ -5477,7 +5632,7 @@ func file_cluster_clusterpb_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_control_proto_rawDesc), len(file_cluster_clusterpb_control_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   56,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -4699,6 +4699,8 @@ type QueueChange struct {
 	//
 	//	*QueueChange_Set
 	//	*QueueChange_Delete
+	//	*QueueChange_SetCalendar
+	//	*QueueChange_DeleteCalendar
 	Op            isQueueChange_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4759,6 +4761,24 @@ func (x *QueueChange) GetDelete() *DeleteQueue {
 	return nil
 }
 
+func (x *QueueChange) GetSetCalendar() *SetCalendar {
+	if x != nil {
+		if x, ok := x.Op.(*QueueChange_SetCalendar); ok {
+			return x.SetCalendar
+		}
+	}
+	return nil
+}
+
+func (x *QueueChange) GetDeleteCalendar() *DeleteCalendar {
+	if x != nil {
+		if x, ok := x.Op.(*QueueChange_DeleteCalendar); ok {
+			return x.DeleteCalendar
+		}
+	}
+	return nil
+}
+
 type isQueueChange_Op interface {
 	isQueueChange_Op()
 }
@@ -4771,9 +4791,21 @@ type QueueChange_Delete struct {
 	Delete *DeleteQueue `protobuf:"bytes,2,opt,name=delete,proto3,oneof"`
 }
 
+type QueueChange_SetCalendar struct {
+	SetCalendar *SetCalendar `protobuf:"bytes,3,opt,name=set_calendar,json=setCalendar,proto3,oneof"`
+}
+
+type QueueChange_DeleteCalendar struct {
+	DeleteCalendar *DeleteCalendar `protobuf:"bytes,4,opt,name=delete_calendar,json=deleteCalendar,proto3,oneof"`
+}
+
 func (*QueueChange_Set) isQueueChange_Op() {}
 
 func (*QueueChange_Delete) isQueueChange_Op() {}
+
+func (*QueueChange_SetCalendar) isQueueChange_Op() {}
+
+func (*QueueChange_DeleteCalendar) isQueueChange_Op() {}
 
 // AccessChange changes a key or a namespace. The leader sets its times. A repeated change has no further effect.
 type AccessChange struct {
@@ -7105,10 +7137,12 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05stale\x18\x03 \x01(\bR\x05stale\"P\n" +
 	"\bListCall\x12.\n" +
 	"\x05query\x18\x01 \x01(\v2\x18.belfry.fsm.v1.ListQueryR\x05query\x12\x14\n" +
-	"\x05stale\x18\x02 \x01(\bR\x05stale\"~\n" +
+	"\x05stale\x18\x02 \x01(\bR\x05stale\"\x91\x02\n" +
 	"\vQueueChange\x12/\n" +
 	"\x03set\x18\x01 \x01(\v2\x1b.belfry.cluster.v1.SetQueueH\x00R\x03set\x128\n" +
-	"\x06delete\x18\x02 \x01(\v2\x1e.belfry.cluster.v1.DeleteQueueH\x00R\x06deleteB\x04\n" +
+	"\x06delete\x18\x02 \x01(\v2\x1e.belfry.cluster.v1.DeleteQueueH\x00R\x06delete\x12C\n" +
+	"\fset_calendar\x18\x03 \x01(\v2\x1e.belfry.cluster.v1.SetCalendarH\x00R\vsetCalendar\x12L\n" +
+	"\x0fdelete_calendar\x18\x04 \x01(\v2!.belfry.cluster.v1.DeleteCalendarH\x00R\x0edeleteCalendarB\x04\n" +
 	"\x02op\"\xdf\x03\n" +
 	"\fAccessChange\x124\n" +
 	"\aadd_key\x18\x01 \x01(\v2\x19.belfry.cluster.v1.AddKeyH\x00R\x06addKey\x12=\n" +
@@ -7441,24 +7475,26 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*fsmpb.ListQuery)(nil),    // 111: belfry.fsm.v1.ListQuery
 	(*SetQueue)(nil),           // 112: belfry.cluster.v1.SetQueue
 	(*DeleteQueue)(nil),        // 113: belfry.cluster.v1.DeleteQueue
-	(*AddKey)(nil),             // 114: belfry.cluster.v1.AddKey
-	(*RemoveKey)(nil),          // 115: belfry.cluster.v1.RemoveKey
-	(*RotateKey)(nil),          // 116: belfry.cluster.v1.RotateKey
-	(*UseKeys)(nil),            // 117: belfry.cluster.v1.UseKeys
-	(*EnforceKeys)(nil),        // 118: belfry.cluster.v1.EnforceKeys
-	(*SetNamespace)(nil),       // 119: belfry.cluster.v1.SetNamespace
-	(*DeleteNamespace)(nil),    // 120: belfry.cluster.v1.DeleteNamespace
-	(*ApiKey)(nil),             // 121: belfry.cluster.v1.ApiKey
-	(*Namespace)(nil),          // 122: belfry.cluster.v1.Namespace
-	(*Operation)(nil),          // 123: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 124: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 125: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 126: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 127: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 128: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 129: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 130: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 131: belfry.cluster.v1.Backups
+	(*SetCalendar)(nil),        // 114: belfry.cluster.v1.SetCalendar
+	(*DeleteCalendar)(nil),     // 115: belfry.cluster.v1.DeleteCalendar
+	(*AddKey)(nil),             // 116: belfry.cluster.v1.AddKey
+	(*RemoveKey)(nil),          // 117: belfry.cluster.v1.RemoveKey
+	(*RotateKey)(nil),          // 118: belfry.cluster.v1.RotateKey
+	(*UseKeys)(nil),            // 119: belfry.cluster.v1.UseKeys
+	(*EnforceKeys)(nil),        // 120: belfry.cluster.v1.EnforceKeys
+	(*SetNamespace)(nil),       // 121: belfry.cluster.v1.SetNamespace
+	(*DeleteNamespace)(nil),    // 122: belfry.cluster.v1.DeleteNamespace
+	(*ApiKey)(nil),             // 123: belfry.cluster.v1.ApiKey
+	(*Namespace)(nil),          // 124: belfry.cluster.v1.Namespace
+	(*Operation)(nil),          // 125: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 126: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 127: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 128: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 129: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 130: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 131: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 132: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 133: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -7526,93 +7562,95 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	111, // 62: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
 	112, // 63: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
 	113, // 64: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	114, // 65: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
-	115, // 66: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
-	116, // 67: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
-	117, // 68: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
-	118, // 69: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
-	119, // 70: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
-	120, // 71: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
-	121, // 72: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
-	122, // 73: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
-	123, // 74: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
-	79,  // 75: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	123, // 76: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	123, // 77: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	78,  // 78: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	80,  // 79: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	82,  // 80: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	86,  // 81: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	85,  // 82: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	108, // 83: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	124, // 84: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	83,  // 85: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	125, // 86: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	84,  // 87: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	79,  // 88: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	77,  // 89: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	72,  // 90: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
-	89,  // 91: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	91,  // 92: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	56,  // 93: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
-	66,  // 94: belfry.cluster.v1.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
-	54,  // 95: belfry.cluster.v1.CallReply.bulk:type_name -> belfry.cluster.v1.BulkChanged
-	126, // 96: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	86,  // 97: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	1,   // 98: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	87,  // 99: belfry.cluster.v1.CallError.quota:type_name -> belfry.cluster.v1.QuotaExceeded
-	57,  // 100: belfry.cluster.v1.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	127, // 101: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	128, // 102: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	129, // 103: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	127, // 104: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	130, // 105: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	86,  // 106: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	131, // 107: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	86,  // 108: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	91,  // 109: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
-	0,   // 110: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
-	43,  // 111: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
-	41,  // 112: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
-	9,   // 113: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	11,  // 114: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	51,  // 115: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	16,  // 116: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	28,  // 117: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	30,  // 118: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
-	33,  // 119: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	47,  // 120: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	18,  // 121: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	20,  // 122: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
-	22,  // 123: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	26,  // 124: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	6,   // 125: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	13,  // 126: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	92,  // 127: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	94,  // 128: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	37,  // 129: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
-	10,  // 130: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	12,  // 131: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	81,  // 132: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	17,  // 133: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	29,  // 134: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	31,  // 135: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	34,  // 136: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	49,  // 137: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	19,  // 138: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	21,  // 139: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
-	24,  // 140: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	27,  // 141: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	7,   // 142: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	15,  // 143: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	93,  // 144: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	95,  // 145: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	38,  // 146: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
-	130, // [130:147] is the sub-list for method output_type
-	113, // [113:130] is the sub-list for method input_type
-	113, // [113:113] is the sub-list for extension type_name
-	113, // [113:113] is the sub-list for extension extendee
-	0,   // [0:113] is the sub-list for field type_name
+	114, // 65: belfry.cluster.v1.QueueChange.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
+	115, // 66: belfry.cluster.v1.QueueChange.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
+	116, // 67: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
+	117, // 68: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
+	118, // 69: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
+	119, // 70: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
+	120, // 71: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
+	121, // 72: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
+	122, // 73: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
+	123, // 74: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
+	124, // 75: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
+	125, // 76: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
+	79,  // 77: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	125, // 78: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	125, // 79: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	78,  // 80: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	80,  // 81: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	82,  // 82: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	86,  // 83: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	85,  // 84: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	108, // 85: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	126, // 86: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	83,  // 87: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	127, // 88: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	84,  // 89: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	79,  // 90: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	77,  // 91: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	72,  // 92: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
+	89,  // 93: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	91,  // 94: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	56,  // 95: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
+	66,  // 96: belfry.cluster.v1.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
+	54,  // 97: belfry.cluster.v1.CallReply.bulk:type_name -> belfry.cluster.v1.BulkChanged
+	128, // 98: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	86,  // 99: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	1,   // 100: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	87,  // 101: belfry.cluster.v1.CallError.quota:type_name -> belfry.cluster.v1.QuotaExceeded
+	57,  // 102: belfry.cluster.v1.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	129, // 103: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	130, // 104: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	131, // 105: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	129, // 106: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	132, // 107: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	86,  // 108: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	133, // 109: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	86,  // 110: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	91,  // 111: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	0,   // 112: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
+	43,  // 113: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
+	41,  // 114: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
+	9,   // 115: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	11,  // 116: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	51,  // 117: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	16,  // 118: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	28,  // 119: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	30,  // 120: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
+	33,  // 121: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
+	47,  // 122: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	18,  // 123: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	20,  // 124: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
+	22,  // 125: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	26,  // 126: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	6,   // 127: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	13,  // 128: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
+	92,  // 129: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	94,  // 130: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	37,  // 131: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
+	10,  // 132: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	12,  // 133: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	81,  // 134: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	17,  // 135: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	29,  // 136: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	31,  // 137: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	34,  // 138: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	49,  // 139: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	19,  // 140: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	21,  // 141: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
+	24,  // 142: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	27,  // 143: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	7,   // 144: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	15,  // 145: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	93,  // 146: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	95,  // 147: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	38,  // 148: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
+	132, // [132:149] is the sub-list for method output_type
+	115, // [115:132] is the sub-list for method input_type
+	115, // [115:115] is the sub-list for extension type_name
+	115, // [115:115] is the sub-list for extension extendee
+	0,   // [0:115] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -7658,6 +7696,8 @@ func file_cluster_clusterpb_peer_proto_init() {
 	file_cluster_clusterpb_peer_proto_msgTypes[68].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
+		(*QueueChange_SetCalendar)(nil),
+		(*QueueChange_DeleteCalendar)(nil),
 	}
 	file_cluster_clusterpb_peer_proto_msgTypes[69].OneofWrappers = []any{
 		(*AccessChange_AddKey)(nil),

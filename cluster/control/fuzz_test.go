@@ -100,6 +100,7 @@ func FuzzControlApply(f *testing.F) {
 		{Op: &clusterpb.ControlEntry_PinBulk{PinBulk: &clusterpb.PinBulk{Id: "bulk", Number: 2, Walked: true}}},
 		{Op: &clusterpb.ControlEntry_CountBulk{CountBulk: &clusterpb.CountBulk{Id: "bulk", Number: 1,
 			Outcomes: []*clusterpb.BulkCount{{Outcome: clusterpb.BulkOutcome_BULK_OUTCOME_GONE, Tasks: 1}}}}},
+		setCalendar("shop", "holidays", "--12-25"), deleteCalendar("shop", "holidays"),
 		{Op: &clusterpb.ControlEntry_StopBulk{StopBulk: &clusterpb.StopBulk{Id: "bulk", AtMs: 5}}},
 	} {
 		whole := marshal(f, e)

@@ -90,6 +90,10 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 		change, refusal = applySetQueue(next, op.SetQueue)
 	case *clusterpb.ControlEntry_DeleteQueue:
 		change = applyDeleteQueue(next, op.DeleteQueue)
+	case *clusterpb.ControlEntry_SetCalendar:
+		change, refusal = applySetCalendar(next, op.SetCalendar)
+	case *clusterpb.ControlEntry_DeleteCalendar:
+		change = applyDeleteCalendar(next, op.DeleteCalendar)
 	case *clusterpb.ControlEntry_SetBackups:
 		change, refusal = applySetBackups(next, op.SetBackups.GetBackups())
 	case *clusterpb.ControlEntry_AddJoinToken:

@@ -63,6 +63,8 @@ func sinceOf(entry *clusterpb.ControlEntry) uint32 {
 	case *clusterpb.ControlEntry_BeginBulk, *clusterpb.ControlEntry_PinBulk, *clusterpb.ControlEntry_CountBulk,
 		*clusterpb.ControlEntry_StopBulk:
 		return bulk.Since
+	case *clusterpb.ControlEntry_SetCalendar, *clusterpb.ControlEntry_DeleteCalendar:
+		return calendarsSince
 	}
 	return Version
 }

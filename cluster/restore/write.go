@@ -47,7 +47,7 @@ func (r *run) shape() {
 	old := r.state
 	r.state = &clusterpb.ControlState{
 		ClusterId: r.report.ClusterID, CommandVersion: fsm.CommandVersion, Version: fsm.CommandVersion,
-		Queues: old.Queues, QueuesVersion: old.QueuesVersion, Replication: old.Replication,
+		Queues: old.Queues, Calendars: old.Calendars, QueuesVersion: old.QueuesVersion, Replication: old.Replication,
 		LastSlotMove: old.LastSlotMove, // the shards may remember moves
 		// The callers of the old cluster are those of the new one, and a restore opens nothing that was closed.
 		ApiKeys: old.ApiKeys, KeysInForce: old.KeysInForce, Namespaces: old.Namespaces, AccessVersion: old.AccessVersion,

@@ -29,10 +29,12 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// Policies is the policies of all queues, as this node knows and changes them. Its methods are safe for concurrent use.
+// Policies is the policies of all queues and the calendars, as this node knows and changes them. Its methods are safe
+// for concurrent use.
 type Policies struct {
-	cfg    Config
-	opened opened
+	cfg       Config
+	opened    opened
+	calendars readCalendars
 }
 
 var _ shard.Policies = (*Policies)(nil)
@@ -145,6 +147,10 @@ func (p *Policies) ChangeHere(ctx context.Context, change *clusterpb.QueueChange
 		done, err = g.SetQueue(ctx, op.Set)
 	case *clusterpb.QueueChange_Delete:
 		done, err = g.DeleteQueue(ctx, op.Delete.GetNamespace(), op.Delete.GetQueue())
+	case *clusterpb.QueueChange_SetCalendar:
+		done, err = g.SetCalendar(ctx, op.SetCalendar)
+	case *clusterpb.QueueChange_DeleteCalendar:
+		done, err = g.DeleteCalendar(ctx, op.DeleteCalendar.GetNamespace(), op.DeleteCalendar.GetName())
 	default:
 		err = fmt.Errorf("%w: a change that this build does not know", task.ErrNotProposed)
 	}

@@ -157,12 +157,15 @@ func endNamespace(s *clusterpb.ControlState, op *clusterpb.EndNamespace) error {
 	return nil
 }
 
+// removePolicies removes the policies and the calendars of a namespace.
 func removePolicies(s *clusterpb.ControlState, namespace string) {
 	of := func(p *fsmpb.QueuePolicy) bool { return p.Namespace == namespace }
-	if !slices.ContainsFunc(s.Queues, of) {
+	in := func(c *fsmpb.Calendar) bool { return c.Namespace == namespace }
+	if !slices.ContainsFunc(s.Queues, of) && !slices.ContainsFunc(s.Calendars, in) {
 		return
 	}
 	s.Queues = slices.DeleteFunc(slices.Clone(s.Queues), of)
+	s.Calendars = slices.DeleteFunc(slices.Clone(s.Calendars), in)
 	s.QueuesVersion++
 }
 

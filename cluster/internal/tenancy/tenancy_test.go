@@ -380,6 +380,7 @@ func TestDeletion(t *testing.T) {
 	b.state.Queues = []*fsmpb.QueuePolicy{
 		{Namespace: "default", Queue: "q"}, {Namespace: "shop", Queue: "q"}, {Namespace: "town", Queue: "q"},
 	}
+	b.state.Calendars = []*fsmpb.Calendar{{Namespace: "shop", Name: "c"}, {Namespace: "town", Name: "c"}}
 	b.state.QueuesVersion = 3
 	b.do(del("shop"))
 	op := tenancy.Deletion(b.state, "shop")
@@ -407,6 +408,7 @@ func TestDeletion(t *testing.T) {
 		ids = append(ids, fmt.Sprint(k.Id, len(k.Grants)))
 	}
 	if fmt.Sprint(ids) != "[all1 both1]" || tenancy.Find(b.state, "shop") != nil || len(b.state.Queues) != 2 ||
+		len(b.state.Calendars) != 1 || b.state.Calendars[0].Namespace != "town" ||
 		b.state.QueuesVersion != 4 {
 		t.Errorf("ended: %v", b.state)
 	}

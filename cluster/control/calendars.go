@@ -1,0 +1,120 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/internal/tenancy"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// calendarsSince is the command version that brought calendars.
+const calendarsSince = 4
+
+// MaxCalendars is the number of calendars in a cluster. A change of the number changes the meaning of logs, and so
+// needs another Version.
+const MaxCalendars = 1024
+
+// SetCalendar makes or replaces a calendar, and waits until the entry is committed. The caller has checked the
+// calendar's fields. The error is a *task.FieldError if its namespace takes none or the calendar would be one too many,
+// and a *task.NotLeaderError on a node that is not the leader. SetCalendar only reads the message.
+func (g *Group) SetCalendar(ctx context.Context, set *clusterpb.SetCalendar) (Change, error) {
+	calendar := proto.CloneOf(set.GetCalendar())
+	calendar.Namespace = cmp.Or(calendar.Namespace, task.DefaultNamespace)
+	calendar.Version = 0                     // applying the entry sets it
+	if state := g.State(); g.group.Leads() { // the state of another node may be old
+		if err := tenancy.CheckActive(state, "namespace", calendar.Namespace); err != nil {
+			return Change{}, err
+		}
+		if err := checkCalendarShare(state, calendar); err != nil {
+			return Change{}, err
+		}
+	}
+	return g.changeQueue(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_SetCalendar{SetCalendar: &clusterpb.SetCalendar{Calendar: calendar}},
+	})
+}
+
+// DeleteCalendar removes a calendar, and waits until the entry is committed; errors are those of SetCalendar.
+func (g *Group) DeleteCalendar(ctx context.Context, namespace, name string) (Change, error) {
+	del := &clusterpb.DeleteCalendar{Namespace: cmp.Or(namespace, task.DefaultNamespace), Name: name}
+	return g.changeQueue(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_DeleteCalendar{DeleteCalendar: del},
+	})
+}
+
+// checkCalendarShare returns an error for a new calendar beyond the share of its namespace: see tenancy.Share.
+func checkCalendarShare(s *clusterpb.ControlState, c *fsmpb.Calendar) error {
+	share := tenancy.Share(s, MaxCalendars)
+	if share == MaxCalendars || len(Calendars(s, c.Namespace)) < share || Calendar(s, c.Namespace, c.Name) != nil {
+		return nil
+	}
+	return tooManyCalendars(fmt.Sprintf("%d of one namespace", share))
+}
+
+func tooManyCalendars(limit string) error {
+	return &task.FieldError{Field: "name", Detail: "would be one calendar too many", Limit: limit}
+}
+
+func applySetCalendar(s *clusterpb.ControlState, set *clusterpb.SetCalendar) (Change, error) {
+	calendar := set.GetCalendar()
+	if calendar.GetNamespace() == "" || calendar.GetName() == "" {
+		return Change{}, &task.FieldError{Field: "name", Detail: "is empty"}
+	}
+	at, found := findCalendar(s, calendar.Namespace, calendar.Name)
+	if found {
+		calendar.Version = s.Calendars[at].Version
+		if proto.Equal(s.Calendars[at], calendar) {
+			return Change{Existed: true, Version: s.QueuesVersion}, nil
+		}
+	} else if len(s.Calendars) >= MaxCalendars {
+		return Change{}, tooManyCalendars(fmt.Sprint(MaxCalendars))
+	}
+	s.QueuesVersion++
+	calendar.Version = s.QueuesVersion
+	s.Calendars = slices.Clone(s.Calendars)
+	if found {
+		s.Calendars[at] = calendar
+	} else {
+		s.Calendars = slices.Insert(s.Calendars, at, calendar)
+	}
+	return Change{Existed: found, Version: s.QueuesVersion}, nil
+}
+
+func applyDeleteCalendar(s *clusterpb.ControlState, del *clusterpb.DeleteCalendar) Change {
+	at, found := findCalendar(s, del.GetNamespace(), del.GetName())
+	if !found {
+		return Change{Version: s.QueuesVersion}
+	}
+	s.QueuesVersion++
+	s.Calendars = slices.Delete(slices.Clone(s.Calendars), at, at+1)
+	return Change{Existed: true, Version: s.QueuesVersion}
+}
+
+func findCalendar(s *clusterpb.ControlState, namespace, name string) (at int, found bool) {
+	return slices.BinarySearchFunc(s.Calendars, namespace, func(c *fsmpb.Calendar, _ string) int {
+		return cmp.Or(cmp.Compare(c.Namespace, namespace), cmp.Compare(c.Name, name))
+	})
+}
+
+// Calendar returns a calendar, or nil if there is none. The caller must not change it.
+func Calendar(s *clusterpb.ControlState, namespace, name string) *fsmpb.Calendar {
+	if at, found := findCalendar(s, cmp.Or(namespace, task.DefaultNamespace), name); found {
+		return s.Calendars[at]
+	}
+	return nil
+}
+
+// Calendars returns the calendars of one namespace, sorted by name. The caller must not change them.
+func Calendars(s *clusterpb.ControlState, namespace string) []*fsmpb.Calendar {
+	namespace = cmp.Or(namespace, task.DefaultNamespace)
+	first, _ := findCalendar(s, namespace, "")
+	end, _ := findCalendar(s, namespace+"\x00", "") // the next possible namespace
+	return s.Calendars[first:end:end]
+}

@@ -1,0 +1,78 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+func setCalendar(namespace, name, closed string) *clusterpb.ControlEntry {
+	c := &fsmpb.Calendar{Namespace: namespace, Name: name, Closed: []string{closed}}
+	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_SetCalendar{
+		SetCalendar: &clusterpb.SetCalendar{Calendar: c}}}
+}
+
+func deleteCalendar(namespace, name string) *clusterpb.ControlEntry {
+	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_DeleteCalendar{
+		DeleteCalendar: &clusterpb.DeleteCalendar{Namespace: namespace, Name: name}}}
+}
+
+// Calendars and policies share one version, and an unchanged calendar keeps its own.
+func TestCalendarsChange(t *testing.T) {
+	m := newMachine()
+	for i, step := range []struct {
+		entry *clusterpb.ControlEntry
+		want  Change
+	}{
+		{deleteCalendar("a", "x"), Change{}},
+		{setCalendar("a", "x", "--12-25"), Change{Version: 1}},
+		{setQueue(policy("q", 1)), Change{Version: 2}},
+		{setCalendar("a", "x", "--12-25"), Change{Existed: true, Version: 2}},
+		{setCalendar("b", "x", "--12-26"), Change{Version: 3}},
+		{setCalendar("a", "x", "--12-24"), Change{Existed: true, Version: 4}},
+		{deleteCalendar("b", "x"), Change{Existed: true, Version: 5}},
+	} {
+		if got, err := change(t, m, step.entry); err != nil || got != step.want {
+			t.Errorf("step %d: %+v, %v, want %+v", i, got, err, step.want)
+		}
+	}
+	state, _ := m.watch()
+	if c := Calendar(state, "a", "x"); c.GetVersion() != 4 || c.Closed[0] != "--12-24" {
+		t.Errorf("%v", c)
+	}
+	if Calendar(state, "b", "x") != nil || Calendar(state, "", "x") != nil || len(Calendars(state, "a")) != 1 {
+		t.Errorf("%v", state.Calendars)
+	}
+	if _, err := change(t, m, setCalendar("a", "", "--12-25")); err == nil {
+		t.Error("a calendar without a name")
+	}
+}
+
+func TestCalendarsHaveALimit(t *testing.T) {
+	m := newMachine()
+	for i := range MaxCalendars {
+		if _, err := change(t, m, setCalendar("a", fmt.Sprintf("c%04d", i), "--12-25")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var field *task.FieldError
+	if _, err := change(t, m, setCalendar("a", "further", "--12-25")); !errors.As(err, &field) || field.Limit != "1024" {
+		t.Errorf("one too many: %v", err)
+	}
+	if _, err := change(t, m, setCalendar("a", "c0001", "--12-26")); err != nil {
+		t.Errorf("a change of one that is there: %v", err)
+	}
+	state, _ := m.watch()
+	state = shallowCopy(state)
+	state.Namespaces = []*clusterpb.Namespace{{Name: "b"}}
+	if err := checkCalendarShare(state, &fsmpb.Calendar{Namespace: "a", Name: "further"}); err == nil {
+		t.Error("a namespace beside others has all of them")
+	}
+	if err := checkCalendarShare(state, &fsmpb.Calendar{Namespace: "b", Name: "first"}); err != nil {
+		t.Errorf("the other namespace: %v", err)
+	}
+}
