@@ -83,6 +83,7 @@ var sampleCalls = map[string]struct{ query, body, kind string }{
 	"POST /v1/tasks/:id/touch":      {body: `{"delay":"2h"}`},
 	"POST /v1/batch":                {body: `{"op":"fire","id":"t"}` + "\n", kind: ndjsonType},
 	"PUT /v1/queues/:queue":         {body: `{"paused":true}`},
+	"PUT /v1/calendars/:calendar":   {body: `{"closed":["--12-25"]}`},
 	"PATCH /v1/queues/:queue":       {body: `{"paused":true}`},
 	"POST /v1/queues/:queue/settle": {body: `{"ack":["torn"]}`},
 	"POST /v1/queues/:queue/stream": {kind: ndjsonType},
@@ -144,7 +145,7 @@ func populate(h *harness, namespace, id, queue string) {
 var samplePaths = strings.NewReplacer("/v1/tasks/:id", "/v1/tasks/t", "/v1/schedules/:id",
 	"/v1/schedules/t", "/v1/nodes/tokens/:id", "/v1/nodes/tokens/k",
 	"/v1/nodes/:id", "/v1/nodes/one", "/v1/keys/:id", "/v1/keys/k", ":ns", "a", ":shard", "2",
-	":queue", "q", ":id", "op-0")
+	":queue", "q", ":calendar", "c", ":id", "op-0")
 
 // roleTable says which roles may make the calls that need a role.
 var roleTable = map[string][]string{

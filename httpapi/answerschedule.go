@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/repeating"
 	"github.com/belfryhq/belfry/internal/contract"
+	"github.com/belfryhq/belfry/repeat/calendar"
 	"github.com/belfryhq/belfry/repeat/zone"
 )
 
@@ -20,12 +21,16 @@ import (
 type scheduleView struct {
 	task     *fsmpb.Task // the schedule's record
 	revision uint64
-	payload  bool // its task is shown with the payload
+	payload  bool               // its task is shown with the payload
+	calendar *calendar.Calendar // of the rule; nil: it has none, or it is not known
+	missing  bool               // the rule names a calendar that does not exist
 }
 
-// scheduleViewOf returns the view of a schedule as it was read.
-func scheduleViewOf(t *fsmpb.Task) scheduleView {
-	return scheduleView{task: t, revision: t.Revision, payload: true}
+// scheduleView returns the view of a schedule at a revision, with its payload.
+func (s *Server) scheduleView(t *fsmpb.Task, revision uint64) scheduleView {
+	by := s.calendarOf(t.Namespace, t.GetSeries().GetRepeat())
+	missing := by == nil && t.GetSeries().GetRepeat().GetCalendar() != ""
+	return scheduleView{task: t, revision: revision, payload: true, calendar: by, missing: missing}
 }
 
 // append appends the schedule as a JSON object.
@@ -40,7 +45,7 @@ func (v scheduleView) append(b []byte) []byte {
 	b = contract.AppendBool(b, contract.Paused, s.GetPaused())
 	b = contract.AppendText(b, contract.Note, s.GetNote())
 	b = v.appendTask(contract.AppendName(b, contract.Task))
-	b = appendProgress(b, s)
+	b = v.appendProgress(b)
 	b = contract.AppendUint(b, contract.Revision, v.revision)
 	b = contract.AppendUint(b, contract.Shard, uint64(t.Shard))
 	b = contract.AppendTime(b, contract.CreatedAt, t.CreatedAtMs)
@@ -71,6 +76,7 @@ func appendRule(b []byte, r *fsmpb.Repeat) []byte {
 		b = contract.AppendInt(b, contract.Count, r.Count)
 	}
 	b = appendTexts(b, contract.Except, r.GetExcept())
+	b = contract.AppendTextIf(b, contract.Calendar, r.GetCalendar())
 	return contract.Close(appendSpan(b, contract.Jitter, r.GetJitterMs()), begin)
 }
 
@@ -110,10 +116,11 @@ func nameOf[T ~int32](names []string, n T) string {
 	return names[n]
 }
 
-// appendProgress appends the state of a schedule's occurrences.
-func appendProgress(b []byte, s *fsmpb.Series) []byte {
+// appendProgress appends the state of the schedule's occurrences.
+func (v scheduleView) appendProgress(b []byte) []byte {
+	s := v.task.GetSeries()
 	b = contract.AppendUint(b, contract.Last, s.GetLast())
-	if next, ok := nextOf(s); ok {
+	if next, ok := nextOf(s, v.calendar); ok {
 		b = contract.AppendTime(b, contract.NextAt, next)
 	} else {
 		b = append(contract.AppendName(b, contract.NextAt), "null"...)
@@ -122,20 +129,24 @@ func appendProgress(b []byte, s *fsmpb.Series) []byte {
 	b = appendNumbers(b, contract.Waiting, s.GetQueued())
 	b = contract.AppendUint(b, contract.Started, s.GetStarted())
 	b = contract.AppendUint(b, contract.Passed, s.GetPassed())
-	return contract.AppendBool(b, contract.Ended, s.GetComplete() && len(s.GetNext()) == 0)
+	b = contract.AppendBool(b, contract.Ended, s.GetComplete() && len(s.GetNext()) == 0)
+	if v.missing {
+		b = contract.AppendText(b, contract.Problem, fmt.Sprintf("the calendar %q does not exist", s.Repeat.Calendar))
+	}
+	return b
 }
 
 // nextOf returns the instant, in Unix milliseconds, at which the next occurrence comes due. For a moment after a change
 // the log holds none, and the rule names it, without jitter. ok is false if there is none, and for a rule whose
 // instants cannot be computed, as the list of the occurrences then says.
-func nextOf(s *fsmpb.Series) (ms int64, ok bool) {
+func nextOf(s *fsmpb.Series, by *calendar.Calendar) (ms int64, ok bool) {
 	if next := s.GetNext(); len(next) > 0 {
 		return next[0].FireMs, true
 	}
 	if s == nil || s.Paused || s.Complete {
 		return 0, false
 	}
-	coming, err := comingOf(s, 1)
+	coming, err := comingOf(s, by, 1)
 	if err != nil || len(coming) == 0 {
 		return 0, false
 	}
@@ -167,12 +178,12 @@ func (s *Server) answerSchedule(c *call, _ *fsmpb.Command, result *fsmpb.Result)
 	if result.Task == nil {
 		return fmt.Errorf("the backend answered %v without the schedule", result.Code)
 	}
-	s.writeSchedule(c.Response(), statusOf(result.Code), changedView(result))
+	s.writeSchedule(c.Response(), statusOf(result.Code), s.changedView(result))
 	return nil
 }
 
-func changedView(result *fsmpb.Result) scheduleView {
-	return scheduleView{task: result.Task, revision: result.Revision, payload: true}
+func (s *Server) changedView(result *fsmpb.Result) scheduleView {
+	return s.scheduleView(result.Task, result.Revision)
 }
 
 // answerFire answers a call that has made an occurrence, which is the schedule's last one.
@@ -183,7 +194,7 @@ func (s *Server) answerFire(c *call, cmd *fsmpb.Command, result *fsmpb.Result) e
 	id, _ := task.SplitSeries(cmd.Id)
 	b := contract.AppendText(nil, contract.ID, task.OccurrenceID(id, result.Number))
 	b = contract.AppendUint(b, contract.Number, result.Number)
-	b = changedView(result).append(contract.AppendName(b, contract.Schedule))
+	b = s.changedView(result).append(contract.AppendName(b, contract.Schedule))
 	w := c.Response()
 	w.Header()["Etag"] = []string{string(appendETag(nil, result.Revision))}
 	writeJSON(w, http.StatusOK, append(contract.Close(b, 0), '\n'))

@@ -14,6 +14,7 @@ import (
 type Backend interface {
 	Keys
 	Namespaces
+	Calendars
 	Bulk
 
 	// Do carries out commands and returns a reply for each, in order. Commands about one id are applied in the given

@@ -36,6 +36,8 @@ type fakeBackend struct {
 	stale    bool
 	queues   fakeQueues
 
+	calendars map[string]*fsmpb.Calendar // by placeOf
+
 	// These take the place of the usual ones, if they are set.
 	backup func(ctx context.Context, w io.Writer, rate int64) (BackupSummary, error)
 	list   func(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error)

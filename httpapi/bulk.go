@@ -106,9 +106,8 @@ func instantOf(ms int64) *Instant {
 // beginBulk begins a bulk operation, or counts the tasks that it would match.
 func (s *Server) beginBulk(c echo.Context) error {
 	cl := callOf(c)
-	if cl.limited {
-		return &problem{kind: forbidden, detail: fmt.Sprintf("the call needs the role %s in the namespace %s, without a "+
-			"limit to some queues or ids", cl.need.role, cl.namespace)}
+	if err := cl.checkWhole(); err != nil {
+		return err
 	}
 	body, err := bind(c, s.cfg.BodyBytes, jsonType)
 	defer body.release()

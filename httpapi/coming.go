@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/httpapi/internal/repeating"
 	"github.com/belfryhq/belfry/internal/contract"
 	"github.com/belfryhq/belfry/repeat"
+	"github.com/belfryhq/belfry/repeat/calendar"
 )
 
 // The numbers of occurrences in a list of a schedule's.
@@ -42,10 +43,10 @@ type comingOccurrence struct {
 	change         string    // effect of a clock change; empty: none
 }
 
-// comingOf returns at most n coming occurrences of a schedule: first those that the log holds, with their jitter, and
-// then those that the rule names behind them.
-func comingOf(s *fsmpb.Series, n int) ([]comingOccurrence, error) {
-	rule, err := repeating.Rule(s.Repeat, time.UnixMilli(s.AfterMs))
+// comingOf returns at most n coming occurrences of a schedule, by its calendar: first those that the log holds, with
+// their jitter, and then those that the rule names behind them.
+func comingOf(s *fsmpb.Series, by *calendar.Calendar, n int) ([]comingOccurrence, error) {
+	rule, err := repeating.Rule(s.Repeat, by, time.UnixMilli(s.AfterMs))
 	if err != nil {
 		return nil, err
 	}

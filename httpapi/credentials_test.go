@@ -214,6 +214,11 @@ var limitedTable = map[string][4]int{
 	"PUT /v1/queues/:queue":              {200, 403, 403, 403},
 	"PUT /v1/tasks/:id":                  {403, 403, 200, 403},
 
+	"GET /v1/calendars":              {200, 200, 200, 200},
+	"GET /v1/calendars/:calendar":    {404, 404, 404, 404},
+	"PUT /v1/calendars/:calendar":    {403, 403, 403, 403},
+	"DELETE /v1/calendars/:calendar": {403, 403, 403, 403},
+
 	"GET /v1/schedules":                 {403, 403, 403, 403},
 	"PUT /v1/schedules/:id":             {403, 403, 200, 403},
 	"GET /v1/schedules/:id":             {200, 404, 200, 404},

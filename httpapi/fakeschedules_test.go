@@ -61,7 +61,7 @@ func (f *fakeBackend) setSeries(c *fsmpb.Command, old *fsmpb.Task) *fsmpb.Result
 // lead adds coming instants to a schedule, as the leader of its shard does.
 func lead(s *fsmpb.Series) {
 	s.Next, s.Complete = nil, false
-	rule, err := series.RuleOf(s.Repeat)
+	rule, err := series.RuleOf(s.Repeat, nil)
 	if err != nil || s.Paused {
 		return
 	}

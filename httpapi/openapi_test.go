@@ -129,7 +129,7 @@ func braced(path string) string {
 func TestProblemTypesAreDocumented(t *testing.T) {
 	types := loadDocument(t).Components.Schemas["Problem"].Value.Properties["type"].Value.Enum
 	known := []kind{malformedJSON, invalidField, noDelay, unauthenticated, foreignOrigin, forbidden, tooManyAttempts, unknownRoute, taskNotFound, methodNotAllowed, bodyTimeout,
-		wrongState, keyNotFound, namespaceNotFound, scheduleNotFound, queueNotFound, tokenNotFound, queueNotEmpty, queuesFull, leaseNotFound, leaseEnded, nodeNotFound, operationNotFound,
+		wrongState, keyNotFound, namespaceNotFound, scheduleNotFound, queueNotFound, calendarNotFound, calendarInUse, tokenNotFound, queueNotEmpty, queuesFull, leaseNotFound, leaseEnded, nodeNotFound, operationNotFound,
 		impossible,
 		keyForgotten, conditionFailed, tooLarge, unsupportedMedia, keyReused, overloaded, memoryFull, quotaExceeded, internalError,
 		notCommitted, notReady, noRoom, outcomeUnknown}

@@ -9,7 +9,10 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/repeating"
 	"github.com/belfryhq/belfry/internal/contract"
+	"github.com/belfryhq/belfry/repeat"
+	"github.com/belfryhq/belfry/repeat/calendar"
 )
 
 // parser reads the bodies and lines of one request.
@@ -18,6 +21,12 @@ type parser struct {
 	namespace   string // of the request
 	traceparent string // of the request; empty: none
 	checkURL    func(rawURL string) *task.FieldError
+	calendarOf  func(namespace string, rule *fsmpb.Repeat) *calendar.Calendar
+}
+
+// rule checks a rule as a whole, by the calendar of the request's namespace.
+func (p *parser) rule(r *fsmpb.Repeat) (*repeat.Rule, error) {
+	return repeating.Rule(r, p.calendarOf(p.namespace, r), p.now.at)
 }
 
 // draft is the part of a body or a line that is read so far. The meaning of its fields is known only at the end.

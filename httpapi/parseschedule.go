@@ -101,7 +101,7 @@ func (d *seriesDraft) checkRule() error {
 	if !d.ruled {
 		return nil
 	}
-	_, err := repeating.Rule(d.set.Series.Repeat, d.p.now.at)
+	_, err := d.p.rule(d.set.Series.Repeat)
 	return err
 }
 

@@ -38,6 +38,7 @@ var (
 	keyNotFound       = kind{"key-not-found", "There is no such key.", 404}
 	namespaceNotFound = kind{"namespace-not-found", "There is no such namespace.", 404}
 	scheduleNotFound  = kind{contract.ScheduleNotFound, "There is no such schedule.", 404}
+	calendarNotFound  = kind{contract.CalendarNotFound, "There is no such calendar.", 404}
 	queueNotFound     = kind{contract.QueueNotFound, "There is no such queue.", 404}
 	nodeNotFound      = kind{contract.NodeNotFound, "The cluster has no such node.", 404}
 	operationNotFound = kind{contract.OperationNotFound, "There is no such operation.", 404}
@@ -49,6 +50,7 @@ var (
 	wrongState        = kind{contract.WrongState, "The task's state does not allow the call.", 409}
 	wrongOccurrence   = kind{contract.WrongState, "The schedule's occurrences do not allow the call.", 409}
 	queueNotEmpty     = kind{contract.QueueNotEmpty, "The queue has tasks.", 409}
+	calendarInUse     = kind{contract.CalendarInUse, "Schedules use the calendar.", 409}
 	queuesFull        = kind{contract.QueuesFull, "As many queues have a policy as may.", 409}
 	leaseEnded        = kind{contract.LeaseEnded, "The receipt's lease has ended.", 409}
 	keyForgotten      = kind{contract.KeyForgotten, "What the key's call was answered is no longer remembered.", 409}
@@ -260,7 +262,8 @@ func appendProblem(b []byte, p *problem) []byte {
 	}
 	switch {
 	case p.task.GetSeries() != nil:
-		b = scheduleViewOf(p.task).append(contract.AppendName(b, contract.Schedule))
+		v := scheduleView{task: p.task, revision: p.task.Revision, payload: true}
+		b = v.append(contract.AppendName(b, contract.Schedule))
 	case p.task != nil:
 		b = viewOf(p.task).append(contract.AppendName(b, contract.Task))
 	}

@@ -76,7 +76,7 @@ func (s *Server) tryRevision(c *call, o *order, r revision) (again bool, err err
 		return false, p
 	}
 	if r.final {
-		s.writeSchedule(c.Response(), statusOf(result.Code), scheduleViewOf(stored))
+		s.writeSchedule(c.Response(), statusOf(result.Code), s.scheduleView(stored, stored.Revision))
 		return false, nil
 	}
 	return false, s.answerSchedule(c, cmd, result)

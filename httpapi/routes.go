@@ -99,8 +99,8 @@ func (s *Server) endpoints() []endpoint {
 		{http.MethodGet, "/openapi.yaml", toAll, s.openAPI},
 		{http.MethodGet, "/metrics", inCluster(access.Read), s.metricsPage()},
 	}
-	return slices.Concat(s.taskEndpoints(), s.scheduleEndpoints(), s.queueEndpoints(), s.accessEndpoints(),
-		s.clusterEndpoints(), ofNode)
+	return slices.Concat(s.taskEndpoints(), s.scheduleEndpoints(), s.calendarEndpoints(), s.queueEndpoints(),
+		s.accessEndpoints(), s.clusterEndpoints(), ofNode)
 }
 
 func (s *Server) taskEndpoints() []endpoint {
@@ -136,6 +136,16 @@ func (s *Server) scheduleEndpoints() []endpoint {
 		{"POST", "/v1/schedules/:id/backfill", schedule, with(s.backfill, s.single, s.scheduling, params(), id)},
 		{"GET", "/v1/schedules/:id/occurrences", read, with(s.occurrences, s.single,
 			params("next", "last", "consistency"), consistency, id)},
+	}
+}
+
+func (s *Server) calendarEndpoints() []endpoint {
+	name, read, operate := named("calendar"), inNamespace(access.Read), inNamespace(access.Operate)
+	return []endpoint{
+		{"GET", "/v1/calendars", read, with(s.listCalendars, s.single, params())},
+		{"PUT", "/v1/calendars/:calendar", operate, with(s.putCalendar, s.single, params(), soundKey, name)},
+		{"GET", "/v1/calendars/:calendar", read, with(s.getCalendar, s.single, params(), name)},
+		{"DELETE", "/v1/calendars/:calendar", operate, with(s.deleteCalendar, s.single, params(), soundKey, name)},
 	}
 }
 

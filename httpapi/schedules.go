@@ -8,7 +8,6 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/httpapi/internal/repeating"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -82,7 +81,7 @@ func (s *Server) backfill(c echo.Context) error {
 		b, err := p.backfill(data)
 		return revision{
 			command: func(stored *fsmpb.Task, cmd *fsmpb.Command) error {
-				rule, err := repeating.Rule(stored.Series.Repeat, p.now.at)
+				rule, err := p.rule(stored.Series.Repeat)
 				if err != nil {
 					return err
 				}
@@ -119,7 +118,7 @@ func (s *Server) getSchedule(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	s.writeSchedule(c.Response(), http.StatusOK, scheduleViewOf(t))
+	s.writeSchedule(c.Response(), http.StatusOK, s.scheduleView(t, t.Revision))
 	return nil
 }
 
@@ -139,11 +138,13 @@ func (s *Server) readSchedule(c echo.Context) (*fsmpb.Task, error) {
 	return t, nil
 }
 
-func (s *Server) listSchedules(c echo.Context) error { return s.listRecords(c, listedSchedules) }
-
-var listedSchedules = listed{`{"schedules":[`, listsSchedules, func(b []byte, t *fsmpb.Task, withPayload bool) []byte {
-	return scheduleView{task: t, revision: t.Revision, payload: withPayload}.append(b)
-}}
+func (s *Server) listSchedules(c echo.Context) error {
+	return s.listRecords(c, listed{`{"schedules":[`, listsSchedules, func(b []byte, t *fsmpb.Task, payload bool) []byte {
+		v := s.scheduleView(t, t.Revision)
+		v.payload = payload
+		return v.append(b)
+	}})
+}
 
 // occurrences answers the coming occurrences of a schedule, and its last ones.
 func (s *Server) occurrences(c echo.Context) error {
@@ -162,7 +163,7 @@ func (s *Server) occurrences(c echo.Context) error {
 	cl := callOf(c)
 	s.work.Enter(cl.namespace, viewBytes*(next+last))
 	defer s.work.Leave()
-	coming, err := comingOf(t.Series, next)
+	coming, err := comingOf(t.Series, s.calendarOf(cl.namespace, t.Series.Repeat), next)
 	if err != nil {
 		return err
 	}

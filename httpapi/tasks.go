@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/preview"
 	"github.com/belfryhq/belfry/internal/contract"
+	"github.com/belfryhq/belfry/repeat/calendar"
 )
 
 func (s *Server) put(c echo.Context) error {
@@ -147,7 +148,10 @@ func (s *Server) buildInTurn(c *call, build builder, data []byte) (*order, error
 
 func (s *Server) parser(c *call) *parser {
 	h := c.Request().Header
-	return &parser{now: s.arrived(), namespace: c.namespace, traceparent: traceparent(h), checkURL: s.cfg.CheckURL}
+	return &parser{
+		now: s.arrived(), namespace: c.namespace, traceparent: traceparent(h), checkURL: s.cfg.CheckURL,
+		calendarOf: s.calendarOf,
+	}
 }
 
 // commit carries out one command. problemOf turns its error into a problem.
@@ -260,7 +264,9 @@ func (s *Server) preview(c echo.Context) error {
 	s.work.Enter(cl.namespace, len(body.data))
 	defer s.work.Leave()
 	now, _ := s.cfg.Now()
-	answer, err := preview.Of(body.data, now)
+	answer, err := preview.Of(body.data, now, func(r *fsmpb.Repeat) *calendar.Calendar {
+		return s.calendarOf(cl.namespace, r)
+	})
 	if err != nil {
 		return err
 	}

@@ -142,6 +142,7 @@ const (
 	Passed
 	Ended
 	TZData
+	Calendar
 	Number
 	Next
 	Due
@@ -191,8 +192,9 @@ var names = [...]string{
 	Every: "every", Anchor: "anchor", TimeZone: "time_zone", Start: "start", End: "end", Except: "except",
 	Misfire: "misfire", MisfireWindow: "misfire_window", Overlap: "overlap", Note: "note", Last: "last",
 	NextAt: "next_at", Running: "running", Waiting: "waiting", Started: "started", Passed: "passed", Ended: "ended",
-	TZData: "tz_data", Number: "number", Next: "next", Due: "due", Local: "local", ClockChange: "clock_change",
-	Origin: "origin", Why: "why", BeganAt: "began_at", Late: "late",
+	TZData: "tz_data", Calendar: "calendar", Number: "number", Next: "next", Due: "due", Local: "local",
+	ClockChange: "clock_change",
+	Origin:      "origin", Why: "why", BeganAt: "began_at", Late: "late",
 
 	Unknown: "unknown",
 }

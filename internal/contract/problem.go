@@ -17,6 +17,8 @@ const (
 	NamespaceNotFound = "namespace-not-found"
 	WrongState        = "wrong-state"
 	QueueNotEmpty     = "queue-not-empty"
+	CalendarNotFound  = "calendar-not-found"
+	CalendarInUse     = "calendar-in-use"
 	QueuesFull        = "queues-full"
 	LeaseEnded        = "lease-ended"
 	KeyForgotten      = "key-forgotten"

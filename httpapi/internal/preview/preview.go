@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/repeating"
 	"github.com/belfryhq/belfry/repeat"
+	"github.com/belfryhq/belfry/repeat/calendar"
 	"github.com/belfryhq/belfry/repeat/zone"
 )
 
@@ -37,21 +39,22 @@ type Occurrence struct {
 	Wall   string `json:"wall,omitempty"`         // in a gap: the time that the rule names
 }
 
-// Exclusion is an instant that an element of except took away.
+// Exclusion is an instant that an element of except, or the calendar, took away.
 type Exclusion struct {
 	At     string `json:"at"`
 	Local  string `json:"local"`
 	Except string `json:"except"`
 }
 
-// Of reads the body of a call that arrived at now, and answers it. The error is a *task.FieldError or one of package
+// Of reads the body of a call that arrived at now, and answers it. calendarOf returns the calendar of a rule, nil for
+// none. The error is a *task.FieldError or one of package
 // contract.
-func Of(body []byte, now time.Time) (*Answer, error) {
+func Of(body []byte, now time.Time, calendarOf func(*fsmpb.Repeat) *calendar.Calendar) (*Answer, error) {
 	q, err := readRequest(body, now)
 	if err != nil {
 		return nil, err
 	}
-	rule, err := repeating.Rule(q.rule, now)
+	rule, err := repeating.Rule(q.rule, calendarOf(q.rule), now)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +72,7 @@ func list(rule *repeat.Rule, now time.Time, n int) (*Answer, error) {
 	for after := now; len(a.Occurrences) < n; {
 		o, ok := rule.Next(after)
 		if len(a.Excluded)+len(o.Excluded) > mostExcluded {
-			return nil, &task.FieldError{Field: "repeat.except", Detail: "takes away too many of the instants: ask for " +
+			return nil, &task.FieldError{Field: "repeat", Detail: "has too many exclusions of the instants: ask for " +
 				"fewer, or narrow the rule itself", Limit: fmt.Sprint(mostExcluded)}
 		}
 		for _, x := range o.Excluded {

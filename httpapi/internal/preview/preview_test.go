@@ -6,8 +6,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/repeat/calendar"
 	"github.com/belfryhq/belfry/repeat/zone"
 )
+
+func noCalendar(*fsmpb.Repeat) *calendar.Calendar { return nil }
 
 var now = time.Date(2026, 11, 20, 10, 0, 0, 250_000, time.UTC)
 
@@ -34,7 +38,7 @@ func TestAnswers(t *testing.T) {
 			2026-12-01T00:00:00.000Z 2026-12-01T00:00:00.000+00:00
 			UTC, ended`,
 	} {
-		a, err := Of([]byte(`{"repeat": `+body+"}"), now)
+		a, err := Of([]byte(`{"repeat": `+body+"}"), now, noCalendar)
 		if err != nil {
 			t.Errorf("%s: %v", body, err)
 			continue
@@ -62,7 +66,7 @@ func TestRefusals(t *testing.T) {
 		{`{"repeat": {"cron": ["@daily"]}, "next": 0}`, "next is 0 (limit 1 to 1000)"},
 		{`{"repeat": {"cron": ["@daily"]}, "next": 1001}`, "next is 1001 (limit 1 to 1000)"},
 		{`{"repeat": {"cron": ["@daily"]}, "last": 3}`, "last is not a field that is known"},
-		{`{"repeat": {"cron": ["@daily"], "calendar": "x"}}`, "repeat.calendar is not a field that is known"},
+		{`{"repeat": {"cron": ["@daily"], "calendar": "x"}}`, `repeat.calendar is wrong: "x" does not exist`},
 		{`{"repeat": {"cron": ["@daily"]}, "repeat": {}}`, "repeat is given twice"},
 		{`{"repeat": {"cron": ["@daily"], "cron": []}}`, "repeat.cron is given twice"},
 		{`{"repeat": {}}`, "repeat.cron is absent, and so is every"},
@@ -79,13 +83,13 @@ func TestRefusals(t *testing.T) {
 		{`{"repeat": {"every": "1h", "start": "1969-12-31T00:00:00Z"}}`, "repeat.start is out of range"},
 		{`{"repeat": {"every": "1h", "end": "2200-01-01T00:00:00Z"}}`, "repeat.end is out of range"},
 		{`{"repeat": {"every": "1h", "count": 0}}`, "repeat.count is 0"},
-		{`{"repeat": {"cron": ["* * * * * *"], "except": ["* * * * *"]}}`, "repeat.except takes away too many"},
+		{`{"repeat": {"cron": ["* * * * * *"], "except": ["* * * * *"]}}`, "repeat has too many exclusions"},
 		{fmt.Sprintf(`{"repeat": {"cron": [%s"@daily"]}}`, strings.Repeat(`"@daily",`, 16)),
 			"repeat.cron has too many (limit 16)"},
 		{`{"repeat": {"cron": ["@daily"]}} {}`, "something follows"},
 	} {
 		body, want := row[0], row[1]
-		_, err := Of([]byte(body), now)
+		_, err := Of([]byte(body), now, noCalendar)
 		if err == nil || !strings.Contains(strings.Replace(err.Error(), ": ", " ", 1), want) {
 			t.Errorf("%s: %v, want %s", body, err, want)
 		}

@@ -65,6 +65,8 @@ func (d *draft) member(name, full string) (known bool, err error) {
 		err = assign(d, &m.Count, func() (int64, error) { return d.Reader.Whole(full, 1, repeat.MaxCount) })
 	case "except":
 		err = assign(d, &m.Except, func() ([]string, error) { return d.texts(full, repeat.MaxExcepts) })
+	case "calendar":
+		err = assign(d, &m.Calendar, func() (string, error) { return d.calendar(full) })
 	case "jitter":
 		err = assign(d, &m.JitterMs, func() (int64, error) { return d.jitter(full) })
 	default:
@@ -103,6 +105,17 @@ func (d *draft) timeZone(full string) (string, error) {
 		name = ""
 	}
 	return name, err
+}
+
+func (d *draft) calendar(full string) (string, error) {
+	name, err := d.Reader.Text(full)
+	if err != nil {
+		return "", err
+	}
+	if wrong := task.CheckName(full, name); wrong != nil {
+		return "", wrong
+	}
+	return name, nil
 }
 
 // every reads an interval, and returns milliseconds, rounded up.

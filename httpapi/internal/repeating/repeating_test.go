@@ -74,7 +74,7 @@ func TestReadMergePatch(t *testing.T) {
 
 func TestRule(t *testing.T) {
 	first := func(m *fsmpb.Repeat) time.Time {
-		rule, err := Rule(m, now)
+		rule, err := Rule(m, nil, now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestRule(t *testing.T) {
 		}
 	}
 	var wrong *task.FieldError
-	if _, err := Rule(&fsmpb.Repeat{TimeZone: "x", EveryMs: 100}, now); !errors.As(err, &wrong) ||
+	if _, err := Rule(&fsmpb.Repeat{TimeZone: "x", EveryMs: 100}, nil, now); !errors.As(err, &wrong) ||
 		wrong.Field != "repeat.time_zone" {
 		t.Errorf("%v", err)
 	}

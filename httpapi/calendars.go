@@ -1,0 +1,207 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/repeating"
+	"github.com/belfryhq/belfry/repeat/calendar"
+)
+
+// Calendars gives access to the calendars of namespaces.
+type Calendars interface {
+	// PutCalendar makes or replaces a calendar. It returns once every reachable leader goes by it, or after a second.
+	PutCalendar(ctx context.Context, c *fsmpb.Calendar) (created bool, err error)
+	DeleteCalendar(ctx context.Context, namespace, name string) (existed bool, err error)
+	// Calendars returns the calendars of a namespace that this node knows, by name. The caller must not change them.
+	Calendars(namespace string) []*fsmpb.Calendar
+	// Calendar returns a calendar that this node knows, and a nil one with the version 0 if there is none.
+	Calendar(namespace, name string) (*calendar.Calendar, uint64)
+}
+
+// calendarType is the media type of iCalendar files.
+const calendarType = "text/calendar"
+
+// calendarView is a calendar as an answer shows it.
+type calendarView struct {
+	Name       string      `json:"name"`
+	TimeZone   string      `json:"time_zone,omitempty"`
+	Hours      []hoursView `json:"hours,omitempty"`
+	Closed     []string    `json:"closed,omitempty"`
+	KnownUntil string      `json:"known_until,omitempty"`
+	Revision   uint64      `json:"revision,omitempty"`
+}
+
+type hoursView struct {
+	Days  string   `json:"days,omitempty"`
+	Daily []string `json:"daily"`
+}
+
+func calendarViewOf(c *fsmpb.Calendar) calendarView {
+	v := calendarView{
+		Name: c.Name, TimeZone: c.TimeZone, Closed: c.Closed, KnownUntil: c.KnownUntil, Revision: c.Version,
+	}
+	for _, h := range c.Hours {
+		v.Hours = append(v.Hours, hoursView{h.Days, h.Daily})
+	}
+	return v
+}
+
+// putCalendar makes or replaces a calendar, given as JSON or as an iCalendar file.
+func (s *Server) putCalendar(c echo.Context) error {
+	cl := callOf(c)
+	if err := cl.checkWhole(); err != nil {
+		return err
+	}
+	body, err := bind(c, s.cfg.BodyBytes, jsonType, calendarType)
+	defer body.release()
+	if err != nil {
+		return err
+	}
+	read, err := s.readCalendar(cl, body.data)
+	if err != nil {
+		return err
+	}
+	read.Namespace, read.Name = cl.namespace, c.Param("calendar")
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	created, err := s.cfg.Backend.PutCalendar(ctx, read)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	if known := s.findCalendar(cl.namespace, read.Name); known != nil {
+		read = known // with its revision
+	}
+	return writeValue(c, status, calendarViewOf(read))
+}
+
+func (s *Server) readCalendar(c *call, data []byte) (*fsmpb.Calendar, error) {
+	s.work.Enter(c.namespace, len(data))
+	defer s.work.Leave()
+	if media, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type")); err == nil && media == calendarType {
+		now, _ := s.cfg.Now()
+		return repeating.ImportCalendar(data, now)
+	}
+	return repeating.ReadCalendar(data)
+}
+
+// findCalendar returns a calendar that this node knows, or nil.
+func (s *Server) findCalendar(namespace, name string) *fsmpb.Calendar {
+	for _, c := range s.cfg.Backend.Calendars(namespace) {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func (s *Server) getCalendar(c echo.Context) error {
+	known := s.findCalendar(callOf(c).namespace, c.Param("calendar"))
+	if known == nil {
+		return noSuchCalendar()
+	}
+	return writeValue(c, http.StatusOK, calendarViewOf(known))
+}
+
+func noSuchCalendar() error { return &problem{kind: calendarNotFound} }
+
+// listCalendars answers with the calendars of a namespace. There are at most some hundreds.
+func (s *Server) listCalendars(c echo.Context) error {
+	views := []calendarView{}
+	for _, known := range s.cfg.Backend.Calendars(callOf(c).namespace) {
+		views = append(views, calendarViewOf(known))
+	}
+	return writeValue(c, http.StatusOK, struct {
+		Calendars []calendarView `json:"calendars"`
+	}{views})
+}
+
+// deleteCalendar removes a calendar that no schedule uses. A schedule that names the calendar meanwhile has no
+// occurrences until there is one again, and says so.
+func (s *Server) deleteCalendar(c echo.Context) error {
+	cl, name := callOf(c), c.Param("calendar")
+	if err := cl.checkWhole(); err != nil {
+		return err
+	}
+	if err := s.emptyBody(c); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	known := s.findCalendar(cl.namespace, name)
+	users, err := s.usersOf(ctx, cl.namespace, name)
+	switch {
+	case err != nil:
+		return s.readFailed(err)
+	case len(users) > 0:
+		return &problem{kind: calendarInUse, detail: "schedules use it: " + strings.Join(users, ", ")}
+	}
+	existed, err := s.cfg.Backend.DeleteCalendar(ctx, cl.namespace, name)
+	switch {
+	case err != nil:
+		return err
+	case !existed || known == nil:
+		return noSuchCalendar()
+	}
+	return writeValue(c, http.StatusOK, calendarViewOf(known))
+}
+
+// userPage is the number of schedules that are read at a time.
+const userPage = 500
+
+// mostUsers is the number of users of a calendar that a refusal names.
+const mostUsers = 5
+
+// usersOf returns the ids of some schedules of a namespace whose rules name a calendar.
+func (s *Server) usersOf(ctx context.Context, namespace, name string) (users []string, err error) {
+	q := &fsmpb.ListQuery{
+		Namespace: namespace, States: []fsmpb.State{fsmpb.State_STATE_REPEATING}, Limit: userPage,
+	}
+	for {
+		page, err := s.cfg.Backend.List(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.Tasks {
+			if id, _ := task.SplitSeries(t.Id); t.GetSeries().GetRepeat().GetCalendar() == name {
+				users = append(users, id)
+			}
+			if len(users) == mostUsers {
+				return users, nil
+			}
+		}
+		if !page.More {
+			return users, nil
+		}
+		q.Slot, q.AfterId = page.Slot, page.AfterId
+	}
+}
+
+// checkWhole refuses a call about a whole namespace by a caller whose grants reach only some of its queues or ids.
+func (c *call) checkWhole() error {
+	if !c.limited {
+		return nil
+	}
+	return &problem{kind: forbidden, detail: fmt.Sprintf("the call needs the role %s in the namespace %s, without a "+
+		"limit to some queues or ids", c.need.role, c.namespace)}
+}
+
+// calendarOf returns the calendar of a rule, or nil if the rule has none or it does not exist.
+func (s *Server) calendarOf(namespace string, rule *fsmpb.Repeat) *calendar.Calendar {
+	if rule.GetCalendar() == "" {
+		return nil
+	}
+	c, _ := s.cfg.Backend.Calendar(namespace, rule.Calendar)
+	return c
+}
