@@ -309,3 +309,49 @@ func TestYearOfNights(t *testing.T) {
 		t.Errorf("the occurrence of %v is missing", next)
 	}
 }
+
+// TestHolidays changes the calendar of a daily schedule while the schedule has coming occurrences. None is on a closed
+// date, and the numbers have no gap.
+func TestHolidays(t *testing.T) {
+	t.Parallel()
+	b := belfrytest.New(t)
+	receiver, c := b.Receiver(), b.Client()
+	date := func(days int) string { return b.Now().UTC().AddDate(0, 0, days).Format(time.DateOnly) }
+	open, closed := []string{date(1), date(4), date(5)}, []string{date(2) + "/" + date(3), date(6)}
+	put := func(closed ...string) {
+		t.Helper()
+		if _, err := c.PutCalendar(t.Context(), client.Calendar{Name: "holidays", Closed: closed}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(date(1))
+	_, err := c.PutSchedule(t.Context(), client.Schedule{
+		ID: "daily", Repeat: client.Repeat{Cron: []string{"0 12 * * *"}, Calendar: "holidays", Start: b.Now().Add(12 * time.Hour)},
+		Task: client.Task{Target: &client.Target{URL: receiver.URL}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(closed...)
+	if _, err := c.DeleteCalendar(t.Context(), "holidays"); !errors.Is(err, client.ErrConflict) {
+		t.Errorf("the deletion of a calendar in use: %v", err)
+	}
+	b.Advance(8 * day)
+	var on []string
+	for i, d := range receiver.All() {
+		if want := fmt.Sprint("daily@", i+1); d.TaskID != want {
+			t.Errorf("%s came, want %s", d.TaskID, want)
+		}
+		on = append(on, d.Due.UTC().Format(time.DateOnly))
+	}
+	for _, day := range open {
+		if !slices.Contains(on, day) {
+			t.Errorf("none on %s: %v", day, on)
+		}
+	}
+	for _, day := range []string{closed[0][:10], closed[0][11:], closed[1]} {
+		if slices.Contains(on, day) {
+			t.Errorf("one on %s, which is closed: %v", day, on)
+		}
+	}
+}

@@ -90,7 +90,8 @@ func named(slug string) error {
 		contract.NodeNotFound, contract.OperationNotFound, contract.TokenNotFound, contract.AccessKeyNotFound,
 		contract.NamespaceNotFound:
 		return ErrNotFound
-	case contract.WrongState, contract.LeaseEnded, contract.QueueNotEmpty, contract.QueuesFull, contract.KeyForgotten:
+	case contract.WrongState, contract.LeaseEnded, contract.QueueNotEmpty, contract.CalendarInUse, contract.QueuesFull,
+		contract.KeyForgotten:
 		return ErrConflict
 	case contract.Impossible:
 		return ErrImpossible

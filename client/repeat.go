@@ -20,6 +20,9 @@ type Repeat struct {
 	Count    int64         // most occurrences; 0: no limit
 	Except   []string      // dates, ranges of dates ("2026-12-24/2027-01-01"), instants and cron expressions
 
+	// Calendar is a calendar of the namespace: no occurrence is at an instant at which it is closed. Empty: none.
+	Calendar string
+
 	// Jitter makes each occurrence of a schedule begin up to so much after its instant, by a part that depends on the
 	// schedule's id and the occurrence only. A preview shows the instants without it.
 	Jitter time.Duration
@@ -28,6 +31,7 @@ type Repeat struct {
 // repeatJSON is a Repeat as the service takes and answers it.
 type repeatJSON struct {
 	Anchor   time.Time `json:"anchor,omitzero"`
+	Calendar string    `json:"calendar,omitempty"`
 	Count    int64     `json:"count,omitempty"`
 	Cron     []string  `json:"cron,omitempty"`
 	End      time.Time `json:"end,omitzero"`
@@ -41,8 +45,8 @@ type repeatJSON struct {
 // MarshalJSON returns the rule as the service takes it.
 func (r Repeat) MarshalJSON() ([]byte, error) {
 	return json.Marshal(repeatJSON{
-		Anchor: r.Anchor, Count: r.Count, Cron: r.Cron, End: r.End, Every: span(r.Every), Except: r.Except,
-		Jitter: span(r.Jitter), Start: r.Start, TimeZone: r.TimeZone,
+		Anchor: r.Anchor, Calendar: r.Calendar, Count: r.Count, Cron: r.Cron, End: r.End, Every: span(r.Every),
+		Except: r.Except, Jitter: span(r.Jitter), Start: r.Start, TimeZone: r.TimeZone,
 	})
 }
 
@@ -54,7 +58,7 @@ func (r *Repeat) UnmarshalJSON(data []byte) error {
 	}
 	*r = Repeat{
 		Cron: v.Cron, Every: time.Duration(v.Every), Anchor: v.Anchor, TimeZone: v.TimeZone, Start: v.Start, End: v.End,
-		Count: v.Count, Except: v.Except, Jitter: time.Duration(v.Jitter),
+		Calendar: v.Calendar, Count: v.Count, Except: v.Except, Jitter: time.Duration(v.Jitter),
 	}
 	return nil
 }
@@ -98,7 +102,7 @@ type Occurrence struct {
 type Exclusion struct {
 	At     time.Time `json:"at"`
 	Local  time.Time `json:"local"`
-	Except string    `json:"except"` // the element of Except
+	Except string    `json:"except"` // the element of Except, or "calendar" and its name
 }
 
 // SchedulePreview lists the next occurrences of a rule.

@@ -26,13 +26,14 @@ type Schedule struct {
 
 // ScheduleStatus is the part of a schedule that the service sets.
 type ScheduleStatus struct {
-	Last    uint64    `json:"last"`             // number of the last occurrence; 0 before the first
-	NextAt  time.Time `json:"next_at,omitzero"` // of the next occurrence; zero: none is known
-	Running []uint64  `json:"running"`          // numbers of the occurrences whose tasks are not finished
-	Waiting []uint64  `json:"waiting"`          // numbers of the occurrences that begin after the running ones
-	Started uint64    `json:"started"`          // occurrences that became a task
-	Passed  uint64    `json:"passed"`           // occurrences that did not run
-	Ended   bool      `json:"ended"`            // the rule has no further occurrence
+	Last    uint64    `json:"last"`              // number of the last occurrence; 0 before the first
+	NextAt  time.Time `json:"next_at,omitzero"`  // of the next occurrence; zero: none is known
+	Running []uint64  `json:"running"`           // numbers of the occurrences whose tasks are not finished
+	Waiting []uint64  `json:"waiting"`           // numbers of the occurrences that begin after the running ones
+	Started uint64    `json:"started"`           // occurrences that became a task
+	Passed  uint64    `json:"passed"`            // occurrences that did not run
+	Ended   bool      `json:"ended"`             // the rule has no further occurrence
+	Problem string    `json:"problem,omitempty"` // why there are no occurrences: the calendar does not exist
 
 	Revision  uint64    `json:"revision"` // changes with calls, and not with the occurrences of the rule
 	Shard     uint32    `json:"shard"`

@@ -35,6 +35,8 @@ func scheduleState(s *client.Schedule) string {
 	switch {
 	case s.Paused:
 		return "paused"
+	case s.Problem != "":
+		return s.Problem
 	case s.Ended:
 		return "ended"
 	}
@@ -61,6 +63,7 @@ func fillRule(t *cli.Table, r *client.Repeat) {
 		t.Field("count", strconv.FormatInt(r.Count, 10))
 	}
 	t.Field("except", strings.Join(r.Except, ", "))
+	t.Field("calendar", r.Calendar)
 	if r.Jitter > 0 {
 		t.Field("jitter", r.Jitter.String())
 	}

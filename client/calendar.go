@@ -1,0 +1,83 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+)
+
+// Calendar tells on which days, and at which hours of them, work may be done. Rules of schedules name it. It has Hours,
+// Closed or both.
+type Calendar struct {
+	Name     string          `json:"name"`
+	TimeZone string          `json:"time_zone,omitempty"` // of the IANA database; empty: that of the rule
+	Hours    []CalendarHours `json:"hours,omitempty"`     // united; empty: all hours
+	Closed   []string        `json:"closed,omitempty"`    // dates, ranges of dates, and yearly dates: "--12-25"
+
+	// The service sets the fields below.
+	KnownUntil string `json:"known_until,omitempty"` // last date of an import whose recurrences have no end
+	Revision   uint64 `json:"revision,omitempty"`
+}
+
+// CalendarHours is the open hours on some days of the week.
+type CalendarHours struct {
+	Days  string   `json:"days,omitempty"` // "MON-FRI,SUN"; empty: every day
+	Daily []string `json:"daily"`          // "09:00-17:30"
+}
+
+func (c *Client) calendarPath(name string) string {
+	return c.root + "/calendars/" + url.PathEscape(name)
+}
+
+// PutCalendar makes or replaces the calendar with this name, and returns the stored one.
+func (c *Client) PutCalendar(ctx context.Context, calendar Calendar) (*Calendar, error) {
+	name := calendar.Name
+	calendar.Name, calendar.KnownUntil, calendar.Revision = "", "", 0
+	body, err := json.Marshal(struct {
+		Calendar
+		Name string `json:"name,omitempty"` // the path has it
+	}{Calendar: calendar})
+	if err != nil {
+		return nil, err
+	}
+	return c.putCalendar(ctx, name, body, jsonType)
+}
+
+// ImportCalendar makes or replaces a calendar from an iCalendar file, whose events close their days, and returns the
+// stored one. The service refuses a file with an event that it cannot carry out.
+func (c *Client) ImportCalendar(ctx context.Context, name string, file []byte) (*Calendar, error) {
+	return c.putCalendar(ctx, name, file, "text/calendar")
+}
+
+func (c *Client) putCalendar(ctx context.Context, name string, body []byte, contentType string) (*Calendar, error) {
+	return c.calendarCall(ctx, call{method: http.MethodPut, path: c.calendarPath(name), body: body,
+		contentType: contentType, header: c.header(&options{})})
+}
+
+// Calendar reads a calendar.
+func (c *Client) Calendar(ctx context.Context, name string) (*Calendar, error) {
+	return c.calendarCall(ctx, call{method: http.MethodGet, path: c.calendarPath(name)})
+}
+
+// DeleteCalendar removes a calendar, and returns it. It returns ErrConflict if a schedule uses the calendar.
+func (c *Client) DeleteCalendar(ctx context.Context, name string) (*Calendar, error) {
+	return c.calendarCall(ctx, call{method: http.MethodDelete, path: c.calendarPath(name), header: c.header(&options{})})
+}
+
+func (c *Client) calendarCall(ctx context.Context, call call) (*Calendar, error) {
+	calendar := new(Calendar)
+	if err := c.do(ctx, call, readJSON(calendar)); err != nil {
+		return nil, err
+	}
+	return calendar, nil
+}
+
+// Calendars returns the calendars of the namespace, sorted by name.
+func (c *Client) Calendars(ctx context.Context) ([]Calendar, error) {
+	var answer struct{ Calendars []Calendar }
+	if err := c.do(ctx, call{method: http.MethodGet, path: c.root + "/calendars"}, readJSON(&answer)); err != nil {
+		return nil, err
+	}
+	return answer.Calendars, nil
+}
