@@ -31,13 +31,13 @@ func schedule(id string, delay time.Duration) *fsmpb.Command {
 	}}}
 }
 
-// mustDo carries out commands. It repeats those of unknown outcome, as a caller would: a leadership may end with a
-// crash, or on a busy machine.
+// mustDo carries out commands. It repeats those of unknown outcome and those that found no time, as a caller would: a
+// leadership may end with a crash, or the machine be busy.
 func mustDo(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) []task.Reply {
 	t.Helper()
 	replies := n.Do(t.Context(), cmds)
 	for i := range replies {
-		for errors.Is(replies[i].Err, task.ErrUnknown) {
+		for errors.Is(replies[i].Err, task.ErrUnknown) || errors.Is(replies[i].Err, context.DeadlineExceeded) {
 			replies[i] = n.Do(t.Context(), cmds[i:i+1])[0]
 		}
 		if err := replies[i].Err; err != nil {
