@@ -10,8 +10,8 @@
 //
 //   - A closed date is closed from midnight to midnight, also for hours that began the day before.
 //   - A calendar without hours is open on every date that is not closed. One without closed dates is open at its hours.
-//   - Dates and hours are those of the calendar's time zone. A calendar without one goes by the zone of each instant. So
-//     one list of holidays serves all zones of a country.
+//   - Dates and hours are those of the calendar's time zone. A calendar without one goes by the zone of each instant.
+//     So one list of holidays serves all zones of a country.
 //   - A yearly date closes the same day of each year. --02-29 closes it in leap years.
 //
 // # Import
