@@ -18,9 +18,10 @@ type Filter struct {
 	Queue     string
 	Prefix    string // of the id
 	Labels    map[string]string
-	DueBefore time.Time
-	Payload   bool // read the payloads too
-	PageSize  int  // tasks in one request, 1000 at most; 0: the service's default
+	DueAfter  time.Time // tasks due at this instant or later; zero: any
+	DueBefore time.Time // tasks due before this instant; zero: any
+	Payload   bool      // read the payloads too
+	PageSize  int       // tasks in one request, 1000 at most; 0: the service's default
 }
 
 func (f Filter) query() url.Values {
@@ -37,8 +38,10 @@ func (f Filter) query() url.Values {
 	if f.Prefix != "" {
 		q.Set("prefix", f.Prefix)
 	}
-	if !f.DueBefore.IsZero() {
-		q.Set("due_before", f.DueBefore.UTC().Format(time.RFC3339Nano))
+	for name, bound := range map[string]time.Time{"due_after": f.DueAfter, "due_before": f.DueBefore} {
+		if !bound.IsZero() {
+			q.Set(name, bound.UTC().Format(time.RFC3339Nano))
+		}
 	}
 	if f.Payload {
 		q.Set("include", "payload")
@@ -92,12 +95,13 @@ type DeadFilter struct {
 	IDs       []string // only these, at most 100; excludes the other filters
 	Prefix    string   // of the id
 	Labels    map[string]string
+	DueAfter  time.Time // as in Filter, like DueBefore
 	DueBefore time.Time
 	Limit     int // the largest number of dead letters; 0: all
 }
 
 func (f DeadFilter) query() url.Values {
-	q := Filter{Prefix: f.Prefix, Labels: f.Labels, DueBefore: f.DueBefore}.query()
+	q := Filter{Prefix: f.Prefix, Labels: f.Labels, DueAfter: f.DueAfter, DueBefore: f.DueBefore}.query()
 	for _, id := range f.IDs {
 		q.Add("id", id)
 	}

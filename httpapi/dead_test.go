@@ -89,7 +89,7 @@ func TestBadDeadFilters(t *testing.T) {
 	for query, field := range map[string]string{
 		"state=dead": "state", "queue=q": "queue", "cursor=x": "cursor", "include=payload": "include", "colour=red": "colour",
 		"limit=0": "limit", "limit=x": "limit", "limit=1&limit=2": "limit", "label=x": "label", "prefix=-": "prefix",
-		"due_before=soon": "due_before", "id=": "id", "id=a/b": "id", "id=a&prefix=a": "prefix",
+		"due_before=soon": "due_before", "due_after=soon": "due_after", "id=": "id", "id=a/b": "id", "id=a&prefix=a": "prefix",
 		"id=a" + strings.Repeat("&id=a", 100): "id",
 	} {
 		h.call("POST", "/v1/queues/q/dead/replay?"+query, "").mustProblem(t, 400, field)

@@ -119,7 +119,8 @@ func parseList(what, namespace string, query url.Values, now time.Time) (*fsmpb.
 		read func(q *fsmpb.ListQuery, value string) error
 	}{
 		{"queue", listQueue}, {"prefix", listPrefix}, {"limit", listLimit}, {"include", listInclude},
-		{"due_before", func(q *fsmpb.ListQuery, value string) error { return listDueBefore(q, value, now) }},
+		{"due_after", func(q *fsmpb.ListQuery, v string) error { return listDue("due_after", &q.DueAfterMs, v, now) }},
+		{"due_before", func(q *fsmpb.ListQuery, v string) error { return listDue("due_before", &q.DueBeforeMs, v, now) }},
 	} {
 		if !query.Has(p.name) {
 			continue
@@ -180,10 +181,11 @@ func listInclude(q *fsmpb.ListQuery, value string) error {
 	return nil
 }
 
-func listDueBefore(q *fsmpb.ListQuery, value string, now time.Time) error {
+// listDue reads a bound of due times.
+func listDue(name string, bound *int64, value string, now time.Time) error {
 	// An unescaped plus in a query is a space, and an instant has no spaces.
-	ms, err := instantField("due_before", strings.ReplaceAll(value, " ", "+"), now)
-	q.DueBeforeMs = max(ms, 1) // 0 would select any time
+	ms, err := instantField(name, strings.ReplaceAll(value, " ", "+"), now)
+	*bound = max(ms, 1) // 0 would select any time
 	return err
 }
 
@@ -262,6 +264,7 @@ func listingOf(what string, q *fsmpb.ListQuery) listing {
 	h.text(q.Namespace)
 	h.text(q.Queue)
 	h.text(q.Prefix)
+	h.num(q.DueAfterMs)
 	h.num(q.DueBeforeMs)
 	h.num(int64(len(q.States)))
 	for _, state := range slices.Sorted(slices.Values(q.States)) {

@@ -60,11 +60,12 @@ func TestNoCursorBehindTheLastSlot(t *testing.T) {
 func TestListQuery(t *testing.T) {
 	h := newHarness(t)
 	h.call("GET", "/v1/tasks?state=ready,dead&state=firing&queue=mail&prefix=a&label=t:x:y&label=u:&label=v%3Dw:x%3D&limit=1000"+
-		"&due_before=2026-11-21T11:00:00+01:00", "").mustStatus(t, 200)
+		"&due_before=2026-11-21T11:00:00+01:00&due_after=2026-11-21T09:00:00Z", "").mustStatus(t, 200)
 	q := h.fake.queries[0]
 	states := []fsmpb.State{fsmpb.State_STATE_READY, fsmpb.State_STATE_DEAD, fsmpb.State_STATE_FIRING}
 	if !slices.Equal(q.States, states) || q.Queue != "mail" || q.Prefix != "a" || q.Limit != 1000 || q.IncludePayload ||
-		len(q.Labels) != 3 || q.Labels[2].Name != "v" || q.Labels[2].Value != "w:x=" || q.Labels[0].Value != "x:y" || q.DueBeforeMs != 1795255200000 {
+		len(q.Labels) != 3 || q.Labels[2].Name != "v" || q.Labels[2].Value != "w:x=" || q.Labels[0].Value != "x:y" || q.DueBeforeMs != 1795255200000 ||
+		q.DueAfterMs != 1795251600000 {
 		t.Errorf("query %v", q)
 	}
 	h.call("GET", "/v1/tasks", "").mustStatus(t, 200)
@@ -74,7 +75,7 @@ func TestListQuery(t *testing.T) {
 	}
 	for query, field := range map[string]string{
 		"state=done": "state", "state=": "state", "queue=": "queue", "queue=a/b": "queue", "prefix=%2F": "prefix",
-		"label=x": "label", "label=:x": "label", "label=%3Dx": "label", "due_before=soon": "due_before", "limit=0": "limit", "limit=1001": "limit",
+		"label=x": "label", "label=:x": "label", "label=%3Dx": "label", "due_before=soon": "due_before", "due_after=soon": "due_after", "limit=0": "limit", "limit=1001": "limit",
 		"limit=-1":        "limit",
 		"limit=1&limit=2": "limit", "limit=ten": "limit", "cursor=": "cursor", "cursor=abc": "cursor", "cursor=!!": "cursor",
 		"include=all": "include", "sort=id": "sort", "include=payload&include=payload": "include",
@@ -140,6 +141,7 @@ func TestCursorBelongsToItsListing(t *testing.T) {
 	for _, query := range []string{
 		"/v1/tasks?" + queues, "/v1/queues?" + tasks, "/v1/tasks?prefix=a" + tasks, "/v1/tasks?queue=q-a" + tasks,
 		"/v1/tasks?state=scheduled" + tasks, "/v1/tasks?label=a:1" + tasks, "/v1/tasks?due_before=2027-01-01T00:00:00Z" + tasks,
+		"/v1/tasks?due_after=2027-01-01T00:00:00Z" + tasks,
 		"/v1/queues?prefix=q" + queues, "/v1/tasks?" + filtered, "/v1/tasks?state=ready&" + filters[len("state=scheduled&state=ready&"):] + filtered,
 		"/v1/tasks?" + strings.Replace(filters, "a:1", "a:2", 1) + filtered,
 	} {

@@ -108,7 +108,7 @@ func (s *Server) taskEndpoints() []endpoint {
 	return []endpoint{
 		{"POST", "/v1/tasks", inNamespace(schedule), with(s.post, s.single, s.scheduling, unconditional, params())},
 		{"GET", "/v1/tasks", inNamespace(read), with(s.list, s.single, s.watched, s.hurried,
-			params("state", "queue", "prefix", "label", "due_before", "limit", "cursor", "include"))},
+			params("state", "queue", "prefix", "label", "due_after", "due_before", "limit", "cursor", "include"))},
 		{"PUT", "/v1/tasks/:id", inNamespace(schedule), with(s.put, s.single, s.scheduling, params(), namedNew("id"))},
 		{"GET", "/v1/tasks/:id", inNamespace(read), with(s.get, s.single, params("consistency"), consistency, id)},
 		{"PATCH", "/v1/tasks/:id", inNamespace(schedule), with(s.patch, s.single, params(), id)},
@@ -150,7 +150,7 @@ func (s *Server) calendarEndpoints() []endpoint {
 }
 
 func (s *Server) queueEndpoints() []endpoint {
-	queue, dead := named("queue"), params("prefix", "label", "due_before", "limit", "id")
+	queue, dead := named("queue"), params("prefix", "label", "due_after", "due_before", "limit", "id")
 	read, consume, operate := inNamespace(access.Read), inNamespace(access.Consume), inNamespace(access.Operate)
 	return []endpoint{
 		{"GET", "/v1/queues", read, with(s.listQueues, s.single, params("prefix", "limit", "cursor"))},

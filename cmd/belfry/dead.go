@@ -71,7 +71,7 @@ func newDeadDrop() *cobra.Command {
 	cmd.Flags().BoolVar(&all, "all", false, "every one of the queue, if neither ids nor a filter are given")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 && f.prefix == "" && f.dueBefore == "" && len(f.labels) == 0 && f.limit == 0 && !all {
+		if filtered := f.prefix+f.dueAfter+f.dueBefore != "" || len(f.labels)+f.limit > 0; len(args) == 1 && !filtered && !all {
 			return cli.WrongUsage(errors.New("give ids or a filter, or --all to drop every dead letter of the queue"))
 		}
 		return run(cmd, args)
@@ -95,7 +95,8 @@ func newDeadCall(cmd *cobra.Command, done string,
 			return err
 		}
 		n, err := call(conn, cmd.Context(), args[0], client.DeadFilter{
-			IDs: args[1:], Prefix: filter.Prefix, Labels: filter.Labels, DueBefore: filter.DueBefore, Limit: f.limit,
+			IDs: args[1:], Prefix: filter.Prefix, Labels: filter.Labels, DueAfter: filter.DueAfter,
+			DueBefore: filter.DueBefore, Limit: f.limit,
 		})
 		switch {
 		case err != nil && n > 0:

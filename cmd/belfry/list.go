@@ -14,10 +14,11 @@ import (
 )
 
 type listFlags struct {
-	states, labels           []string
-	queue, prefix, dueBefore string
-	limit                    int
-	payload                  bool
+	states, labels      []string
+	queue, prefix       string
+	dueAfter, dueBefore string
+	limit               int
+	payload             bool
 }
 
 func newTaskList() *cobra.Command {
@@ -57,6 +58,8 @@ func (f *listFlags) addFilterFlags(flags *pflag.FlagSet, limit int, limitUsage s
 	flags.StringVar(&f.prefix, "prefix", "", "only those whose id begins with this `text`")
 	flags.StringArrayVarP(&f.labels, "label", "l", nil,
 		"only those with this `label`, as in tenant=acme or tenant:acme; repeatable")
+	flags.StringVar(&f.dueAfter, "due-after", "",
+		"only those due at this `time` or later: an instant, or a duration from now")
 	flags.StringVar(&f.dueBefore, "due-before", "",
 		"only those due before this `time`: an instant, or a duration from now")
 	flags.IntVarP(&f.limit, "limit", "n", limit, limitUsage)
@@ -78,12 +81,10 @@ func (f *listFlags) filter(now time.Time) (client.Filter, error) {
 	if err := cli.Labels(&filter.Labels, f.labels); err != nil {
 		return filter, err
 	}
-	var within time.Duration
-	err := cli.ParseAtOrSpan(&filter.DueBefore, &within, "due-before", f.dueBefore)
-	if err == nil && f.dueBefore != "" && filter.DueBefore.IsZero() {
-		filter.DueBefore = now.Add(within)
-	}
-	return filter, err
+	return filter, errors.Join(
+		atOrFromNow(&filter.DueAfter, "due-after", f.dueAfter, now),
+		atOrFromNow(&filter.DueBefore, "due-before", f.dueBefore, now),
+	)
 }
 
 // runList prints tasks as it reads them, since a list may be longer than memory. If there is no task, it prints the
