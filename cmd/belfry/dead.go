@@ -71,7 +71,8 @@ func newDeadDrop() *cobra.Command {
 	cmd.Flags().BoolVar(&all, "all", false, "every one of the queue, if neither ids nor a filter are given")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if filtered := f.prefix+f.dueAfter+f.dueBefore != "" || len(f.labels)+f.limit > 0; len(args) == 1 && !filtered && !all {
+		filtered := f.prefix+f.dueAfter+f.dueBefore != "" || len(f.labels)+f.limit > 0
+		if len(args) == 1 && !filtered && !all {
 			return cli.WrongUsage(errors.New("give ids or a filter, or --all to drop every dead letter of the queue"))
 		}
 		return run(cmd, args)

@@ -10,7 +10,7 @@ import (
 )
 
 // listNouns are the nouns with a list, as an error names them.
-const listNouns = "dead list or key list or namespace list or node list or operation list or queue list or " +
+const listNouns = "calendar list or dead list or key list or namespace list or node list or operation list or queue list or " +
 	"schedule list or shards list or task list"
 
 // An error names a mistake in the caller's words: the flag, its value, the values it takes, and the nearest right
@@ -77,7 +77,7 @@ func TestMistakes(t *testing.T) {
 // The error for a verb without its noun lists the nouns that have the verb.
 func TestVerbWithoutNoun(t *testing.T) {
 	for args, want := range map[string]string{
-		"get a": "queue get or task get", "cancel a": "operation cancel or task cancel",
+		"get a": "calendar get or queue get or task get", "cancel a": "operation cancel or task cancel",
 		"list": listNouns, "touch a": "task touch", "fire a": "operation fire or schedule fire or task fire",
 		"patch a": "operation patch or queue patch or task patch", "batch": "task batch", "settle q": "lease settle", "ack q r": "lease ack",
 	} {
