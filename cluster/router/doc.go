@@ -16,6 +16,12 @@
 // whether repeating is right. Reads, Queues and Borrow change nothing in any log, so the router repeats them in both
 // cases. Commands of one Do about one id keep their order also across tries: see unsettled.
 //
+// # Builds that differ
+//
+// During an upgrade a shard's leader may have an older build than this node. It would write a command that it does not
+// know to its log, and neither it nor any other node of that build could apply the entry. So the router refuses a
+// command until all nodes can read it.
+//
 // # Why not otherwise
 //
 // Not a proxy at every node for every byte, and not clients that must know the shards (they may: the slots are

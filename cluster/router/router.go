@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/leaders"
+	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -95,14 +96,18 @@ func (r *Router) patient(ctx context.Context) (context.Context, context.CancelFu
 }
 
 // Do makes the shards' leaders commit commands, each about a task, and returns a reply to each, in order. Commands
-// about one id are proposed in their order; the shards are asked side by side. The commands belong to the router until
-// Do returns, and stay the router's after task.ErrUnknown.
+// about one id are proposed in their order; the shards are asked side by side. All are refused, with a
+// *control.BehindError, if a node of the cluster cannot read one of them. The commands belong to the router until Do
+// returns, and stay the router's after task.ErrUnknown.
 func (r *Router) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	ctx, cancel := r.patient(ctx)
 	defer cancel()
 	l := r.layout()
 	if l == nil {
 		return calls.Refuse(len(cmds), errNoMap)
+	}
+	if err := r.mayWrite(cmds); err != nil {
+		return calls.Refuse(len(cmds), err)
 	}
 	replies := make([]task.Reply, len(cmds))
 	parts := split(l, cmds)
@@ -116,6 +121,19 @@ func (r *Router) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	}
 	wg.Wait()
 	return replies
+}
+
+// mayWrite returns an error while nodes of the cluster cannot read one of the commands. The leader may be such a node,
+// which could write the command to its log and never apply it.
+func (r *Router) mayWrite(cmds []*fsmpb.Command) error {
+	version := uint32(fsm.FirstVersion)
+	for _, cmd := range cmds {
+		version = max(version, fsm.VersionOf(cmd))
+	}
+	if version == fsm.FirstVersion {
+		return nil
+	}
+	return control.MayWrite(r.cfg.State(), version)
 }
 
 // part is the commands of one shard, and the indexes of their replies.
