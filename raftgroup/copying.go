@@ -47,16 +47,17 @@ func (g *Group) sendCopy(node string, req *raft.InstallSnapshotRequest, send fun
 	if err != nil {
 		return err
 	}
-	overtaken := g.copying.begin(node, hold{
+	held := &hold{
 		term: req.Term, from: g.applier.bytes.Load(), limit: heldLog * max(req.Size, g.cfg.Snapshots.Bytes),
-	})
+	}
+	overtaken := g.copying.begin(node, held)
 	if overtaken {
 		g.cfg.Logger.Warn("the log grew faster than a copy could be sent: the copy is sent again, without a limit",
 			"node", node, "bytes", req.Size)
 	}
 	g.keepTail()
 	if err := g.followsLog(req.LastLogIndex); err != nil {
-		g.copying.end(node, false)
+		g.copying.end(node, held, false)
 		return err
 	}
 	c := g.cfg.Copies.Begin(g.ctx, node, req.Size, !votes && !overtaken, func() error {
@@ -65,7 +66,7 @@ func (g *Group) sendCopy(node string, req *raft.InstallSnapshotRequest, send fun
 	})
 	defer c.End()
 	err = send(c)
-	g.copying.end(node, err == nil)
+	g.copying.end(node, held, err == nil)
 	return err
 }
 
@@ -117,21 +118,24 @@ func (g *Group) copyEnds(node string, term uint64) (votes bool, err error) {
 }
 
 // begin records a copy. It reports whether the log has outgrown the last copy to the node in this term.
-func (c *copying) begin(node string, h hold) (overtaken bool) {
+func (c *copying) begin(node string, h *hold) (overtaken bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	last := c.holds[node]
-	c.holds[node] = &h
+	c.holds[node] = h
 	return last != nil && last.term == h.term && !last.whole.IsZero()
 }
 
-// end records the end of a copy.
-func (c *copying) end(node string, whole bool) {
+// end records the end of a copy. It does nothing if the hold is gone, since the leadership ended meanwhile, or if the
+// node has another copy's.
+func (c *copying) end(node string, h *hold, whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if whole {
-		c.holds[node].whole = time.Now()
-	} else {
+	switch {
+	case c.holds[node] != h:
+	case whole:
+		h.whole = time.Now()
+	default:
 		delete(c.holds, node)
 	}
 }

@@ -176,3 +176,32 @@ func TestUselessCopyEnds(t *testing.T) {
 		})
 	}
 }
+
+// TestCopyOutlivesItsHold checks that a copy may end whole after the leadership in whose term it began. By then the
+// group has stopped keeping the log for it, or keeps the log for the next copy.
+func TestCopyOutlivesItsHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, joining, _, _ := slowLeader(t)
+		defer closed(t, g)
+		defer closed(t, joining)
+		addLearner(t, g)
+		<-time.After(time.Second)
+		req := &raft.InstallSnapshotRequest{Term: g.Term(), LastLogIndex: g.raft.LastIndex(), Size: 1}
+		next := &hold{term: req.Term}
+		for name, meanwhile := range map[string]func(){
+			"the leadership ended": func() {
+				g.stopping.Store(true)
+				g.holdsLog()
+				g.stopping.Store(false)
+			},
+			"the next copy began": func() { g.copying.begin("d", next) },
+		} {
+			if err := g.sendCopy("d", req, func(*copies.Copy) error { meanwhile(); return nil }); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if !next.whole.IsZero() {
+			t.Error("the next copy counts as whole when the one before it ends")
+		}
+	})
+}
