@@ -29,9 +29,6 @@ type call struct {
 	done     chan struct{} // closed when all are answered; after the caller has left, all that were taken
 }
 
-// errUnknownKind refuses a command of another node, whose build is newer. No replica of this build could apply it.
-var errUnknownKind = errors.New("its kind is unknown to this build: upgrade this node")
-
 // newCall encodes commands.
 func newCall(cmds []*fsmpb.Command) (*call, error) {
 	const frameBytes = 4 // of a command's tag and length
@@ -48,11 +45,8 @@ func newCall(cmds []*fsmpb.Command) (*call, error) {
 		done:    make(chan struct{}),
 	}
 	for i, cmd := range cmds {
-		err := errUnknownKind
-		if cmd.Op != nil {
-			c.data, err = frame(c.data, cmd)
-		}
-		if err != nil {
+		var err error
+		if c.data, err = frame(c.data, cmd); err != nil {
 			return nil, fmt.Errorf("command %d of %d: %w", i+1, len(cmds), err)
 		}
 		c.ends = append(c.ends, len(c.data))

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -27,8 +28,14 @@ const (
 	entryCommandsField = 3
 )
 
+// errUnknownKind refuses a command of another node, whose build is newer. No replica of this build could apply it.
+var errUnknownKind = errors.New("its kind is unknown to this build: upgrade this node")
+
 // frame appends a command to buf as one element of an entry's commands.
 func frame(buf []byte, cmd *fsmpb.Command) ([]byte, error) {
+	if cmd.Op == nil {
+		return buf, errUnknownKind
+	}
 	size := cmd.SizeVT()
 	buf = protowire.AppendTag(buf, entryCommandsField, protowire.BytesType)
 	buf = protowire.AppendVarint(buf, uint64(size))

@@ -130,9 +130,6 @@ func (r *Router) mayWrite(cmds []*fsmpb.Command) error {
 	for _, cmd := range cmds {
 		version = max(version, fsm.VersionOf(cmd))
 	}
-	if version == fsm.FirstVersion {
-		return nil
-	}
 	return control.MayWrite(r.cfg.State(), version)
 }
 
