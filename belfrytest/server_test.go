@@ -355,3 +355,78 @@ func TestHolidays(t *testing.T) {
 		}
 	}
 }
+
+// TestSendWindow checks that nothing is sent outside of a window, in a queue and of a task with a window of its own,
+// that a retry and a lease wait for the opening too, and that what waited comes at the opening.
+func TestSendWindow(t *testing.T) {
+	t.Parallel()
+	b := belfrytest.New(t)
+	receiver, c := b.Receiver(), b.Client()
+	now := b.Now().UTC()
+	clock := func(after time.Duration) string { return now.Add(after).Format("15:04") }
+	// The queue's window opens in three hours, for an hour.
+	window := &client.Window{Daily: []string{clock(3*time.Hour) + "-" + clock(4*time.Hour)}}
+	opening := now.Truncate(time.Minute).Add(3 * time.Hour)
+	target := &client.Target{URL: receiver.URL}
+	queue, err := c.PutQueue(t.Context(), client.Queue{Name: "calls", Target: target, Window: window})
+	if err != nil || queue.Window == nil || queue.Window.Daily[0] != window.Daily[0] {
+		t.Fatalf("%+v, %v", queue, err)
+	}
+	if _, err := c.PutQueue(t.Context(), client.Queue{Name: "pulled", Window: window}); err != nil {
+		t.Fatal(err)
+	}
+	always := &client.Window{Daily: []string{"00:00-24:00"}}
+	schedule(t, c, client.Task{ID: "waits", Queue: "calls", Delay: time.Hour})
+	schedule(t, c, client.Task{ID: "own", Queue: "calls", Delay: time.Hour, Window: always})
+	schedule(t, c, client.Task{ID: "gone", Queue: "calls", Delay: time.Hour})
+	schedule(t, c, client.Task{ID: "retried", Delay: 2*time.Hour + 59*time.Minute, Target: target,
+		Window: &client.Window{Daily: []string{clock(2*time.Hour) + "-" + clock(3*time.Hour)}},
+		Retry:  &client.Retry{Delays: []time.Duration{2 * time.Hour}}})
+	schedule(t, c, client.Task{ID: "pulled", Queue: "pulled", Delay: time.Hour})
+	receiver.Respond(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Ce-Subject") == "retried" && r.Header.Get("Belfry-Attempt") == "1" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+
+	b.Advance(2 * time.Hour)
+	waits, err := c.Get(t.Context(), "waits")
+	if err != nil || waits.State != client.Scheduled || waits.WaitsFor != "window" || waits.Attempts != 0 ||
+		!waits.NextAttemptAt.Equal(opening) {
+		t.Errorf("a task before its window: %+v, %v, want %v", waits, err, opening)
+	}
+	if outcome, err := c.Cancel(t.Context(), "gone"); err != nil || outcome != client.OutcomeCancelled {
+		t.Errorf("a cancel: %s, %v", outcome, err)
+	}
+	if queue, err = c.Queue(t.Context(), "calls"); err != nil || queue.WindowOpen || !queue.WindowOpensAt.Equal(opening) {
+		t.Errorf("the queue: %+v, %v", queue, err)
+	}
+	if leased, err := c.Lease(t.Context(), "pulled", client.Demand{Max: 1}); err != nil || len(leased) > 0 {
+		t.Errorf("a lease outside of the window: %v, %v", leased, err)
+	}
+	if all := receiver.All(); len(all) != 1 || all[0].TaskID != "own" {
+		t.Errorf("before the window came %v", all)
+	}
+
+	b.Advance(90 * time.Minute)
+	if leased, err := c.Lease(t.Context(), "pulled", client.Demand{Max: 1}); err != nil || len(leased) != 1 {
+		t.Errorf("a lease in the window: %v, %v", leased, err)
+	}
+	b.Advance(2 * day)
+	at := map[string]time.Time{}
+	for _, d := range receiver.All() {
+		at[fmt.Sprint(d.TaskID, d.Attempt)] = d.At
+	}
+	second := now.Truncate(time.Minute).Add(26 * time.Hour)
+	for _, want := range []struct {
+		attempt string
+		at      time.Time
+	}{{"waits1", opening}, {"retried1", now.Add(179 * time.Minute)}, {"retried2", second}} {
+		if late := at[want.attempt].Sub(want.at); late < 0 || late > time.Second {
+			t.Errorf("%s came at %v, want %v", want.attempt, at[want.attempt], want.at)
+		}
+	}
+	if len(at) != 4 {
+		t.Errorf("attempts: %v", at)
+	}
+}

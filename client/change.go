@@ -27,6 +27,7 @@ type Patch struct {
 	Target      *Target           // zero fields leave the task's; headers are merged, and an empty value removes one
 	Retry       *Retry            // zero fields leave the task's
 	Labels      map[string]string // merged; an empty value removes a label
+	Window      *Window           // replaces the whole window
 	// Clear names fields to reset, with a dot for a field of an object: "target", "target.timeout", "labels".
 	Clear []string
 }
@@ -47,6 +48,9 @@ func (p Patch) fields() (map[string]any, error) {
 	}
 	if p.Labels != nil {
 		m["labels"] = mergeText(p.Labels)
+	}
+	if p.Window != nil {
+		m["window"] = p.Window
 	}
 	return m, clearFields(m, p.Clear)
 }

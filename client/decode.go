@@ -125,6 +125,9 @@ func readRare(r *contract.Reader, name string, place any) error {
 	case **Retry:
 		*p = new(Retry)
 		return (*p).read(r)
+	case **Window:
+		*p = new(Window)
+		return (*p).read(r)
 	case **QueueCounts:
 		*p = new(QueueCounts)
 		return (*p).read(r)
@@ -219,6 +222,7 @@ func (l *Leased) read(r *contract.Reader) error {
 		{contract.NextAttemptAt, &t.NextAttemptAt}, {contract.PayloadBase64, &t.PayloadBytes},
 		{contract.Delay, &t.Delay}, {contract.ExpiresAfter, &t.ExpiresAfter}, {contract.Target, &t.Target},
 		{contract.Retry, &t.Retry}, {contract.Labels, &t.Labels}, {contract.Outcome, &t.Outcome},
+		{contract.Window, &t.Window}, {contract.WaitsFor, &t.WaitsFor},
 		{contract.Previous, &t.Previous}, {contract.History, &t.History}, {contract.Schedule, &t.Schedule},
 		{contract.Occurrence, &t.Occurrence}, {contract.Scheduled, &t.Scheduled},
 	})
@@ -253,6 +257,7 @@ func (q *Queue) read(r *contract.Reader) error {
 		{contract.KeepDead, &q.KeepDead}, {contract.Signing, func() error {
 			return readObject(r, "signing", []member{{contract.Secrets, &q.Secrets}})
 		}},
+		{contract.Window, &q.Window}, {contract.WindowOpen, &q.WindowOpen}, {contract.WindowOpensAt, &q.WindowOpensAt},
 		{contract.Counts, &q.Counts},
 	})
 }

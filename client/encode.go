@@ -54,7 +54,7 @@ func appendContent(b []byte, t *Task) ([]byte, error) {
 	b = appendTarget(b, t.Target)
 	b = appendRetry(b, t.Retry)
 	b = contract.AppendSpan(b, contract.ExpiresAfter, t.ExpiresAfter)
-	return appendMap(b, contract.Labels, t.Labels), nil
+	return appendWindow(appendMap(b, contract.Labels, t.Labels), t.Window)
 }
 
 // appendPayload appends a payload byte for byte after checking that it is one JSON value, since other bytes could pass
@@ -168,6 +168,7 @@ func appendAnswer(b []byte, t *Task) []byte {
 	b = contract.AppendText(b, contract.State, string(t.State))
 	b = contract.AppendInt(b, contract.Attempts, int64(t.Attempts))
 	b = appendTimeOrNull(b, contract.NextAttemptAt, t.NextAttemptAt)
+	b = contract.AppendTextIf(b, contract.WaitsFor, t.WaitsFor)
 	b = contract.AppendText(b, contract.LastError, t.LastError)
 	b = contract.AppendUint(b, contract.Revision, t.Revision)
 	b = contract.AppendUint(b, contract.Shard, uint64(t.Shard))
@@ -206,7 +207,7 @@ func appendHistory(b []byte, history []Past) []byte {
 }
 
 // appendQueue appends the members of a queue.
-func appendQueue(b []byte, q *Queue) []byte {
+func appendQueue(b []byte, q *Queue) ([]byte, error) {
 	b = contract.AppendTextIf(b, contract.Queue, q.Name)
 	b = appendTarget(b, q.Target)
 	b = appendRetry(b, q.Retry)
@@ -219,8 +220,9 @@ func appendQueue(b []byte, q *Queue) []byte {
 	b = contract.AppendSpan(b, contract.KeepDone, q.KeepDone)
 	b = contract.AppendSpan(b, contract.KeepDead, q.KeepDead)
 	b = contract.AppendSigning(b, q.Secrets)
+	b, err := appendWindow(b, q.Window)
 	if q.Counts == nil {
-		return b
+		return b, err
 	}
 	b = contract.AppendName(b, contract.Counts)
 	begin := len(b)
@@ -233,5 +235,5 @@ func appendQueue(b []byte, q *Queue) []byte {
 	if q.Counts.OldestOverdue != nil {
 		overdue = *q.Counts.OldestOverdue
 	}
-	return contract.Close(appendTimeOrNull(b, contract.OldestOverdue, overdue), begin)
+	return contract.Close(appendTimeOrNull(b, contract.OldestOverdue, overdue), begin), err
 }

@@ -23,12 +23,16 @@ type Queue struct {
 	Paused       bool
 	KeepDone     time.Duration // how long finished tasks can be read; 0: 10 minutes
 	KeepDead     time.Duration // how long dead letters are kept; 0: until they are replayed or dropped
+	Window       *Window       // in which attempts and leases begin; nil: at any time
 
 	// Secrets sign requests, the newest first, at most two: "whsec_" and base64. The service never shows them. It answers
 	// "sha256:" and a few digits, which PutQueue accepts to keep a secret.
 	Secrets []string
 
-	Counts *QueueCounts // set by the service in answers
+	// The service sets the fields below in answers.
+	Counts        *QueueCounts
+	WindowOpen    bool      // of a queue with a window
+	WindowOpensAt time.Time // of a closed window; zero: it does not open within ten years
 }
 
 // QueueCounts is the number of a queue's tasks by state and due time.
@@ -51,7 +55,10 @@ type QueueCounts struct {
 func (q *Queue) UnmarshalJSON(data []byte) error { return whole(data, q.read) }
 
 // MarshalJSON writes a queue as the service does.
-func (q Queue) MarshalJSON() ([]byte, error) { return contract.Close(appendQueue(nil, &q), 0), nil }
+func (q Queue) MarshalJSON() ([]byte, error) {
+	b, err := appendQueue(nil, &q)
+	return contract.Close(b, 0), err
+}
 
 func (c *Client) queuePath(name string) string { return c.root + "/queues/" + url.PathEscape(name) }
 
@@ -59,7 +66,10 @@ func (c *Client) queuePath(name string) string { return c.root + "/queues/" + ur
 // when the call returns, except at leaders that cannot be reached.
 func (c *Client) PutQueue(ctx context.Context, queue Queue) (*Queue, error) {
 	queue.Counts = nil
-	body := contract.Close(appendQueue(nil, &queue), 0)
+	body, err := queue.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("queue %s: %w", queue.Name, err)
+	}
 	return c.queueCall(ctx, call{method: http.MethodPut, path: c.queuePath(queue.Name), body: body, contentType: jsonType,
 		header: c.header(&options{})})
 }
@@ -146,6 +156,7 @@ type QueuePatch struct {
 	Paused       *bool
 	KeepDone     time.Duration
 	KeepDead     time.Duration
+	Window       *Window  // replaces the whole window
 	Secrets      []string // replace the whole list
 	// Clear names fields to reset, with a dot for a field of an object: "target", "retry.max_attempts", "signing".
 	Clear []string
@@ -168,6 +179,9 @@ func (p QueuePatch) fields() (map[string]any, error) {
 	}
 	setDuration(m, "keep_done", p.KeepDone)
 	setDuration(m, "keep_dead", p.KeepDead)
+	if p.Window != nil {
+		m["window"] = p.Window
+	}
 	if p.Secrets != nil {
 		m["signing"] = map[string]any{"secrets": p.Secrets}
 	}

@@ -209,5 +209,8 @@ func (t Task) patch() (map[string]any, error) {
 	if t.Labels != nil {
 		m["labels"] = mergeText(t.Labels)
 	}
+	if t.Window != nil {
+		m["window"] = t.Window
+	}
 	return m, nil
 }

@@ -50,6 +50,7 @@ type Task struct {
 	Retry        *Retry  // nil: the queue's
 	ExpiresAfter time.Duration
 	Labels       map[string]string
+	Window       *Window // in which attempts may begin; nil: the queue's
 
 	// Jitter spreads tasks with the same due time: the task is due up to Jitter later, by a part that depends on its id
 	// only. Jitter is not stored: an answer has the resulting FireAt.
@@ -59,6 +60,7 @@ type Task struct {
 	State         State
 	Attempts      int       // begun so far
 	NextAttemptAt time.Time // zero: none is scheduled
+	WaitsFor      string    // "window": the task is due, and waits until NextAttemptAt for its window to open
 	LastError     string
 	Revision      uint64
 	Shard         uint32

@@ -21,7 +21,32 @@ type command struct {
 }
 
 // VersionOf returns the lowest command version at which a command may be written.
-func VersionOf(c *fsmpb.Command) uint32 { return max(commandOf(c.Op).since, FirstVersion) }
+func VersionOf(c *fsmpb.Command) uint32 {
+	if hasWindow(c) {
+		return windowsSince
+	}
+	return max(commandOf(c.Op).since, FirstVersion)
+}
+
+// windowsSince is the first command version with windows.
+const windowsSince = 5
+
+// hasWindow reports whether a command gives a task a window, or holds a task until its window opens.
+func hasWindow(c *fsmpb.Command) bool {
+	switch op := c.Op.(type) {
+	case *fsmpb.Command_Schedule:
+		return op.Schedule.GetSpec().GetWindow() != nil
+	case *fsmpb.Command_Touch:
+		return op.Touch.GetOrSchedule().GetSpec().GetWindow() != nil
+	case *fsmpb.Command_Patch:
+		return op.Patch.GetWindow() != nil
+	case *fsmpb.Command_SetSeries:
+		return op.SetSeries.GetSpec().GetWindow() != nil
+	case *fsmpb.Command_Settle:
+		return op.Settle.GetVerdict() == fsmpb.Verdict_VERDICT_HELD
+	}
+	return false
+}
 
 // commandOf returns the entry of the command table for the kind of op. (A map by type would cost each command 35 ns.)
 func commandOf(op any) command {

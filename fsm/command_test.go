@@ -31,6 +31,9 @@ var secondKinds = []protoreflect.FieldNumber{32, 33, 34, 35, 36, 37, 38, 39}
 // thirdKinds are the kinds of command that version 3 brought. The list never grows.
 var thirdKinds = []protoreflect.FieldNumber{48}
 
+// fourthKinds are the kinds of command that version 4 brought. The list never grows.
+var fourthKinds = []protoreflect.FieldNumber{56, 57, 58, 59, 60, 61}
+
 // TestLaterKindsDeclareTheirVersion checks that no kind that an older build cannot read has its version.
 func TestLaterKindsDeclareTheirVersion(t *testing.T) {
 	kinds := (&fsmpb.Command{}).ProtoReflect().Descriptor().Oneofs().ByName("op").Fields()
@@ -49,6 +52,8 @@ func TestLaterKindsDeclareTheirVersion(t *testing.T) {
 			want = 2
 		case slices.Contains(thirdKinds, kinds.Get(i).Number()):
 			want = 3
+		case slices.Contains(fourthKinds, kinds.Get(i).Number()):
+			want = 4
 		}
 		if int(needed) != want {
 			t.Errorf("%s needs version %d, not %d", kinds.Get(i).Name(), needed, want)
@@ -70,5 +75,21 @@ func TestSnapshotHasTheVersionOfItsCommands(t *testing.T) {
 	}
 	if m.store.Version != CommandVersion {
 		t.Errorf("version %d after a restart", m.store.Version)
+	}
+}
+
+// TestWindowsDeclareTheirVersion checks that no command with a window goes to a build that would drop the window.
+func TestWindowsDeclareTheirVersion(t *testing.T) {
+	spec := &fsmpb.Spec{Window: &fsmpb.Window{Daily: []string{"09:00-20:00"}}}
+	for _, c := range []*fsmpb.Command{
+		{Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{Spec: spec}}},
+		{Op: &fsmpb.Command_Touch{Touch: &fsmpb.Touch{OrSchedule: &fsmpb.Schedule{Spec: spec}}}},
+		{Op: &fsmpb.Command_Patch{Patch: &fsmpb.Patch{Window: spec.Window}}},
+		{Op: &fsmpb.Command_SetSeries{SetSeries: &fsmpb.SetSeries{Spec: spec}}},
+		{Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_HELD}}},
+	} {
+		if version := VersionOf(c); version != windowsSince {
+			t.Errorf("%T needs version %d", c.Op, version)
+		}
 	}
 }

@@ -263,6 +263,7 @@ func (g *logGenerator) args() args {
 	g.maybe(a, "no_later_than", near("bound"))
 	g.maybe(a, "or_schedule", "30")
 	g.maybe(a, "label", "red", "blue")
+	g.maybe(a, "hours", "09:00-20:00", "22:00-06:00")
 	g.maybe(a, "credit", "default|http://x:80=0", "q1|https://y:443=2", "default|=1:900:7,default|=2:30000:8", "q1|=2:900:9,q1|=1")
 	g.maybe(a, "lease", "900", "30000")
 	g.maybe(a, "tag", "5")
@@ -271,7 +272,7 @@ func (g *logGenerator) args() args {
 	g.maybe(a, "timeout", "700")
 	g.maybe(a, "keep_done", "5000")
 	g.maybe(a, "keep_dead", "8000")
-	g.maybe(a, "clear", "target", "payload", "labels")
+	g.maybe(a, "clear", "target", "payload", "labels", "window")
 	g.maybe(a, "generated", "1")
 	g.maybe(a, "header", "v")
 	g.maybe(a, "auth", "secret", "***")
@@ -287,7 +288,7 @@ func (g *logGenerator) maybe(a args, name string, values ...string) {
 // settle draws the outcome of one of the last grants, or of a grant that was never made.
 func (g *logGenerator) settle(c *fsmpb.Command, verb string) *fsmpb.Command {
 	op := &fsmpb.Settle{
-		Verdict:   fsmpb.Verdict(rapid.IntRange(1, 4).Draw(g.t, "verdict")),
+		Verdict:   fsmpb.Verdict(rapid.IntRange(1, 5).Draw(g.t, "verdict")),
 		RetryAtMs: g.now + 50,
 		Error:     rapid.SampledFrom([]string{"", "500", "a text that says why"}).Draw(g.t, "error"),
 		Fence:     3, Occurrence: 2,

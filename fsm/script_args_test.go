@@ -84,6 +84,7 @@ func (a args) schedule(now int64) *fsmpb.Schedule {
 
 func (a args) spec() *fsmpb.Spec {
 	spec := &fsmpb.Spec{Queue: a.named["queue"], Payload: []byte(a.named["payload"]), ExpiresAfterMs: a.intOr("expires", 0)}
+	spec.Window = a.window()
 	if url, ok := a.named["url"]; ok {
 		spec.Target = &fsmpb.Target{Url: url, TimeoutMs: a.intOr("timeout", 0)}
 		if v, ok := a.named["auth"]; ok {
@@ -148,6 +149,7 @@ func (a args) patch(now int64) *fsmpb.Patch {
 		op.Labels = []*fsmpb.LabelPatch{{Name: "l", Value: &v}}
 	}
 	op.ClearTarget, op.ClearPayload, op.ClearLabels = a.named["clear"] == "target", a.named["clear"] == "payload", a.named["clear"] == "labels"
+	op.ClearWindow, op.Window = a.named["clear"] == "window", a.window()
 	return op
 }
 
@@ -184,4 +186,13 @@ func laneNamed(text string) *fsmpb.Lane {
 
 func hashOf(s string) uint64 {
 	return xxhash.Sum64String(s)
+}
+
+// window returns the window of the argument hours, or nil.
+func (a args) window() *fsmpb.Window {
+	hours, ok := a.named["hours"]
+	if !ok {
+		return nil
+	}
+	return &fsmpb.Window{Daily: []string{hours}, TimeZone: "Europe/Berlin"}
 }

@@ -57,9 +57,12 @@ func isLeasedUnder(t store.Task, fence, occurrence uint64) bool {
 
 func (m *Machine) settle(t store.Task, op *fsmpb.Settle) {
 	m.store.Change(t, func(e store.Edit) {
-		if op.Verdict == fsmpb.Verdict_VERDICT_RELEASED {
+		switch op.Verdict {
+		case fsmpb.Verdict_VERDICT_RELEASED:
 			m.release(e)
-		} else {
+		case fsmpb.Verdict_VERDICT_HELD:
+			m.hold(e, op.RetryAtMs)
+		default:
 			end(e, op)
 		}
 	})
@@ -102,4 +105,18 @@ func (m *Machine) release(e store.Edit) {
 	if expiry := expiryOf(e.Task); expiry != 0 {
 		e.WaitUntil(expiry + m.store.HorizonMs)
 	}
+}
+
+// hold takes back an attempt that never started because its window is closed: it is not counted, and the task waits in
+// the wheel until the opening, or until it expires.
+func (m *Machine) hold(e store.Edit, opensMs int64) {
+	e.SetAttempts(e.Attempts() - 1)
+	if e.Outcome() != 0 {
+		e.Entomb(fsmpb.State_STATE_CANCELLED)
+		return
+	}
+	if expiry := expiryOf(e.Task); expiry != 0 {
+		opensMs = min(opensMs, expiry+m.store.HorizonMs)
+	}
+	e.Hold(opensMs)
 }

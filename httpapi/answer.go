@@ -38,6 +38,9 @@ func (v view) append(b []byte) []byte {
 	b = contract.AppendText(b, contract.State, stateName(t.State))
 	b = contract.AppendUint(b, contract.Attempts, uint64(t.Attempts))
 	b = contract.AppendTimeOrNull(b, contract.NextAttemptAt, t.NextAttemptAtMs)
+	if t.State == fsmpb.State_STATE_SCHEDULED && t.NextAttemptAtMs != 0 {
+		b = contract.AppendText(b, contract.WaitsFor, contract.Window.String())
+	}
 	b = contract.AppendText(b, contract.LastError, t.LastError)
 	b = contract.AppendUint(b, contract.Revision, v.revision)
 	b = contract.AppendUint(b, contract.Shard, uint64(t.Shard))
@@ -134,7 +137,7 @@ func appendSettings(b []byte, spec *fsmpb.Spec) []byte {
 		}
 		b = append(b, '}')
 	}
-	return b
+	return appendWindow(b, spec.GetWindow())
 }
 
 func appendTarget(b []byte, t *fsmpb.Target) []byte {

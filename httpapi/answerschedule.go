@@ -28,7 +28,7 @@ type scheduleView struct {
 
 // scheduleView returns the view of a schedule at a revision, with its payload.
 func (s *Server) scheduleView(t *fsmpb.Task, revision uint64) scheduleView {
-	by := s.calendarOf(t.Namespace, t.GetSeries().GetRepeat())
+	by := s.calendarOf(t.Namespace, t.GetSeries().GetRepeat().GetCalendar())
 	missing := by == nil && t.GetSeries().GetRepeat().GetCalendar() != ""
 	return scheduleView{task: t, revision: revision, payload: true, calendar: by, missing: missing}
 }

@@ -127,8 +127,8 @@ func (s *Server) listCalendars(c echo.Context) error {
 	}{views})
 }
 
-// deleteCalendar removes a calendar that no schedule uses. A schedule that names the calendar meanwhile has no
-// occurrences until there is one again, and says so.
+// deleteCalendar removes a calendar that neither a schedule nor the window of a queue uses. A schedule that names the
+// calendar meanwhile has no occurrences until there is one again, and says so. A window that names it is closed.
 func (s *Server) deleteCalendar(c echo.Context) error {
 	cl, name := callOf(c), c.Param("calendar")
 	if err := cl.checkWhole(); err != nil {
@@ -146,6 +146,13 @@ func (s *Server) deleteCalendar(c echo.Context) error {
 		return s.readFailed(err)
 	case len(users) > 0:
 		return &problem{kind: calendarInUse, detail: "schedules use it: " + strings.Join(users, ", ")}
+	}
+	queues, err := s.queuesWith(ctx, cl.namespace, name)
+	switch {
+	case err != nil:
+		return s.readFailed(err)
+	case len(queues) > 0:
+		return &problem{kind: calendarInUse, detail: "windows of queues use it: " + strings.Join(queues, ", ")}
 	}
 	existed, err := s.cfg.Backend.DeleteCalendar(ctx, cl.namespace, name)
 	switch {
@@ -188,6 +195,17 @@ func (s *Server) usersOf(ctx context.Context, namespace, name string) (users []s
 	}
 }
 
+// queuesWith returns the names of some queues of a namespace whose windows name a calendar.
+func (s *Server) queuesWith(ctx context.Context, namespace, name string) (users []string, err error) {
+	queues, err := s.cfg.Backend.Queues(ctx, namespace)
+	for _, q := range queues {
+		if q.Policy.GetWindow().GetCalendar() == name && len(users) < mostUsers {
+			users = append(users, queueName(q))
+		}
+	}
+	return users, err
+}
+
 // checkWhole refuses a call about a whole namespace by a caller whose grants reach only some of its queues or ids.
 func (c *call) checkWhole() error {
 	if !c.limited {
@@ -197,11 +215,11 @@ func (c *call) checkWhole() error {
 		"limit to some queues or ids", c.need.role, c.namespace)}
 }
 
-// calendarOf returns the calendar of a rule, or nil if the rule has none or it does not exist.
-func (s *Server) calendarOf(namespace string, rule *fsmpb.Repeat) *calendar.Calendar {
-	if rule.GetCalendar() == "" {
+// calendarOf returns the calendar that a rule or a window names, or nil if it names none or one that does not exist.
+func (s *Server) calendarOf(namespace, name string) *calendar.Calendar {
+	if name == "" {
 		return nil
 	}
-	c, _ := s.cfg.Backend.Calendar(namespace, rule.Calendar)
+	c, _ := s.cfg.Backend.Calendar(namespace, name)
 	return c
 }

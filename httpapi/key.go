@@ -203,6 +203,17 @@ func (h *hasher) spec(s *fsmpb.Spec) {
 	if delays := s.Retry.GetDelaysMs(); len(delays) > 0 { // calls without delays hash as before there were any
 		h.delays(delays)
 	}
+	if s.Window != nil { // and calls without a window
+		h.window(s.Window)
+	}
+}
+
+func (h *hasher) window(w *fsmpb.Window) {
+	h.text("window")
+	h.text(w.TimeZone)
+	h.text(w.Days)
+	h.text(w.Calendar)
+	h.texts(w.Daily)
 }
 
 func (h *hasher) delays(delays []int64) {
@@ -270,6 +281,12 @@ func (h *hasher) patch(p *fsmpb.Patch) {
 	for _, l := range p.Labels {
 		h.text(l.Name)
 		h.optionalText(l.Value)
+	}
+	if p.ClearWindow {
+		h.text("no window")
+	}
+	if p.Window != nil { // calls without a window hash as before there were any
+		h.window(p.Window)
 	}
 }
 

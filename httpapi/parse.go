@@ -21,12 +21,12 @@ type parser struct {
 	namespace   string // of the request
 	traceparent string // of the request; empty: none
 	checkURL    func(rawURL string) *task.FieldError
-	calendarOf  func(namespace string, rule *fsmpb.Repeat) *calendar.Calendar
+	calendarOf  func(namespace, name string) *calendar.Calendar
 }
 
 // rule checks a rule as a whole, by the calendar of the request's namespace.
 func (p *parser) rule(r *fsmpb.Repeat) (*repeat.Rule, error) {
-	return repeating.Rule(r, p.calendarOf(p.namespace, r), p.now.at)
+	return repeating.Rule(r, p.calendarOf(p.namespace, r.GetCalendar()), p.now.at)
 }
 
 // draft is the part of a body or a line that is read so far. The meaning of its fields is known only at the end.
@@ -97,6 +97,8 @@ func (p *parser) specMember(r *contract.Reader, f contract.Field, spec *fsmpb.Sp
 		spec.ExpiresAfterMs, err = expiresAfter(r)
 	case contract.Labels:
 		spec.Labels, err = labels(r)
+	case contract.Window:
+		spec.Window, err = p.window(r)
 	default:
 		panic("httpapi: no parser for field " + f.String())
 	}

@@ -47,6 +47,10 @@ func (p *parser) patchMember(r *contract.Reader, f contract.Field, patch *fsmpb.
 		return patchRetry(r, patch)
 	case contract.Labels:
 		return patchLabels(r, patch)
+	case contract.Window:
+		window, err := p.window(r)
+		patch.Window = window
+		return err
 	}
 	panic("httpapi: no patch of field " + f.String())
 }
@@ -66,6 +70,8 @@ func restoreDefault(f contract.Field, patch *fsmpb.Patch) error {
 		patch.ClearRetry = true
 	case contract.Labels:
 		patch.ClearLabels = true
+	case contract.Window:
+		patch.ClearWindow = true
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 // policyDraft is a queue's policy as a request gives it. Its secrets are not in the policy yet, since some may be given
 // by fingerprint.
 type policyDraft struct {
+	parser  *parser
 	policy  *fsmpb.QueuePolicy
 	secrets []secret
 	merged  bool // into the stored policy: a null restores a default
@@ -33,7 +34,7 @@ func (d *policyDraft) named() bool {
 // queuePolicy reads the policy of the queue in the path.
 func (p *parser) queuePolicy(data []byte, queue string) (*policyDraft, error) {
 	r, seen := contract.NewReader(data), contract.Set(0)
-	d := &policyDraft{policy: &fsmpb.QueuePolicy{Namespace: p.namespace, Queue: queue}}
+	d := &policyDraft{parser: p, policy: &fsmpb.QueuePolicy{Namespace: p.namespace, Queue: queue}}
 	err := r.Root(&contract.PolicyObject, &seen, func(f contract.Field) error { return d.member(r, f) })
 	if err == nil {
 		err = p.checkPolicy(d.policy)
@@ -66,6 +67,8 @@ func (d *policyDraft) member(r *contract.Reader, f contract.Field) error {
 		return assign(d, r, &policy.KeepDeadMs, keep)
 	case contract.BatchMax:
 		return assign(d, r, &policy.BatchMax, func() (uint32, error) { return count32(r, name, task.MaxBatch) })
+	case contract.Window:
+		return assign(d, r, &policy.Window, func() (*fsmpb.Window, error) { return d.parser.window(r) })
 	case contract.Signing:
 		return assign(d, r, &policy.Secrets, func() ([][]byte, error) {
 			var err error

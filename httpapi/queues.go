@@ -134,7 +134,7 @@ func (s *Server) deleteQueue(c echo.Context) error {
 func (s *Server) writeQueue(c echo.Context, status int, name string, p *fsmpb.QueuePolicy, counts *fsmpb.QueueCounts) {
 	b := s.buffers.get()
 	defer s.buffers.put(b)
-	*b = append(appendQueue(*b, name, p, counts), '\n')
+	*b = append(s.appendQueue(*b, name, p, counts), '\n')
 	writeJSON(c.Response(), status, *b)
 }
 
@@ -191,7 +191,7 @@ func (s *Server) writeQueues(c echo.Context, queues []task.Queue, q *fsmpb.ListQ
 		if counts == nil {
 			counts = new(fsmpb.QueueCounts)
 		}
-		b = appendQueue(b, queueName(q), q.Policy, counts)
+		b = s.appendQueue(b, queueName(q), q.Policy, counts)
 	}
 	b = append(append(append(b, `],"next_cursor":`...), next...), "}\n"...)
 	writeJSON(c.Response(), http.StatusOK, b)
@@ -208,17 +208,19 @@ func (s *Server) emptyBody(c echo.Context) error {
 	return err
 }
 
-// appendQueue appends a queue as an object: its policy, and its counts unless they are nil.
-func appendQueue(b []byte, name string, p *fsmpb.QueuePolicy, counts *fsmpb.QueueCounts) []byte {
+// appendQueue appends a queue as an object: its policy, and unless counts is nil, the state of its window and counts.
+func (s *Server) appendQueue(b []byte, name string, p *fsmpb.QueuePolicy, counts *fsmpb.QueueCounts) []byte {
 	begin := len(b)
 	b = contract.AppendText(b, contract.Queue, name)
-	b = appendSettings(b, &fsmpb.Spec{Target: p.GetTarget(), Retry: p.GetRetry()})
+	b = appendSettings(b, &fsmpb.Spec{Target: p.GetTarget(), Retry: p.GetRetry(), Window: p.GetWindow()})
 	b = appendLimits(b, p)
 	b = contract.AppendBool(b, contract.Paused, p.GetPaused())
 	b = appendSpan(b, contract.KeepDone, p.GetKeepDoneMs())
 	b = appendSpan(b, contract.KeepDead, p.GetKeepDeadMs())
 	b = appendSigning(b, p)
 	if counts != nil {
+		now, _ := s.cfg.Now()
+		b = s.appendOpening(b, p.GetNamespace(), p.GetWindow(), now)
 		b = appendCounts(contract.AppendName(b, contract.Counts), counts)
 	}
 	return contract.Close(b, begin)
@@ -327,7 +329,7 @@ func (s *Server) updateQueue(c echo.Context, queue string, change func(*fsmpb.Qu
 // is set.
 func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
 	r, seen := contract.NewReader(data), contract.Set(0)
-	d := &policyDraft{policy: policy, merged: true}
+	d := &policyDraft{parser: p, policy: policy, merged: true}
 	err := r.Root(&contract.PolicyObject, &seen, func(f contract.Field) error { return d.member(r, f) })
 	if err != nil {
 		return err

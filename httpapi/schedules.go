@@ -163,7 +163,7 @@ func (s *Server) occurrences(c echo.Context) error {
 	cl := callOf(c)
 	s.work.Enter(cl.namespace, viewBytes*(next+last))
 	defer s.work.Leave()
-	coming, err := comingOf(t.Series, s.calendarOf(cl.namespace, t.Series.Repeat), next)
+	coming, err := comingOf(t.Series, s.calendarOf(cl.namespace, t.Series.Repeat.GetCalendar()), next)
 	if err != nil {
 		return err
 	}

@@ -265,7 +265,7 @@ func (s *Server) preview(c echo.Context) error {
 	defer s.work.Leave()
 	now, _ := s.cfg.Now()
 	answer, err := preview.Of(body.data, now, func(r *fsmpb.Repeat) *calendar.Calendar {
-		return s.calendarOf(cl.namespace, r)
+		return s.calendarOf(cl.namespace, r.GetCalendar())
 	})
 	if err != nil {
 		return err

@@ -59,9 +59,13 @@ type begun struct {
 func (f *firing) attempt(grants []task.Grant) {
 	ready := make([]begun, 0, len(grants))
 	for _, g := range grants {
-		if b, refused := f.prepare(g); refused != nil {
+		b, refused, later := f.prepare(g)
+		switch {
+		case refused != nil:
 			f.conclude(g, refused, nil)
-		} else {
+		case later != 0:
+			f.holdUntil(g, later)
+		default:
 			ready = append(ready, b)
 		}
 	}
@@ -79,15 +83,22 @@ func (f *firing) attempt(grants []task.Grant) {
 var errNoTarget = errors.New("neither the task nor its queue has a target any more")
 
 // prepare reads the task of a grant and completes it from its queue's policy. A non-nil refused is the settle of a
-// grant whose attempt must not start.
-func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle) {
+// grant whose attempt must not start. An attempt that may start only a moment later returns that instant, in Unix
+// milliseconds.
+func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle, later int64) {
 	policy := f.shard.cfg.Policy
 	now, _ := f.shard.clock.now()
 	granted, leaseEndMs, ok := f.machine().Attempt(g.Namespace, g.ID, g.Fence)
 	if !ok {
-		return begun{}, f.unbegun(g, now)
+		return begun{}, f.unbegun(g, now), 0
 	}
 	queue := f.shard.policyOf(g.Lane.Namespace, g.Lane.Queue)
+	if opens, closed := f.shard.opening(granted, queue, now); closed {
+		if opens.Sub(now) <= longestHold {
+			return begun{}, nil, notBefore(opens)
+		}
+		return begun{}, held(g, opens), 0
+	}
 	if granted.Spec.Target == nil {
 		granted.Spec.Target = queue.GetTarget()
 	}
@@ -97,14 +108,14 @@ func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle) {
 		err = errNoTarget
 	}
 	if err == nil && queue.GetSealed() != nil {
-		return begun{}, f.unsealed(granted, b.plan, queue, now)
+		return begun{}, f.unsealed(granted, b.plan, queue, now), 0
 	}
 	if err != nil {
 		f.shard.cfg.Logger.Warn("attempt not begun", "task", g.ID, "fence", g.Fence, "err", err)
-		return begun{}, released()
+		return begun{}, released(), 0
 	}
 	b.Attempt = task.Attempt{Task: granted, Timeout: b.plan.timeout, Secrets: queue.GetSecrets()}
-	return b, nil
+	return b, nil, 0
 }
 
 // unsealed returns the settle of an attempt that cannot start because this node lacks the cluster key of the queue's

@@ -141,15 +141,15 @@ type advanced struct {
 
 // settle is one queued settle, encoded by the goroutine of its attempt.
 type settle struct {
-	framed []byte
-	lane   task.Lane        // the lane whose credit it frees
-	how    *throttle.Ending // the evidence about the receiver; nil: none
+	framed  []byte
+	version uint32           // lowest command version at which it may be written
+	lane    task.Lane        // the lane whose credit it frees
+	how     *throttle.Ending // the evidence about the receiver; nil: none
 }
 
 func newSettle(g task.Grant, op *fsmpb.Settle, how *throttle.Ending) (settle, error) {
 	op.Fence, op.Occurrence = g.Fence, g.Occurrence
-	framed, err := frame(nil, &fsmpb.Command{
-		Namespace: g.Namespace, Id: g.ID, Op: &fsmpb.Command_Settle{Settle: op},
-	})
-	return settle{framed: framed, lane: g.Lane, how: how}, err
+	cmd := &fsmpb.Command{Namespace: g.Namespace, Id: g.ID, Op: &fsmpb.Command_Settle{Settle: op}}
+	framed, err := frame(nil, cmd)
+	return settle{framed: framed, version: fsm.VersionOf(cmd), lane: g.Lane, how: how}, err
 }

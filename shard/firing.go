@@ -30,8 +30,7 @@ type firing struct {
 
 type heldGrant struct {
 	task.Grant
-	order   uint64
-	renewed bool // by a Takeover: the attempt may have started on another node, and is not given back uncounted
+	order uint64
 }
 
 func newFiring(l *leadership) *firing {
@@ -48,7 +47,8 @@ func (f *firing) add(grants []task.Grant, renewed bool) {
 	defer f.mu.Unlock()
 	for _, g := range grants {
 		f.order++
-		heap.Push(&f.held, heldGrant{g, f.order, renewed})
+		g.Renewed = renewed
+		heap.Push(&f.held, heldGrant{g, f.order})
 	}
 	if f.paused {
 		f.giveBackHeld()
@@ -167,7 +167,7 @@ func (f *firing) giveBackHeld() {
 	var kept grantHeap
 	var back []heldGrant
 	for _, g := range f.held {
-		if g.renewed {
+		if g.Renewed {
 			kept = append(kept, g)
 		} else {
 			back = append(back, g)
@@ -199,6 +199,13 @@ func (f *firing) release(grants []task.Grant) (left []task.Grant) {
 		}
 	}
 	return left
+}
+
+// holdUntil takes a grant back whose attempt may start only a moment later. Its attempt no longer counts as running.
+func (f *firing) holdUntil(g task.Grant, ms int64) {
+	g.StartMs = ms
+	f.shard.attempts.end()
+	f.add([]task.Grant{g}, g.Renewed)
 }
 
 func (f *firing) resume() {

@@ -37,7 +37,7 @@ func newDesk(l *leadership) *desk.Desk {
 	})
 }
 
-// leasedTask returns the task of a consumer's grant, or nil if its lease is over.
+// leasedTask returns the task of a consumer's grant, or nil if its lease is over or its window is closed.
 func (l *leadership) leasedTask(g task.Grant) *fsmpb.Task {
 	s := l.shard
 	now, _ := s.clock.now()
@@ -48,6 +48,10 @@ func (l *leadership) leasedTask(g task.Grant) *fsmpb.Task {
 	}
 	if leaseEndMs <= now.UnixMilli() {
 		return nil // this node was stopped: the end of the lease has retried the task, or will
+	}
+	if opens, closed := s.opening(task, s.policyOf(g.Lane.Namespace, g.Lane.Queue), now); closed {
+		l.firing.settle(g, held(g, opens), nil)
+		return nil
 	}
 	return task
 }

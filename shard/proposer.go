@@ -153,6 +153,7 @@ func (p *proposer) addOwn(e *entry, w *work, plan dispatch.Plan, now time.Time) 
 	e.settles, e.settlesAt = w.settles, e.commands
 	for _, s := range w.settles {
 		e.addFramed(s.framed, 1)
+		e.raise(s.version)
 	}
 	for _, g := range plan.Grants {
 		g.Policy = policy

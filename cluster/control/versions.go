@@ -24,6 +24,9 @@ const firstVersion = fsm.FirstVersion
 // shapesSince is the command version that brought the entries by which the cluster takes its shape.
 const shapesSince = 2
 
+// windowsSince is the command version that brought the windows of queues.
+const windowsSince = 5
+
 // versionOf returns the lowest command version at which an entry may be written.
 func versionOf(entry *clusterpb.ControlEntry) uint32 {
 	switch op := entry.Op.(type) {
@@ -34,7 +37,10 @@ func versionOf(entry *clusterpb.ControlEntry) uint32 {
 			return admissionSince
 		}
 	case *clusterpb.ControlEntry_SetQueue:
-		if op.SetQueue.GetPolicy().GetSealed() != nil {
+		switch policy := op.SetQueue.GetPolicy(); {
+		case policy.GetWindow() != nil:
+			return windowsSince
+		case policy.GetSealed() != nil:
 			return sealedSince
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
 )
@@ -23,6 +24,9 @@ var secondOps = []protoreflect.FieldNumber{13, 14, 15, 16, 17, 20, 24, 32, 33, 4
 
 // thirdOps are the operations that command version 3 brought. The list never grows.
 var thirdOps = []protoreflect.FieldNumber{36, 50, 51, 52, 53, 54, 55, 56, 57}
+
+// fourthOps are the operations that command version 4 brought. The list never grows.
+var fourthOps = []protoreflect.FieldNumber{60, 61, 62, 63, 66, 67}
 
 // TestLaterOperationsDeclareTheirVersion checks that no operation that an older build cannot read has its version.
 func TestLaterOperationsDeclareTheirVersion(t *testing.T) {
@@ -46,6 +50,8 @@ func TestLaterOperationsDeclareTheirVersion(t *testing.T) {
 			want = 2
 		case slices.Contains(thirdOps, op.Number()):
 			want = 3
+		case slices.Contains(fourthOps, op.Number()):
+			want = 4
 		}
 		if int(needed) != want {
 			t.Errorf("%s needs version %d, not %d", op.Name(), needed, want)
@@ -165,5 +171,14 @@ func TestGroupWritesNoNewerVersion(t *testing.T) {
 	until(t, g, "raised", func(s *clusterpb.ControlState) bool { return s.Version == Version })
 	if err := g.Register(t.Context(), &clusterpb.Node{Id: "gone", CommandVersion: 1, Boot: 2}); !errors.Is(err, ErrRefused) {
 		t.Errorf("the old build was let in: %v", err)
+	}
+}
+
+// TestWindowOfAQueueDeclaresItsVersion checks that no policy with a window goes to a build that would drop the window.
+func TestWindowOfAQueueDeclaresItsVersion(t *testing.T) {
+	policy := &fsmpb.QueuePolicy{Window: &fsmpb.Window{Daily: []string{"09:00-20:00"}}}
+	entry := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_SetQueue{SetQueue: &clusterpb.SetQueue{Policy: policy}}}
+	if version := versionOf(entry); version != windowsSince {
+		t.Errorf("version %d", version)
 	}
 }

@@ -64,6 +64,8 @@ func fillTask(t *cli.Table, task *client.Task) {
 	}
 	t.Field("retry", retry(task.Retry))
 	t.Field("labels", labels(task.Labels))
+	t.Field("window", window(task.Window))
+	t.Field("waits for", task.WaitsFor)
 	t.Field("payload", payload(task))
 	t.Field("shard", fmt.Sprint(task.Shard))
 	t.Field("revision", fmt.Sprint(task.Revision))

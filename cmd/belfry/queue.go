@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -149,10 +150,14 @@ func fillQueue(t *cli.Table, q *client.Queue) {
 	field("batch max", q.BatchMax)
 	field("keep done", q.KeepDone)
 	field("keep dead", q.KeepDead)
+	field("window", window(q.Window))
 	field("signed with", strings.Join(q.Secrets, " "))
 	c := q.Counts
 	if c == nil {
 		return
+	}
+	if q.Window != nil && !q.WindowOpen {
+		field("window opens", cmp.Or(instant(q.WindowOpensAt), "not within ten years"))
 	}
 	field("scheduled", fmt.Sprintf("%d, of which due within 1m %d, 1h %d, 1d %d", c.Scheduled+c.Retrying, c.Due1m, c.Due1h,
 		c.Due1d))

@@ -96,7 +96,10 @@ func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, err
 		p.Paused = &f.paused
 	}
 	target, retry := client.Target{URL: f.url}, client.Retry{MaxAttempts: f.maxAttempts}
-	err := errors.Join(
+	window, err := readWindow(f.window)
+	p.Window = window
+	err = errors.Join(
+		err,
 		cli.ParseInto(&p.KeepDone, "keep-done", f.keepDone),
 		cli.ParseInto(&p.KeepDead, "keep-dead", f.keepDead),
 		cli.ParseInto(&target.Timeout, "attempt-timeout", f.attemptTimeout),
@@ -126,6 +129,7 @@ func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, err
 		{"batch-max", "batch_max", p.BatchMax == 0},
 		{"keep-done", "keep_done", p.KeepDone == 0},
 		{"keep-dead", "keep_dead", p.KeepDead == 0},
+		{"window", "window", p.Window == nil},
 	} {
 		if given(field.flag) && field.isDefault {
 			p.Clear = append(p.Clear, field.name)

@@ -28,6 +28,7 @@ type queueFlags struct {
 	maxPerSecond            float64
 	paused, reset           bool
 	keepDone, keepDead      string
+	window                  string
 	secretFiles, secretEnvs []string
 	generate                string
 	newestOnly              bool
@@ -85,7 +86,7 @@ func (f *queueFlags) addFlags(flags *pflag.FlagSet) {
 // queuePatchable are the names of the flags that addPatchable adds.
 var queuePatchable = []string{
 	"url", "header", "attempt-timeout", "max-attempts", "min-backoff", "max-backoff", "retry-delays", "max-in-flight",
-	"max-per-second", "batch-max", "paused", "keep-done", "keep-dead",
+	"max-per-second", "batch-max", "paused", "keep-done", "keep-dead", "window",
 }
 
 // addPatchable adds the flags for the fields that one step can change: all but secrets.
@@ -104,6 +105,7 @@ func (f *queueFlags) addPatchable(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.paused, "paused", false, "begin nothing; attempts and leases under way go on")
 	flags.StringVar(&f.keepDone, "keep-done", "", "`duration` for which finished tasks can be read")
 	flags.StringVar(&f.keepDead, "keep-dead", "", "`duration` for which dead letters are kept")
+	flags.StringVar(&f.window, "window", "", windowUsage)
 }
 
 // current returns the policy that the flags change.
@@ -134,6 +136,7 @@ func (f *queueFlags) apply(given func(flag string) bool, q *client.Queue) error 
 	err := errors.Join(
 		setSpan(given, &q.KeepDone, "keep-done", f.keepDone),
 		setSpan(given, &q.KeepDead, "keep-dead", f.keepDead),
+		f.setWindow(given, q),
 		f.setTarget(given, q),
 		f.setRetry(given, q),
 	)
@@ -150,6 +153,13 @@ func setSpan(given func(string) bool, d *time.Duration, flag, text string) error
 	}
 	*d = 0
 	return cli.ParseInto(d, flag, text)
+}
+
+func (f *queueFlags) setWindow(given func(string) bool, q *client.Queue) (err error) {
+	if given("window") {
+		q.Window, err = readWindow(f.window)
+	}
+	return err
 }
 
 func (f *queueFlags) setTarget(given func(string) bool, q *client.Queue) error {

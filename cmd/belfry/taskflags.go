@@ -24,6 +24,7 @@ type taskFlags struct {
 	url, queue              string
 	headers, labels         []string
 	attemptTimeout, expires string
+	window                  string
 	minBackoff, maxBackoff  string
 	maxAttempts             int
 	delays                  []string
@@ -47,6 +48,7 @@ func (f *taskFlags) addFixed(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.queue, "queue", "q", "", "`queue` whose policy applies (default \"default\")")
 	flags.StringVar(&f.expires, "expires-after", "",
 		"give up if no attempt has begun this `duration` after the task was due")
+	flags.StringVar(&f.window, "window", "", windowUsage)
 }
 
 // patchable are the names of the flags that addPatchable adds.
@@ -113,7 +115,10 @@ func (f *taskFlags) parse(id string, stdin io.Reader) (client.Task, error) {
 	if f.delay != "" && f.at != "" || f.payload != "" && f.payloadFile != "" {
 		return t, errors.New("give one of --delay and --at, and one of --payload and --payload-file")
 	}
+	window, err := readWindow(f.window)
+	t.Window = window
 	return t, errors.Join(
+		err,
 		f.setPayload(&t, stdin),
 		cli.ParseAt(&t.FireAt, "at", f.at),
 		cli.ParseInto(&t.Delay, "delay", f.delay),

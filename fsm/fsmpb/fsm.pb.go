@@ -88,6 +88,7 @@ const (
 	Verdict_VERDICT_RETRY       Verdict = 2 // the next attempt comes at retry_at_ms
 	Verdict_VERDICT_DEAD        Verdict = 3
 	Verdict_VERDICT_RELEASED    Verdict = 4 // the attempt did not begin; the task goes to the head of its lane, and no attempt counts
+	Verdict_VERDICT_HELD        Verdict = 5 // the attempt did not begin, because its window is closed until retry_at_ms; no attempt counts
 )
 
 // Enum value maps for Verdict.
@@ -98,6 +99,7 @@ var (
 		2: "VERDICT_RETRY",
 		3: "VERDICT_DEAD",
 		4: "VERDICT_RELEASED",
+		5: "VERDICT_HELD",
 	}
 	Verdict_value = map[string]int32{
 		"VERDICT_UNSPECIFIED": 0,
@@ -105,6 +107,7 @@ var (
 		"VERDICT_RETRY":       2,
 		"VERDICT_DEAD":        3,
 		"VERDICT_RELEASED":    4,
+		"VERDICT_HELD":        5,
 	}
 )
 
@@ -1342,7 +1345,8 @@ type Spec struct {
 	Traceparent    string                 `protobuf:"bytes,9,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	// Of an occurrence: the instant that the schedule's rule names, if the task is due at another one. The state machine
 	// sets it.
-	ScheduledMs   int64 `protobuf:"varint,10,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"`
+	ScheduledMs   int64   `protobuf:"varint,10,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"`
+	Window        *Window `protobuf:"bytes,11,opt,name=window,proto3" json:"window,omitempty"` // absent: the queue's window
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1445,6 +1449,13 @@ func (x *Spec) GetScheduledMs() int64 {
 		return x.ScheduledMs
 	}
 	return 0
+}
+
+func (x *Spec) GetWindow() *Window {
+	if x != nil {
+		return x.Window
+	}
+	return nil
 }
 
 // Target is the webhook or the broker that gets the task.
@@ -1560,6 +1571,75 @@ func (x *Header) GetValue() string {
 	return ""
 }
 
+// Window is the hours in which attempts may begin.
+type Window struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TimeZone      string                 `protobuf:"bytes,1,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"` // empty: UTC
+	Daily         []string               `protobuf:"bytes,2,rep,name=daily,proto3" json:"daily,omitempty"`                       // ranges such as 09:00-20:00; a range may cross midnight
+	Days          string                 `protobuf:"bytes,3,opt,name=days,proto3" json:"days,omitempty"`                         // such as MON-FRI,SUN; empty: every day
+	Calendar      string                 `protobuf:"bytes,4,opt,name=calendar,proto3" json:"calendar,omitempty"`                 // of the task's namespace: its closed hours are closed here too; empty: none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Window) Reset() {
+	*x = Window{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Window) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Window) ProtoMessage() {}
+
+func (x *Window) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Window.ProtoReflect.Descriptor instead.
+func (*Window) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Window) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
+func (x *Window) GetDaily() []string {
+	if x != nil {
+		return x.Daily
+	}
+	return nil
+}
+
+func (x *Window) GetDays() string {
+	if x != nil {
+		return x.Days
+	}
+	return ""
+}
+
+func (x *Window) GetCalendar() string {
+	if x != nil {
+		return x.Calendar
+	}
+	return ""
+}
+
 // Retry limits and spaces the attempts of a task. A zero field takes the queue's value.
 type Retry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1573,7 +1653,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[7]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1585,7 +1665,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[7]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1598,7 +1678,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{7}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Retry) GetMaxAttempts() uint32 {
@@ -1639,7 +1719,7 @@ type Label struct {
 
 func (x *Label) Reset() {
 	*x = Label{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[8]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1731,7 @@ func (x *Label) String() string {
 func (*Label) ProtoMessage() {}
 
 func (x *Label) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[8]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1744,7 @@ func (x *Label) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Label.ProtoReflect.Descriptor instead.
 func (*Label) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{8}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Label) GetName() string {
@@ -1695,7 +1775,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[9]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +1787,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[9]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +1800,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{9}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Schedule) GetSpec() *Spec {
@@ -1767,7 +1847,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[10]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1779,7 +1859,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[10]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1792,7 +1872,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{10}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{11}
 }
 
 // Patch is a merge patch of a task. It applies only while no attempt has begun.
@@ -1809,13 +1889,15 @@ type Patch struct {
 	Labels        []*LabelPatch          `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty"`
 	ClearLabels   bool                   `protobuf:"varint,10,opt,name=clear_labels,json=clearLabels,proto3" json:"clear_labels,omitempty"`      // removes all labels before it sets those above
 	ContentType   *string                `protobuf:"bytes,11,opt,name=content_type,json=contentType,proto3,oneof" json:"content_type,omitempty"` // empty: the default
+	Window        *Window                `protobuf:"bytes,12,opt,name=window,proto3" json:"window,omitempty"`
+	ClearWindow   bool                   `protobuf:"varint,13,opt,name=clear_window,json=clearWindow,proto3" json:"clear_window,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Patch) Reset() {
 	*x = Patch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[11]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1827,7 +1909,7 @@ func (x *Patch) String() string {
 func (*Patch) ProtoMessage() {}
 
 func (x *Patch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[11]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1840,7 +1922,7 @@ func (x *Patch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Patch.ProtoReflect.Descriptor instead.
 func (*Patch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{11}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Patch) GetFireAtMs() int64 {
@@ -1920,6 +2002,20 @@ func (x *Patch) GetContentType() string {
 	return ""
 }
 
+func (x *Patch) GetWindow() *Window {
+	if x != nil {
+		return x.Window
+	}
+	return nil
+}
+
+func (x *Patch) GetClearWindow() bool {
+	if x != nil {
+		return x.ClearWindow
+	}
+	return false
+}
+
 // Payload is a new payload of a patched task.
 type Payload struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1931,7 +2027,7 @@ type Payload struct {
 
 func (x *Payload) Reset() {
 	*x = Payload{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[12]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1943,7 +2039,7 @@ func (x *Payload) String() string {
 func (*Payload) ProtoMessage() {}
 
 func (x *Payload) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[12]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1956,7 +2052,7 @@ func (x *Payload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Payload.ProtoReflect.Descriptor instead.
 func (*Payload) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{12}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Payload) GetData() []byte {
@@ -1986,7 +2082,7 @@ type TargetPatch struct {
 
 func (x *TargetPatch) Reset() {
 	*x = TargetPatch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1998,7 +2094,7 @@ func (x *TargetPatch) String() string {
 func (*TargetPatch) ProtoMessage() {}
 
 func (x *TargetPatch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2011,7 +2107,7 @@ func (x *TargetPatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TargetPatch.ProtoReflect.Descriptor instead.
 func (*TargetPatch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{13}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TargetPatch) GetUrl() string {
@@ -2052,7 +2148,7 @@ type HeaderPatch struct {
 
 func (x *HeaderPatch) Reset() {
 	*x = HeaderPatch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2064,7 +2160,7 @@ func (x *HeaderPatch) String() string {
 func (*HeaderPatch) ProtoMessage() {}
 
 func (x *HeaderPatch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2077,7 +2173,7 @@ func (x *HeaderPatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeaderPatch.ProtoReflect.Descriptor instead.
 func (*HeaderPatch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{14}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HeaderPatch) GetName() string {
@@ -2107,7 +2203,7 @@ type RetryPatch struct {
 
 func (x *RetryPatch) Reset() {
 	*x = RetryPatch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2119,7 +2215,7 @@ func (x *RetryPatch) String() string {
 func (*RetryPatch) ProtoMessage() {}
 
 func (x *RetryPatch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2132,7 +2228,7 @@ func (x *RetryPatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPatch.ProtoReflect.Descriptor instead.
 func (*RetryPatch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{15}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RetryPatch) GetMaxAttempts() uint32 {
@@ -2172,7 +2268,7 @@ type RetryDelays struct {
 
 func (x *RetryDelays) Reset() {
 	*x = RetryDelays{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2184,7 +2280,7 @@ func (x *RetryDelays) String() string {
 func (*RetryDelays) ProtoMessage() {}
 
 func (x *RetryDelays) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2197,7 +2293,7 @@ func (x *RetryDelays) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryDelays.ProtoReflect.Descriptor instead.
 func (*RetryDelays) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{16}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RetryDelays) GetMs() []int64 {
@@ -2217,7 +2313,7 @@ type LabelPatch struct {
 
 func (x *LabelPatch) Reset() {
 	*x = LabelPatch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2229,7 +2325,7 @@ func (x *LabelPatch) String() string {
 func (*LabelPatch) ProtoMessage() {}
 
 func (x *LabelPatch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2242,7 +2338,7 @@ func (x *LabelPatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelPatch.ProtoReflect.Descriptor instead.
 func (*LabelPatch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{17}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LabelPatch) GetName() string {
@@ -2273,7 +2369,7 @@ type Touch struct {
 
 func (x *Touch) Reset() {
 	*x = Touch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +2381,7 @@ func (x *Touch) String() string {
 func (*Touch) ProtoMessage() {}
 
 func (x *Touch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,7 +2394,7 @@ func (x *Touch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touch.ProtoReflect.Descriptor instead.
 func (*Touch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{18}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Touch) GetReceivedAtMs() int64 {
@@ -2345,7 +2441,7 @@ type FireNow struct {
 
 func (x *FireNow) Reset() {
 	*x = FireNow{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2357,7 +2453,7 @@ func (x *FireNow) String() string {
 func (*FireNow) ProtoMessage() {}
 
 func (x *FireNow) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2370,7 +2466,7 @@ func (x *FireNow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireNow.ProtoReflect.Descriptor instead.
 func (*FireNow) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{19}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{20}
 }
 
 // Policy has the defaults for tasks and queues without values of their own, as the leader knew them at the proposal.
@@ -2389,7 +2485,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2401,7 +2497,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2414,7 +2510,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{20}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Policy) GetWindow() uint32 {
@@ -2479,7 +2575,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2491,7 +2587,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2504,7 +2600,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{21}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Lane) GetNamespace() string {
@@ -2543,7 +2639,7 @@ type LaneCredit struct {
 
 func (x *LaneCredit) Reset() {
 	*x = LaneCredit{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2555,7 +2651,7 @@ func (x *LaneCredit) String() string {
 func (*LaneCredit) ProtoMessage() {}
 
 func (x *LaneCredit) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2568,7 +2664,7 @@ func (x *LaneCredit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LaneCredit.ProtoReflect.Descriptor instead.
 func (*LaneCredit) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{22}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LaneCredit) GetLane() *Lane {
@@ -2620,7 +2716,7 @@ type Advance struct {
 
 func (x *Advance) Reset() {
 	*x = Advance{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2632,7 +2728,7 @@ func (x *Advance) String() string {
 func (*Advance) ProtoMessage() {}
 
 func (x *Advance) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2645,7 +2741,7 @@ func (x *Advance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advance.ProtoReflect.Descriptor instead.
 func (*Advance) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{23}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Advance) GetToMs() int64 {
@@ -2692,7 +2788,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2704,7 +2800,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2717,7 +2813,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{24}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Grant) GetLane() *Lane {
@@ -2782,7 +2878,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2794,7 +2890,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2807,7 +2903,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{25}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Settle) GetFence() uint64 {
@@ -2892,7 +2988,7 @@ type Extend struct {
 
 func (x *Extend) Reset() {
 	*x = Extend{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2904,7 +3000,7 @@ func (x *Extend) String() string {
 func (*Extend) ProtoMessage() {}
 
 func (x *Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2917,7 +3013,7 @@ func (x *Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extend.ProtoReflect.Descriptor instead.
 func (*Extend) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Extend) GetFence() uint64 {
@@ -2958,7 +3054,7 @@ type QueueRule struct {
 
 func (x *QueueRule) Reset() {
 	*x = QueueRule{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2970,7 +3066,7 @@ func (x *QueueRule) String() string {
 func (*QueueRule) ProtoMessage() {}
 
 func (x *QueueRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2983,7 +3079,7 @@ func (x *QueueRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueRule.ProtoReflect.Descriptor instead.
 func (*QueueRule) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *QueueRule) GetNamespace() string {
@@ -3052,7 +3148,7 @@ type SetRules struct {
 
 func (x *SetRules) Reset() {
 	*x = SetRules{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3064,7 +3160,7 @@ func (x *SetRules) String() string {
 func (*SetRules) ProtoMessage() {}
 
 func (x *SetRules) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3077,7 +3173,7 @@ func (x *SetRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRules.ProtoReflect.Descriptor instead.
 func (*SetRules) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetRules) GetRules() []*QueueRule {
@@ -3096,7 +3192,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3108,7 +3204,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3121,7 +3217,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
 }
 
 // Drop removes a dead letter.
@@ -3133,7 +3229,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3145,7 +3241,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3158,7 +3254,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
 }
 
 // Erase removes a task in any state. It leaves no tombstone.
@@ -3170,7 +3266,7 @@ type Erase struct {
 
 func (x *Erase) Reset() {
 	*x = Erase{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3182,7 +3278,7 @@ func (x *Erase) String() string {
 func (*Erase) ProtoMessage() {}
 
 func (x *Erase) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3195,7 +3291,7 @@ func (x *Erase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Erase.ProtoReflect.Descriptor instead.
 func (*Erase) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
 }
 
 // SlotRange is the slots [first, end).
@@ -3209,7 +3305,7 @@ type SlotRange struct {
 
 func (x *SlotRange) Reset() {
 	*x = SlotRange{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3221,7 +3317,7 @@ func (x *SlotRange) String() string {
 func (*SlotRange) ProtoMessage() {}
 
 func (x *SlotRange) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3330,7 @@ func (x *SlotRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
 func (*SlotRange) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SlotRange) GetFirst() uint32 {
@@ -3262,7 +3358,7 @@ type TaskName struct {
 
 func (x *TaskName) Reset() {
 	*x = TaskName{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3274,7 +3370,7 @@ func (x *TaskName) String() string {
 func (*TaskName) ProtoMessage() {}
 
 func (x *TaskName) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3287,7 +3383,7 @@ func (x *TaskName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskName.ProtoReflect.Descriptor instead.
 func (*TaskName) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TaskName) GetNamespace() string {
@@ -3319,7 +3415,7 @@ type Inherited struct {
 
 func (x *Inherited) Reset() {
 	*x = Inherited{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3331,7 +3427,7 @@ func (x *Inherited) String() string {
 func (*Inherited) ProtoMessage() {}
 
 func (x *Inherited) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3344,7 +3440,7 @@ func (x *Inherited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inherited.ProtoReflect.Descriptor instead.
 func (*Inherited) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Inherited) GetFirstSlot() uint32 {
@@ -3390,7 +3486,7 @@ type ExpectSlots struct {
 
 func (x *ExpectSlots) Reset() {
 	*x = ExpectSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3402,7 +3498,7 @@ func (x *ExpectSlots) String() string {
 func (*ExpectSlots) ProtoMessage() {}
 
 func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3415,7 +3511,7 @@ func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpectSlots.ProtoReflect.Descriptor instead.
 func (*ExpectSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ExpectSlots) GetMove() uint64 {
@@ -3466,7 +3562,7 @@ type ImportTasks struct {
 
 func (x *ImportTasks) Reset() {
 	*x = ImportTasks{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3478,7 +3574,7 @@ func (x *ImportTasks) String() string {
 func (*ImportTasks) ProtoMessage() {}
 
 func (x *ImportTasks) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3491,7 +3587,7 @@ func (x *ImportTasks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportTasks.ProtoReflect.Descriptor instead.
 func (*ImportTasks) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ImportTasks) GetMove() uint64 {
@@ -3529,7 +3625,7 @@ type ReadySlots struct {
 
 func (x *ReadySlots) Reset() {
 	*x = ReadySlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3541,7 +3637,7 @@ func (x *ReadySlots) String() string {
 func (*ReadySlots) ProtoMessage() {}
 
 func (x *ReadySlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3554,7 +3650,7 @@ func (x *ReadySlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadySlots.ProtoReflect.Descriptor instead.
 func (*ReadySlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ReadySlots) GetMove() uint64 {
@@ -3606,7 +3702,7 @@ type OpenSlots struct {
 
 func (x *OpenSlots) Reset() {
 	*x = OpenSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3618,7 +3714,7 @@ func (x *OpenSlots) String() string {
 func (*OpenSlots) ProtoMessage() {}
 
 func (x *OpenSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3631,7 +3727,7 @@ func (x *OpenSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSlots.ProtoReflect.Descriptor instead.
 func (*OpenSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *OpenSlots) GetMove() uint64 {
@@ -3671,7 +3767,7 @@ type AbandonSlots struct {
 
 func (x *AbandonSlots) Reset() {
 	*x = AbandonSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3683,7 +3779,7 @@ func (x *AbandonSlots) String() string {
 func (*AbandonSlots) ProtoMessage() {}
 
 func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3696,7 +3792,7 @@ func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonSlots.ProtoReflect.Descriptor instead.
 func (*AbandonSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *AbandonSlots) GetMove() uint64 {
@@ -3747,7 +3843,7 @@ type SealSlots struct {
 
 func (x *SealSlots) Reset() {
 	*x = SealSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3759,7 +3855,7 @@ func (x *SealSlots) String() string {
 func (*SealSlots) ProtoMessage() {}
 
 func (x *SealSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3772,7 +3868,7 @@ func (x *SealSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSlots.ProtoReflect.Descriptor instead.
 func (*SealSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SealSlots) GetMove() uint64 {
@@ -3819,7 +3915,7 @@ type UnsealSlots struct {
 
 func (x *UnsealSlots) Reset() {
 	*x = UnsealSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3831,7 +3927,7 @@ func (x *UnsealSlots) String() string {
 func (*UnsealSlots) ProtoMessage() {}
 
 func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3844,7 +3940,7 @@ func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsealSlots.ProtoReflect.Descriptor instead.
 func (*UnsealSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *UnsealSlots) GetMove() uint64 {
@@ -3900,7 +3996,7 @@ type DropSlots struct {
 
 func (x *DropSlots) Reset() {
 	*x = DropSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3912,7 +4008,7 @@ func (x *DropSlots) String() string {
 func (*DropSlots) ProtoMessage() {}
 
 func (x *DropSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3925,7 +4021,7 @@ func (x *DropSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropSlots.ProtoReflect.Descriptor instead.
 func (*DropSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *DropSlots) GetMove() uint64 {
@@ -3960,13 +4056,14 @@ type QueuePolicy struct {
 	// The policy's secrets under a cluster key. The field secrets is empty then, and the values of the target's credential
 	// headers are masked. Absent: the cluster has no key, or the policy no secret.
 	Sealed        *Sealed `protobuf:"bytes,13,opt,name=sealed,proto3" json:"sealed,omitempty"`
+	Window        *Window `protobuf:"bytes,14,opt,name=window,proto3" json:"window,omitempty"` // absent: attempts begin at any time
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *QueuePolicy) Reset() {
 	*x = QueuePolicy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3978,7 +4075,7 @@ func (x *QueuePolicy) String() string {
 func (*QueuePolicy) ProtoMessage() {}
 
 func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3991,7 +4088,7 @@ func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePolicy.ProtoReflect.Descriptor instead.
 func (*QueuePolicy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *QueuePolicy) GetNamespace() string {
@@ -4085,6 +4182,13 @@ func (x *QueuePolicy) GetSealed() *Sealed {
 	return nil
 }
 
+func (x *QueuePolicy) GetWindow() *Window {
+	if x != nil {
+		return x.Window
+	}
+	return nil
+}
+
 // Sealed is the PolicySecrets of one queue, encrypted and bound to the names of the namespace and the queue.
 type Sealed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4097,7 +4201,7 @@ type Sealed struct {
 
 func (x *Sealed) Reset() {
 	*x = Sealed{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4109,7 +4213,7 @@ func (x *Sealed) String() string {
 func (*Sealed) ProtoMessage() {}
 
 func (x *Sealed) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4122,7 +4226,7 @@ func (x *Sealed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sealed.ProtoReflect.Descriptor instead.
 func (*Sealed) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Sealed) GetKey() string {
@@ -4157,7 +4261,7 @@ type PolicySecrets struct {
 
 func (x *PolicySecrets) Reset() {
 	*x = PolicySecrets{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4169,7 +4273,7 @@ func (x *PolicySecrets) String() string {
 func (*PolicySecrets) ProtoMessage() {}
 
 func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4182,7 +4286,7 @@ func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicySecrets.ProtoReflect.Descriptor instead.
 func (*PolicySecrets) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PolicySecrets) GetSecrets() [][]byte {
@@ -4222,7 +4326,7 @@ type QueueCounts struct {
 
 func (x *QueueCounts) Reset() {
 	*x = QueueCounts{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4234,7 +4338,7 @@ func (x *QueueCounts) String() string {
 func (*QueueCounts) ProtoMessage() {}
 
 func (x *QueueCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4247,7 +4351,7 @@ func (x *QueueCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueCounts.ProtoReflect.Descriptor instead.
 func (*QueueCounts) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *QueueCounts) GetNamespace() string {
@@ -4363,7 +4467,7 @@ type Past struct {
 
 func (x *Past) Reset() {
 	*x = Past{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4375,7 +4479,7 @@ func (x *Past) String() string {
 func (*Past) ProtoMessage() {}
 
 func (x *Past) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4388,7 +4492,7 @@ func (x *Past) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Past.ProtoReflect.Descriptor instead.
 func (*Past) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Past) GetAttempt() uint32 {
@@ -4445,7 +4549,7 @@ type Takeover struct {
 
 func (x *Takeover) Reset() {
 	*x = Takeover{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4457,7 +4561,7 @@ func (x *Takeover) String() string {
 func (*Takeover) ProtoMessage() {}
 
 func (x *Takeover) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4470,7 +4574,7 @@ func (x *Takeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Takeover.ProtoReflect.Descriptor instead.
 func (*Takeover) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Takeover) GetOrigin() uint64 {
@@ -4518,7 +4622,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4530,7 +4634,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4543,7 +4647,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Series) GetRepeat() *Repeat {
@@ -4698,7 +4802,7 @@ type Repeat struct {
 
 func (x *Repeat) Reset() {
 	*x = Repeat{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4710,7 +4814,7 @@ func (x *Repeat) String() string {
 func (*Repeat) ProtoMessage() {}
 
 func (x *Repeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4723,7 +4827,7 @@ func (x *Repeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repeat.ProtoReflect.Descriptor instead.
 func (*Repeat) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Repeat) GetCron() []string {
@@ -4812,7 +4916,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4824,7 +4928,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4837,7 +4941,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -4900,7 +5004,7 @@ type CalendarHours struct {
 
 func (x *CalendarHours) Reset() {
 	*x = CalendarHours{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4912,7 +5016,7 @@ func (x *CalendarHours) String() string {
 func (*CalendarHours) ProtoMessage() {}
 
 func (x *CalendarHours) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4925,7 +5029,7 @@ func (x *CalendarHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarHours.ProtoReflect.Descriptor instead.
 func (*CalendarHours) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *CalendarHours) GetDays() string {
@@ -4953,7 +5057,7 @@ type Instant struct {
 
 func (x *Instant) Reset() {
 	*x = Instant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4965,7 +5069,7 @@ func (x *Instant) String() string {
 func (*Instant) ProtoMessage() {}
 
 func (x *Instant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4978,7 +5082,7 @@ func (x *Instant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instant.ProtoReflect.Descriptor instead.
 func (*Instant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Instant) GetScheduledMs() int64 {
@@ -5016,7 +5120,7 @@ type Occurrence struct {
 
 func (x *Occurrence) Reset() {
 	*x = Occurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5028,7 +5132,7 @@ func (x *Occurrence) String() string {
 func (*Occurrence) ProtoMessage() {}
 
 func (x *Occurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5041,7 +5145,7 @@ func (x *Occurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occurrence.ProtoReflect.Descriptor instead.
 func (*Occurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Occurrence) GetNumber() uint64 {
@@ -5133,7 +5237,7 @@ type SetSeries struct {
 
 func (x *SetSeries) Reset() {
 	*x = SetSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5145,7 +5249,7 @@ func (x *SetSeries) String() string {
 func (*SetSeries) ProtoMessage() {}
 
 func (x *SetSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5158,7 +5262,7 @@ func (x *SetSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSeries.ProtoReflect.Descriptor instead.
 func (*SetSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SetSeries) GetSpec() *Spec {
@@ -5193,7 +5297,7 @@ type PauseSeries struct {
 
 func (x *PauseSeries) Reset() {
 	*x = PauseSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5205,7 +5309,7 @@ func (x *PauseSeries) String() string {
 func (*PauseSeries) ProtoMessage() {}
 
 func (x *PauseSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5218,7 +5322,7 @@ func (x *PauseSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSeries.ProtoReflect.Descriptor instead.
 func (*PauseSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *PauseSeries) GetPaused() bool {
@@ -5244,7 +5348,7 @@ type StartOccurrence struct {
 
 func (x *StartOccurrence) Reset() {
 	*x = StartOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5256,7 +5360,7 @@ func (x *StartOccurrence) String() string {
 func (*StartOccurrence) ProtoMessage() {}
 
 func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5269,7 +5373,7 @@ func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOccurrence.ProtoReflect.Descriptor instead.
 func (*StartOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
 }
 
 // SkipOccurrence passes the next occurrence of the rule over.
@@ -5281,7 +5385,7 @@ type SkipOccurrence struct {
 
 func (x *SkipOccurrence) Reset() {
 	*x = SkipOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5293,7 +5397,7 @@ func (x *SkipOccurrence) String() string {
 func (*SkipOccurrence) ProtoMessage() {}
 
 func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5306,7 +5410,7 @@ func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipOccurrence.ProtoReflect.Descriptor instead.
 func (*SkipOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
 }
 
 // Backfill begins occurrences of the past, one after the other unless the overlap policy allows them at once.
@@ -5319,7 +5423,7 @@ type Backfill struct {
 
 func (x *Backfill) Reset() {
 	*x = Backfill{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5331,7 +5435,7 @@ func (x *Backfill) String() string {
 func (*Backfill) ProtoMessage() {}
 
 func (x *Backfill) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5344,7 +5448,7 @@ func (x *Backfill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backfill.ProtoReflect.Descriptor instead.
 func (*Backfill) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Backfill) GetScheduledMs() []int64 {
@@ -5374,7 +5478,7 @@ type ExtendSeries struct {
 
 func (x *ExtendSeries) Reset() {
 	*x = ExtendSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5386,7 +5490,7 @@ func (x *ExtendSeries) String() string {
 func (*ExtendSeries) ProtoMessage() {}
 
 func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5399,7 +5503,7 @@ func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendSeries.ProtoReflect.Descriptor instead.
 func (*ExtendSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ExtendSeries) GetVersion() uint64 {
@@ -5478,7 +5582,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5490,7 +5594,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5503,7 +5607,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Result) GetCode() Code {
@@ -5611,7 +5715,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5623,7 +5727,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5636,7 +5740,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Task) GetNamespace() string {
@@ -5793,7 +5897,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5805,7 +5909,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5818,7 +5922,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -5918,7 +6022,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5930,7 +6034,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5943,7 +6047,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -6030,7 +6134,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\tCondition\x12\x16\n" +
 	"\x06absent\x18\x01 \x01(\bR\x06absent\x12\x18\n" +
 	"\apresent\x18\x02 \x01(\bR\apresent\x12\x1c\n" +
-	"\trevisions\x18\x03 \x03(\x04R\trevisions\"\xfb\x02\n" +
+	"\trevisions\x18\x03 \x03(\x04R\trevisions\"\xaa\x03\n" +
 	"\x04Spec\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\apayload\x18\x02 \x01(\fR\apayload\x12(\n" +
@@ -6042,7 +6146,8 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x06labels\x18\b \x03(\v2\x14.belfry.fsm.v1.LabelR\x06labels\x12 \n" +
 	"\vtraceparent\x18\t \x01(\tR\vtraceparent\x12!\n" +
 	"\fscheduled_ms\x18\n" +
-	" \x01(\x03R\vscheduledMs\"j\n" +
+	" \x01(\x03R\vscheduledMs\x12-\n" +
+	"\x06window\x18\v \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\"j\n" +
 	"\x06Target\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12/\n" +
 	"\aheaders\x18\x02 \x03(\v2\x15.belfry.fsm.v1.HeaderR\aheaders\x12\x1d\n" +
@@ -6050,7 +6155,12 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"timeout_ms\x18\x03 \x01(\x03R\ttimeoutMs\"2\n" +
 	"\x06Header\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\x93\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"k\n" +
+	"\x06Window\x12\x1b\n" +
+	"\ttime_zone\x18\x01 \x01(\tR\btimeZone\x12\x14\n" +
+	"\x05daily\x18\x02 \x03(\tR\x05daily\x12\x12\n" +
+	"\x04days\x18\x03 \x01(\tR\x04days\x12\x1a\n" +
+	"\bcalendar\x18\x04 \x01(\tR\bcalendar\"\x93\x01\n" +
 	"\x05Retry\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12$\n" +
 	"\x0emin_backoff_ms\x18\x02 \x01(\x03R\fminBackoffMs\x12$\n" +
@@ -6067,7 +6177,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x0ereceived_at_ms\x18\x04 \x01(\x03R\freceivedAtMs\x12!\n" +
 	"\fgenerated_id\x18\x05 \x01(\bR\vgeneratedIdB\v\n" +
 	"\t_delay_ms\"\b\n" +
-	"\x06Cancel\"\xf5\x03\n" +
+	"\x06Cancel\"\xc7\x04\n" +
 	"\x05Patch\x12!\n" +
 	"\n" +
 	"fire_at_ms\x18\x01 \x01(\x03H\x00R\bfireAtMs\x88\x01\x01\x12\x1e\n" +
@@ -6082,7 +6192,9 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x06labels\x18\t \x03(\v2\x19.belfry.fsm.v1.LabelPatchR\x06labels\x12!\n" +
 	"\fclear_labels\x18\n" +
 	" \x01(\bR\vclearLabels\x12&\n" +
-	"\fcontent_type\x18\v \x01(\tH\x02R\vcontentType\x88\x01\x01B\r\n" +
+	"\fcontent_type\x18\v \x01(\tH\x02R\vcontentType\x88\x01\x01\x12-\n" +
+	"\x06window\x18\f \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\x12!\n" +
+	"\fclear_window\x18\r \x01(\bR\vclearWindowB\r\n" +
 	"\v_fire_at_msB\v\n" +
 	"\t_delay_msB\x0f\n" +
 	"\r_content_type\"8\n" +
@@ -6251,7 +6363,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05epoch\x18\x06 \x01(\x04R\x05epoch\"1\n" +
 	"\tDropSlots\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
-	"\x03max\x18\x02 \x01(\rR\x03max\"\xc2\x03\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"\xf1\x03\n" +
 	"\vQueuePolicy\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12-\n" +
@@ -6268,7 +6380,8 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	" \x03(\fR\asecrets\x12\x1b\n" +
 	"\tbatch_max\x18\v \x01(\rR\bbatchMax\x12\x18\n" +
 	"\aversion\x18\f \x01(\x04R\aversion\x12-\n" +
-	"\x06sealed\x18\r \x01(\v2\x15.belfry.fsm.v1.SealedR\x06sealed\"H\n" +
+	"\x06sealed\x18\r \x01(\v2\x15.belfry.fsm.v1.SealedR\x06sealed\x12-\n" +
+	"\x06window\x18\x0e \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\"H\n" +
 	"\x06Sealed\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x18\n" +
@@ -6452,13 +6565,14 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x06Answer\x12\x10\n" +
 	"\fANSWER_BRIEF\x10\x00\x12\x0f\n" +
 	"\vANSWER_TASK\x10\x01\x12\x0f\n" +
-	"\vANSWER_FULL\x10\x02*t\n" +
+	"\vANSWER_FULL\x10\x02*\x86\x01\n" +
 	"\aVerdict\x12\x17\n" +
 	"\x13VERDICT_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11VERDICT_DELIVERED\x10\x01\x12\x11\n" +
 	"\rVERDICT_RETRY\x10\x02\x12\x10\n" +
 	"\fVERDICT_DEAD\x10\x03\x12\x14\n" +
-	"\x10VERDICT_RELEASED\x10\x04*y\n" +
+	"\x10VERDICT_RELEASED\x10\x04\x12\x10\n" +
+	"\fVERDICT_HELD\x10\x05*y\n" +
 	"\tSlotPhase\x12\x13\n" +
 	"\x0fSLOT_PHASE_OPEN\x10\x00\x12\x15\n" +
 	"\x11SLOT_PHASE_SEALED\x10\x01\x12\x15\n" +
@@ -6534,7 +6648,7 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 }
 
 var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Answer)(0),             // 0: belfry.fsm.v1.Answer
 	(Verdict)(0),            // 1: belfry.fsm.v1.Verdict
@@ -6553,160 +6667,164 @@ var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(*Spec)(nil),            // 14: belfry.fsm.v1.Spec
 	(*Target)(nil),          // 15: belfry.fsm.v1.Target
 	(*Header)(nil),          // 16: belfry.fsm.v1.Header
-	(*Retry)(nil),           // 17: belfry.fsm.v1.Retry
-	(*Label)(nil),           // 18: belfry.fsm.v1.Label
-	(*Schedule)(nil),        // 19: belfry.fsm.v1.Schedule
-	(*Cancel)(nil),          // 20: belfry.fsm.v1.Cancel
-	(*Patch)(nil),           // 21: belfry.fsm.v1.Patch
-	(*Payload)(nil),         // 22: belfry.fsm.v1.Payload
-	(*TargetPatch)(nil),     // 23: belfry.fsm.v1.TargetPatch
-	(*HeaderPatch)(nil),     // 24: belfry.fsm.v1.HeaderPatch
-	(*RetryPatch)(nil),      // 25: belfry.fsm.v1.RetryPatch
-	(*RetryDelays)(nil),     // 26: belfry.fsm.v1.RetryDelays
-	(*LabelPatch)(nil),      // 27: belfry.fsm.v1.LabelPatch
-	(*Touch)(nil),           // 28: belfry.fsm.v1.Touch
-	(*FireNow)(nil),         // 29: belfry.fsm.v1.FireNow
-	(*Policy)(nil),          // 30: belfry.fsm.v1.Policy
-	(*Lane)(nil),            // 31: belfry.fsm.v1.Lane
-	(*LaneCredit)(nil),      // 32: belfry.fsm.v1.LaneCredit
-	(*Advance)(nil),         // 33: belfry.fsm.v1.Advance
-	(*Grant)(nil),           // 34: belfry.fsm.v1.Grant
-	(*Settle)(nil),          // 35: belfry.fsm.v1.Settle
-	(*Extend)(nil),          // 36: belfry.fsm.v1.Extend
-	(*QueueRule)(nil),       // 37: belfry.fsm.v1.QueueRule
-	(*SetRules)(nil),        // 38: belfry.fsm.v1.SetRules
-	(*Replay)(nil),          // 39: belfry.fsm.v1.Replay
-	(*Drop)(nil),            // 40: belfry.fsm.v1.Drop
-	(*Erase)(nil),           // 41: belfry.fsm.v1.Erase
-	(*SlotRange)(nil),       // 42: belfry.fsm.v1.SlotRange
-	(*TaskName)(nil),        // 43: belfry.fsm.v1.TaskName
-	(*Inherited)(nil),       // 44: belfry.fsm.v1.Inherited
-	(*ExpectSlots)(nil),     // 45: belfry.fsm.v1.ExpectSlots
-	(*ImportTasks)(nil),     // 46: belfry.fsm.v1.ImportTasks
-	(*ReadySlots)(nil),      // 47: belfry.fsm.v1.ReadySlots
-	(*OpenSlots)(nil),       // 48: belfry.fsm.v1.OpenSlots
-	(*AbandonSlots)(nil),    // 49: belfry.fsm.v1.AbandonSlots
-	(*SealSlots)(nil),       // 50: belfry.fsm.v1.SealSlots
-	(*UnsealSlots)(nil),     // 51: belfry.fsm.v1.UnsealSlots
-	(*DropSlots)(nil),       // 52: belfry.fsm.v1.DropSlots
-	(*QueuePolicy)(nil),     // 53: belfry.fsm.v1.QueuePolicy
-	(*Sealed)(nil),          // 54: belfry.fsm.v1.Sealed
-	(*PolicySecrets)(nil),   // 55: belfry.fsm.v1.PolicySecrets
-	(*QueueCounts)(nil),     // 56: belfry.fsm.v1.QueueCounts
-	(*Past)(nil),            // 57: belfry.fsm.v1.Past
-	(*Takeover)(nil),        // 58: belfry.fsm.v1.Takeover
-	(*Series)(nil),          // 59: belfry.fsm.v1.Series
-	(*Repeat)(nil),          // 60: belfry.fsm.v1.Repeat
-	(*Calendar)(nil),        // 61: belfry.fsm.v1.Calendar
-	(*CalendarHours)(nil),   // 62: belfry.fsm.v1.CalendarHours
-	(*Instant)(nil),         // 63: belfry.fsm.v1.Instant
-	(*Occurrence)(nil),      // 64: belfry.fsm.v1.Occurrence
-	(*SetSeries)(nil),       // 65: belfry.fsm.v1.SetSeries
-	(*PauseSeries)(nil),     // 66: belfry.fsm.v1.PauseSeries
-	(*StartOccurrence)(nil), // 67: belfry.fsm.v1.StartOccurrence
-	(*SkipOccurrence)(nil),  // 68: belfry.fsm.v1.SkipOccurrence
-	(*Backfill)(nil),        // 69: belfry.fsm.v1.Backfill
-	(*ExtendSeries)(nil),    // 70: belfry.fsm.v1.ExtendSeries
-	(*Result)(nil),          // 71: belfry.fsm.v1.Result
-	(*Task)(nil),            // 72: belfry.fsm.v1.Task
-	(*ListQuery)(nil),       // 73: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),        // 74: belfry.fsm.v1.ListPage
+	(*Window)(nil),          // 17: belfry.fsm.v1.Window
+	(*Retry)(nil),           // 18: belfry.fsm.v1.Retry
+	(*Label)(nil),           // 19: belfry.fsm.v1.Label
+	(*Schedule)(nil),        // 20: belfry.fsm.v1.Schedule
+	(*Cancel)(nil),          // 21: belfry.fsm.v1.Cancel
+	(*Patch)(nil),           // 22: belfry.fsm.v1.Patch
+	(*Payload)(nil),         // 23: belfry.fsm.v1.Payload
+	(*TargetPatch)(nil),     // 24: belfry.fsm.v1.TargetPatch
+	(*HeaderPatch)(nil),     // 25: belfry.fsm.v1.HeaderPatch
+	(*RetryPatch)(nil),      // 26: belfry.fsm.v1.RetryPatch
+	(*RetryDelays)(nil),     // 27: belfry.fsm.v1.RetryDelays
+	(*LabelPatch)(nil),      // 28: belfry.fsm.v1.LabelPatch
+	(*Touch)(nil),           // 29: belfry.fsm.v1.Touch
+	(*FireNow)(nil),         // 30: belfry.fsm.v1.FireNow
+	(*Policy)(nil),          // 31: belfry.fsm.v1.Policy
+	(*Lane)(nil),            // 32: belfry.fsm.v1.Lane
+	(*LaneCredit)(nil),      // 33: belfry.fsm.v1.LaneCredit
+	(*Advance)(nil),         // 34: belfry.fsm.v1.Advance
+	(*Grant)(nil),           // 35: belfry.fsm.v1.Grant
+	(*Settle)(nil),          // 36: belfry.fsm.v1.Settle
+	(*Extend)(nil),          // 37: belfry.fsm.v1.Extend
+	(*QueueRule)(nil),       // 38: belfry.fsm.v1.QueueRule
+	(*SetRules)(nil),        // 39: belfry.fsm.v1.SetRules
+	(*Replay)(nil),          // 40: belfry.fsm.v1.Replay
+	(*Drop)(nil),            // 41: belfry.fsm.v1.Drop
+	(*Erase)(nil),           // 42: belfry.fsm.v1.Erase
+	(*SlotRange)(nil),       // 43: belfry.fsm.v1.SlotRange
+	(*TaskName)(nil),        // 44: belfry.fsm.v1.TaskName
+	(*Inherited)(nil),       // 45: belfry.fsm.v1.Inherited
+	(*ExpectSlots)(nil),     // 46: belfry.fsm.v1.ExpectSlots
+	(*ImportTasks)(nil),     // 47: belfry.fsm.v1.ImportTasks
+	(*ReadySlots)(nil),      // 48: belfry.fsm.v1.ReadySlots
+	(*OpenSlots)(nil),       // 49: belfry.fsm.v1.OpenSlots
+	(*AbandonSlots)(nil),    // 50: belfry.fsm.v1.AbandonSlots
+	(*SealSlots)(nil),       // 51: belfry.fsm.v1.SealSlots
+	(*UnsealSlots)(nil),     // 52: belfry.fsm.v1.UnsealSlots
+	(*DropSlots)(nil),       // 53: belfry.fsm.v1.DropSlots
+	(*QueuePolicy)(nil),     // 54: belfry.fsm.v1.QueuePolicy
+	(*Sealed)(nil),          // 55: belfry.fsm.v1.Sealed
+	(*PolicySecrets)(nil),   // 56: belfry.fsm.v1.PolicySecrets
+	(*QueueCounts)(nil),     // 57: belfry.fsm.v1.QueueCounts
+	(*Past)(nil),            // 58: belfry.fsm.v1.Past
+	(*Takeover)(nil),        // 59: belfry.fsm.v1.Takeover
+	(*Series)(nil),          // 60: belfry.fsm.v1.Series
+	(*Repeat)(nil),          // 61: belfry.fsm.v1.Repeat
+	(*Calendar)(nil),        // 62: belfry.fsm.v1.Calendar
+	(*CalendarHours)(nil),   // 63: belfry.fsm.v1.CalendarHours
+	(*Instant)(nil),         // 64: belfry.fsm.v1.Instant
+	(*Occurrence)(nil),      // 65: belfry.fsm.v1.Occurrence
+	(*SetSeries)(nil),       // 66: belfry.fsm.v1.SetSeries
+	(*PauseSeries)(nil),     // 67: belfry.fsm.v1.PauseSeries
+	(*StartOccurrence)(nil), // 68: belfry.fsm.v1.StartOccurrence
+	(*SkipOccurrence)(nil),  // 69: belfry.fsm.v1.SkipOccurrence
+	(*Backfill)(nil),        // 70: belfry.fsm.v1.Backfill
+	(*ExtendSeries)(nil),    // 71: belfry.fsm.v1.ExtendSeries
+	(*Result)(nil),          // 72: belfry.fsm.v1.Result
+	(*Task)(nil),            // 73: belfry.fsm.v1.Task
+	(*ListQuery)(nil),       // 74: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),        // 75: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	11, // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
 	12, // 1: belfry.fsm.v1.Command.key:type_name -> belfry.fsm.v1.Key
 	13, // 2: belfry.fsm.v1.Command.condition:type_name -> belfry.fsm.v1.Condition
 	0,  // 3: belfry.fsm.v1.Command.answer:type_name -> belfry.fsm.v1.Answer
-	19, // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
-	20, // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
-	21, // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
-	28, // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
-	29, // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
-	33, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
-	34, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
-	35, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	58, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
-	36, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
-	38, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
-	39, // 15: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
-	40, // 16: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
-	45, // 17: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
-	46, // 18: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
-	47, // 19: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
-	48, // 20: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
-	49, // 21: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
-	50, // 22: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
-	51, // 23: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
-	52, // 24: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
-	41, // 25: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
-	65, // 26: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
-	66, // 27: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
-	67, // 28: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
-	68, // 29: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
-	69, // 30: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
-	70, // 31: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
+	20, // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
+	21, // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
+	22, // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
+	29, // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
+	30, // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
+	34, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
+	35, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
+	36, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
+	59, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	37, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
+	39, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
+	40, // 15: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
+	41, // 16: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
+	46, // 17: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
+	47, // 18: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
+	48, // 19: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
+	49, // 20: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
+	50, // 21: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
+	51, // 22: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
+	52, // 23: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
+	53, // 24: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
+	42, // 25: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
+	66, // 26: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
+	67, // 27: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
+	68, // 28: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
+	69, // 29: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
+	70, // 30: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
+	71, // 31: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
 	15, // 32: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
-	17, // 33: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
-	18, // 34: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
-	16, // 35: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
-	14, // 36: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
-	22, // 37: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
-	23, // 38: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
-	25, // 39: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
-	27, // 40: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
-	24, // 41: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
-	26, // 42: belfry.fsm.v1.RetryPatch.delays:type_name -> belfry.fsm.v1.RetryDelays
-	19, // 43: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
-	31, // 44: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
-	30, // 45: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
-	32, // 46: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
-	31, // 47: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
-	30, // 48: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
-	1,  // 49: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
-	37, // 50: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
-	42, // 51: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	43, // 52: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
-	44, // 53: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
-	42, // 54: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	42, // 55: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	42, // 56: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	15, // 57: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
-	17, // 58: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
-	54, // 59: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
-	16, // 60: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
-	30, // 61: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	60, // 62: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
-	4,  // 63: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
-	5,  // 64: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
-	63, // 65: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
-	64, // 66: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
-	64, // 67: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
-	64, // 68: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
-	62, // 69: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
-	6,  // 70: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
-	7,  // 71: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
-	3,  // 72: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
-	14, // 73: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
-	59, // 74: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
-	64, // 75: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
-	63, // 76: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
-	9,  // 77: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,  // 78: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	8,  // 79: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	72, // 80: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	14, // 81: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,  // 82: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	8,  // 83: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	57, // 84: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	59, // 85: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
-	3,  // 86: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	18, // 87: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	72, // 88: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	89, // [89:89] is the sub-list for method output_type
-	89, // [89:89] is the sub-list for method input_type
-	89, // [89:89] is the sub-list for extension type_name
-	89, // [89:89] is the sub-list for extension extendee
-	0,  // [0:89] is the sub-list for field type_name
+	18, // 33: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
+	19, // 34: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
+	17, // 35: belfry.fsm.v1.Spec.window:type_name -> belfry.fsm.v1.Window
+	16, // 36: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
+	14, // 37: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
+	23, // 38: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
+	24, // 39: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
+	26, // 40: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
+	28, // 41: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
+	17, // 42: belfry.fsm.v1.Patch.window:type_name -> belfry.fsm.v1.Window
+	25, // 43: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
+	27, // 44: belfry.fsm.v1.RetryPatch.delays:type_name -> belfry.fsm.v1.RetryDelays
+	20, // 45: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
+	32, // 46: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
+	31, // 47: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
+	33, // 48: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
+	32, // 49: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
+	31, // 50: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
+	1,  // 51: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
+	38, // 52: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
+	43, // 53: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	44, // 54: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
+	45, // 55: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
+	43, // 56: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	43, // 57: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	43, // 58: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	15, // 59: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
+	18, // 60: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
+	55, // 61: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
+	17, // 62: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
+	16, // 63: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
+	31, // 64: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	61, // 65: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
+	4,  // 66: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
+	5,  // 67: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
+	64, // 68: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
+	65, // 69: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
+	65, // 70: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
+	65, // 71: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
+	63, // 72: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
+	6,  // 73: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
+	7,  // 74: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
+	3,  // 75: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
+	14, // 76: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
+	60, // 77: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
+	65, // 78: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
+	64, // 79: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
+	9,  // 80: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,  // 81: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	8,  // 82: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	73, // 83: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	14, // 84: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,  // 85: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	8,  // 86: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	58, // 87: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	60, // 88: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
+	3,  // 89: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	19, // 90: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	73, // 91: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	92, // [92:92] is the sub-list for method output_type
+	92, // [92:92] is the sub-list for method input_type
+	92, // [92:92] is the sub-list for extension type_name
+	92, // [92:92] is the sub-list for extension extendee
+	0,  // [0:92] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -6744,23 +6862,23 @@ func file_fsm_fsmpb_fsm_proto_init() {
 		(*Command_Backfill)(nil),
 		(*Command_ExtendSeries)(nil),
 	}
-	file_fsm_fsmpb_fsm_proto_msgTypes[9].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[11].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[13].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[10].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[12].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[14].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[15].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[17].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[16].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[18].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[25].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[50].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[60].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[19].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[26].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[51].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[61].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   65,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -34,6 +34,7 @@ type Extra struct {
 	Target         *Target                `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"` // set only if the table of shared targets is full
 	Series         *Series                `protobuf:"bytes,7,opt,name=series,proto3" json:"series,omitempty"` // of a schedule
 	ScheduledMs    int64                  `protobuf:"varint,8,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"`
+	Window         *Window                `protobuf:"bytes,9,opt,name=window,proto3" json:"window,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -122,6 +123,13 @@ func (x *Extra) GetScheduledMs() int64 {
 		return x.ScheduledMs
 	}
 	return 0
+}
+
+func (x *Extra) GetWindow() *Window {
+	if x != nil {
+		return x.Window
+	}
+	return nil
 }
 
 // Remembered is the idempotency record of a task: the last two calls with a key that changed the task, oldest first.
@@ -864,7 +872,7 @@ var File_fsm_fsmpb_store_proto protoreflect.FileDescriptor
 
 const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\n" +
-	"\x15fsm/fsmpb/store.proto\x12\rbelfry.fsm.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xd1\x02\n" +
+	"\x15fsm/fsmpb/store.proto\x12\rbelfry.fsm.v1\x1a\x13fsm/fsmpb/fsm.proto\"\x80\x03\n" +
 	"\x05Extra\x12!\n" +
 	"\fcontent_type\x18\x01 \x01(\tR\vcontentType\x12*\n" +
 	"\x05retry\x18\x02 \x01(\v2\x14.belfry.fsm.v1.RetryR\x05retry\x12(\n" +
@@ -873,7 +881,8 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\vtraceparent\x18\x05 \x01(\tR\vtraceparent\x12-\n" +
 	"\x06target\x18\x06 \x01(\v2\x15.belfry.fsm.v1.TargetR\x06target\x12-\n" +
 	"\x06series\x18\a \x01(\v2\x15.belfry.fsm.v1.SeriesR\x06series\x12!\n" +
-	"\fscheduled_ms\x18\b \x01(\x03R\vscheduledMs\">\n" +
+	"\fscheduled_ms\x18\b \x01(\x03R\vscheduledMs\x12-\n" +
+	"\x06window\x18\t \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\">\n" +
 	"\n" +
 	"Remembered\x120\n" +
 	"\x04keys\x18\x01 \x03(\v2\x1c.belfry.fsm.v1.RememberedKeyR\x04keys\"\xf8\x03\n" +
@@ -975,40 +984,42 @@ var file_fsm_fsmpb_store_proto_goTypes = []any{
 	(*Label)(nil),           // 10: belfry.fsm.v1.Label
 	(*Target)(nil),          // 11: belfry.fsm.v1.Target
 	(*Series)(nil),          // 12: belfry.fsm.v1.Series
-	(*Key)(nil),             // 13: belfry.fsm.v1.Key
-	(Code)(0),               // 14: belfry.fsm.v1.Code
-	(State)(0),              // 15: belfry.fsm.v1.State
-	(CancelOutcome)(0),      // 16: belfry.fsm.v1.CancelOutcome
-	(*Inherited)(nil),       // 17: belfry.fsm.v1.Inherited
-	(SlotPhase)(0),          // 18: belfry.fsm.v1.SlotPhase
-	(*Task)(nil),            // 19: belfry.fsm.v1.Task
-	(*QueueRule)(nil),       // 20: belfry.fsm.v1.QueueRule
+	(*Window)(nil),          // 13: belfry.fsm.v1.Window
+	(*Key)(nil),             // 14: belfry.fsm.v1.Key
+	(Code)(0),               // 15: belfry.fsm.v1.Code
+	(State)(0),              // 16: belfry.fsm.v1.State
+	(CancelOutcome)(0),      // 17: belfry.fsm.v1.CancelOutcome
+	(*Inherited)(nil),       // 18: belfry.fsm.v1.Inherited
+	(SlotPhase)(0),          // 19: belfry.fsm.v1.SlotPhase
+	(*Task)(nil),            // 20: belfry.fsm.v1.Task
+	(*QueueRule)(nil),       // 21: belfry.fsm.v1.QueueRule
 }
 var file_fsm_fsmpb_store_proto_depIdxs = []int32{
 	9,  // 0: belfry.fsm.v1.Extra.retry:type_name -> belfry.fsm.v1.Retry
 	10, // 1: belfry.fsm.v1.Extra.labels:type_name -> belfry.fsm.v1.Label
 	11, // 2: belfry.fsm.v1.Extra.target:type_name -> belfry.fsm.v1.Target
 	12, // 3: belfry.fsm.v1.Extra.series:type_name -> belfry.fsm.v1.Series
-	2,  // 4: belfry.fsm.v1.Remembered.keys:type_name -> belfry.fsm.v1.RememberedKey
-	13, // 5: belfry.fsm.v1.RememberedKey.key:type_name -> belfry.fsm.v1.Key
-	14, // 6: belfry.fsm.v1.RememberedKey.code:type_name -> belfry.fsm.v1.Code
-	15, // 7: belfry.fsm.v1.RememberedKey.previous:type_name -> belfry.fsm.v1.State
-	16, // 8: belfry.fsm.v1.RememberedKey.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	15, // 9: belfry.fsm.v1.RememberedKey.state:type_name -> belfry.fsm.v1.State
-	17, // 10: belfry.fsm.v1.SnapshotHeader.inherited:type_name -> belfry.fsm.v1.Inherited
-	4,  // 11: belfry.fsm.v1.SnapshotHeader.slots:type_name -> belfry.fsm.v1.SlotState
-	5,  // 12: belfry.fsm.v1.SnapshotHeader.coming:type_name -> belfry.fsm.v1.Coming
-	18, // 13: belfry.fsm.v1.SlotState.phase:type_name -> belfry.fsm.v1.SlotPhase
-	19, // 14: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
-	1,  // 15: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
-	6,  // 16: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
-	8,  // 17: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
-	20, // 18: belfry.fsm.v1.SnapshotRecord.rule:type_name -> belfry.fsm.v1.QueueRule
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	13, // 4: belfry.fsm.v1.Extra.window:type_name -> belfry.fsm.v1.Window
+	2,  // 5: belfry.fsm.v1.Remembered.keys:type_name -> belfry.fsm.v1.RememberedKey
+	14, // 6: belfry.fsm.v1.RememberedKey.key:type_name -> belfry.fsm.v1.Key
+	15, // 7: belfry.fsm.v1.RememberedKey.code:type_name -> belfry.fsm.v1.Code
+	16, // 8: belfry.fsm.v1.RememberedKey.previous:type_name -> belfry.fsm.v1.State
+	17, // 9: belfry.fsm.v1.RememberedKey.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	16, // 10: belfry.fsm.v1.RememberedKey.state:type_name -> belfry.fsm.v1.State
+	18, // 11: belfry.fsm.v1.SnapshotHeader.inherited:type_name -> belfry.fsm.v1.Inherited
+	4,  // 12: belfry.fsm.v1.SnapshotHeader.slots:type_name -> belfry.fsm.v1.SlotState
+	5,  // 13: belfry.fsm.v1.SnapshotHeader.coming:type_name -> belfry.fsm.v1.Coming
+	19, // 14: belfry.fsm.v1.SlotState.phase:type_name -> belfry.fsm.v1.SlotPhase
+	20, // 15: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
+	1,  // 16: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
+	6,  // 17: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
+	8,  // 18: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
+	21, // 19: belfry.fsm.v1.SnapshotRecord.rule:type_name -> belfry.fsm.v1.QueueRule
+	20, // [20:20] is the sub-list for method output_type
+	20, // [20:20] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_store_proto_init() }

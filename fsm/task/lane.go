@@ -21,6 +21,9 @@ type Grant struct {
 	StartMs           int64 // the attempt must not start before this instant on the leader's clock
 	Lane              Lane
 	Tag               uint64 // the tag of the LaneCredit or Grant that the grant answers; 0: a pushed task
+	// Renewed is set by the leader for a grant that a Takeover made. The attempt may have started on another node, and is
+	// not given back uncounted.
+	Renewed bool
 }
 
 // LiveLease is a running lease and the boot number of the node that holds it.

@@ -23,6 +23,12 @@ func MergeSpec(spec *fsmpb.Spec, op *fsmpb.Patch) *fsmpb.Spec {
 	spec.Target = MergeTarget(spec.Target, op)
 	spec.Retry = MergeRetry(spec.Retry, op)
 	spec.Labels = mergeLabels(spec.Labels, op)
+	if op.ClearWindow {
+		spec.Window = nil
+	}
+	if op.Window != nil {
+		spec.Window = op.Window
+	}
 	return spec
 }
 

@@ -23,6 +23,7 @@ const (
 	Retry
 	ExpiresAfter
 	Labels
+	Window
 	NoLaterThan
 	OrSchedule
 
@@ -62,7 +63,6 @@ const (
 	Signing
 	Secrets
 	Counts
-	Version
 
 	// Members of a lease, a settle, and a line of a stream.
 	Max
@@ -116,6 +116,10 @@ const (
 	Due1h
 	Due1d
 	OldestOverdue
+	Version
+	WaitsFor
+	WindowOpen
+	WindowOpensAt
 
 	// Members of a schedule, of the rule in it, and of its occurrences. Requests name some of them too, but their objects
 	// are read by EachOnce, which needs no Set.
@@ -160,6 +164,7 @@ var names = [...]string{
 	Op: "op", ID: "id", Key: "key", IfMatch: "if_match", IfNoneMatch: "if_none_match", Queue: "queue",
 	FireAt: "fire_at", Delay: "delay", Jitter: "jitter", Payload: "payload", PayloadBase64: "payload_base64",
 	ContentType: "content_type", Target: "target", Retry: "retry", ExpiresAfter: "expires_after", Labels: "labels",
+	Window:      "window",
 	NoLaterThan: "no_later_than", OrSchedule: "or_schedule",
 
 	State: "state", Attempts: "attempts", NextAttemptAt: "next_attempt_at", LastError: "last_error",
@@ -172,7 +177,6 @@ var names = [...]string{
 
 	MaxInFlight: "max_in_flight", MaxPerSecond: "max_per_second", BatchMax: "batch_max", Paused: "paused",
 	KeepDone: "keep_done", KeepDead: "keep_dead", Signing: "signing", Secrets: "secrets", Counts: "counts",
-	Version: "version",
 
 	Max: "max", Wait: "wait", Lease: "lease", Ack: "ack", Nack: "nack", Extend: "extend", Release: "release",
 	Reason: "reason", Credit: "credit",
@@ -186,7 +190,8 @@ var names = [...]string{
 
 	Scheduled: "scheduled", Ready: "ready", Firing: "firing", Leased: "leased", Retrying: "retrying",
 	Delivered: "delivered", Dead: "dead", Cancelled: "cancelled", Due1m: "due_1m", Due1h: "due_1h", Due1d: "due_1d",
-	OldestOverdue: "oldest_overdue",
+	OldestOverdue: "oldest_overdue", Version: "version", WaitsFor: "waits_for", WindowOpen: "window_open",
+	WindowOpensAt: "window_opens_at",
 
 	Schedule: "schedule", Schedules: "schedules", Occurrence: "occurrence", Repeat: "repeat", Cron: "cron",
 	Every: "every", Anchor: "anchor", TimeZone: "time_zone", Start: "start", End: "end", Except: "except",

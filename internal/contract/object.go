@@ -13,18 +13,18 @@ type Object struct {
 // The sets of members that calls take.
 const (
 	SpecFields = Set(1<<Queue | 1<<Payload | 1<<PayloadBase64 | 1<<ContentType | 1<<Target | 1<<Retry |
-		1<<ExpiresAfter | 1<<Labels)
+		1<<ExpiresAfter | 1<<Labels | 1<<Window)
 	TaskFields  = SpecFields | 1<<FireAt | 1<<Delay | 1<<Jitter
 	PutFields   = TaskFields | 1<<ID
 	TouchFields = Set(1<<Delay | 1<<NoLaterThan | 1<<OrSchedule)
 	PatchFields = Set(1<<FireAt | 1<<Delay | 1<<Payload | 1<<PayloadBase64 | 1<<ContentType | 1<<Target | 1<<Retry |
-		1<<Labels)
+		1<<Labels | 1<<Window)
 	HeadFields  = Set(1<<Op | 1<<ID | 1<<Key | 1<<IfMatch | 1<<IfNoneMatch)
 	LineFields  = HeadFields | PutFields | TouchFields
 	RetryFields = Set(1<<MaxAttempts | 1<<MinBackoff | 1<<MaxBackoff | 1<<Delays)
 
 	policyFields = Set(1<<Queue | 1<<Target | 1<<Retry | 1<<MaxInFlight | 1<<MaxPerSecond | 1<<Paused | 1<<KeepDone |
-		1<<KeepDead | 1<<BatchMax | 1<<Signing)
+		1<<KeepDead | 1<<BatchMax | 1<<Signing | 1<<Window)
 	settleFields = Set(1<<Ack | 1<<Nack | 1<<Extend | 1<<Release)
 	answerFields = Set(1<<State | 1<<Attempts | 1<<NextAttemptAt | 1<<LastError | 1<<Revision | 1<<Shard | 1<<CreatedAt |
 		1<<WebhookID | 1<<Outcome | 1<<Previous | 1<<History | 1<<LeaseEndsAt | 1<<Receipt | 1<<Attempt | 1<<Fence)
@@ -41,7 +41,7 @@ var (
 	PatchLineObject   = ofPatch(HeadFields | PatchFields)
 	TargetObject      = Object{Prefix: "target.", Takes: 1<<URL | 1<<Headers | 1<<Timeout}
 	RetryObject       = Object{Prefix: "retry.", Takes: RetryFields}
-	PolicyObject      = Object{Takes: policyFields, Answered: 1<<Counts | 1<<Version}
+	PolicyObject      = Object{Takes: policyFields, Answered: 1 << Counts}
 	SigningObject     = Object{Prefix: "signing.", Takes: 1 << Secrets}
 	LeaseObject       = Object{Takes: 1<<Max | 1<<Wait | 1<<Lease}
 	SettleObject      = Object{Takes: settleFields}
@@ -76,12 +76,23 @@ func (o *Object) admit(seen *Set, name []byte) (Field, error) {
 	return f, o.refusal(f, name)
 }
 
+// isOfAnswers reports whether only answers have a member that a Set cannot hold.
+func (o *Object) isOfAnswers(f Field) bool {
+	switch f {
+	case Schedule, Occurrence, Scheduled, WaitsFor:
+		return o.Answered.Has(State)
+	case Version, WindowOpen, WindowOpensAt:
+		return o.Answered.Has(Counts)
+	}
+	return false
+}
+
 func (o *Object) refusal(f Field, name []byte) error {
 	full := o.Prefix + string(name)
 	switch {
 	case o.Takes.Has(f):
 		return Twice(full)
-	case o.Answered.Has(f), o.Answered.Has(State) && (f == Schedule || f == Occurrence || f == Scheduled):
+	case o.Answered.Has(f), o.isOfAnswers(f):
 		return &MemberError{Name: full, Detail: "is set by the service and cannot be sent"}
 	case o.Unpatched.Has(f):
 		return &MemberError{Name: full, Detail: "cannot be patched; PUT the task anew"}

@@ -7,6 +7,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/repeat"
 	"github.com/belfryhq/belfry/repeat/calendar"
+	"github.com/belfryhq/belfry/repeat/hours"
+	"github.com/belfryhq/belfry/repeat/window"
 )
 
 // RuleOf returns the rule of a schedule, by its calendar. The jitter is no part of it. The error is that of SpecOf or
@@ -43,6 +45,15 @@ func CalendarOf(c *fsmpb.Calendar) calendar.Spec {
 		spec.Hours = append(spec.Hours, calendar.Hours{Days: h.Days, Daily: h.Daily})
 	}
 	return spec
+}
+
+// WindowOf returns the window of a message, by its calendar. The error is that of window.New, or a *hours.FieldError if
+// the window names a calendar and that is nil.
+func WindowOf(w *fsmpb.Window, c *calendar.Calendar) (*window.Window, error) {
+	if w.Calendar != "" && c == nil {
+		return nil, &hours.FieldError{Field: "calendar", Detail: fmt.Sprintf("is wrong: %q does not exist", w.Calendar)}
+	}
+	return window.New(window.Spec{TimeZone: w.TimeZone, Daily: w.Daily, Days: w.Days}, c)
 }
 
 // timeOf returns an optional instant, or the zero time if it is absent.

@@ -70,6 +70,18 @@ func (e Edit) Reschedule(fireAtMs int64) {
 	e.WaitUntil(fireAtMs)
 }
 
+// Hold takes back a grant whose attempt did not begin, and puts the task into the wheel until dueMs. A task without an
+// earlier attempt is scheduled again, and keeps its due time.
+func (e Edit) Hold(dueMs int64) {
+	state := fsmpb.State_STATE_SCHEDULED
+	if p := e.read(); p.attempts > 0 || e.s.hasPast(p) {
+		state = fsmpb.State_STATE_RETRYING
+	}
+	e.LeaveList()
+	e.SetState(state)
+	e.WaitUntil(dueMs)
+}
+
 // Drop removes the task. None of its data can be read afterwards.
 func (e Edit) Drop() {
 	s := e.s

@@ -277,6 +277,19 @@ func (d *digester) extra(e *fsmpb.Extra) {
 		d.string(l.Name)
 		d.string(l.Value)
 	}
+	if e.Window != nil { // a task without one hashes as before there were any
+		d.window(e.Window)
+	}
+}
+
+func (d *digester) window(w *fsmpb.Window) {
+	d.string(w.TimeZone)
+	d.string(w.Days)
+	d.string(w.Calendar)
+	d.int(int64(len(w.Daily)))
+	for _, hours := range w.Daily {
+		d.string(hours)
+	}
 }
 
 // history hashes a history's blob, nil for none.

@@ -173,7 +173,7 @@ func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
 		c.takeFirst(&keys[0], task.FireAtMs)
 	}
 	h := to.s.add(to.s.PlaceOf(task.Namespace, task.Id), task.Namespace, task.Id, c)
-	if task.State != fsmpb.State_STATE_SCHEDULED || t.WheelSeq != task.Revision {
+	if task.State != fsmpb.State_STATE_SCHEDULED || t.WheelSeq != task.Revision || t.WheelDueMs != task.FireAtMs {
 		to.progress(h, task)
 	}
 	if t.InWheel || t.Parked {

@@ -49,6 +49,7 @@ func (s *shared) fillSpec(spec *fsmpb.Spec, c *cold) {
 		Traceparent:    extra.Traceparent,
 		PayloadIsBytes: c.asBytes,
 		ScheduledMs:    extra.ScheduledMs,
+		Window:         extra.Window,
 	}
 }
 
@@ -77,6 +78,7 @@ func (s *shared) setExtra(c *cold, e *fsmpb.Extra) {
 	if hasManner(e) {
 		manner := mustMarshal(&fsmpb.Extra{
 			ContentType: e.ContentType, Retry: e.Retry, ExpiresAfterMs: e.ExpiresAfterMs, Labels: e.Labels,
+			Window: e.Window,
 		})
 		c.manner = s.manners.acquire(string(manner), func() *fsmpb.Extra { return mustReadExtra(manner) })
 		if c.manner == 0 {
@@ -104,18 +106,20 @@ func (s *shared) extraOf(c *cold) *fsmpb.Extra {
 	if manner != nil {
 		extra.ContentType, extra.Retry = manner.ContentType, manner.Retry
 		extra.ExpiresAfterMs, extra.Labels = manner.ExpiresAfterMs, manner.Labels
+		extra.Window = manner.Window
 	}
 	return extra
 }
 
-// The manner of a task is its content type, retry policy, expiry and labels. Many tasks have the same manner, so the
-// store keeps each manner once, up to a bound. Replicas share different manners, so neither the state hash nor the
-// size of a tombstone may depend on the sharing.
+// The manner of a task is its content type, retry policy, expiry, labels and window. Many tasks have the same manner,
+// so the store keeps each manner once, up to a bound. Replicas share different manners, so neither the state hash nor
+// the size of a tombstone may depend on the sharing.
 
 var noExtra = &fsmpb.Extra{} // never written to
 
 func hasManner(e *fsmpb.Extra) bool {
-	return e.ContentType != "" || e.Retry != nil || e.ExpiresAfterMs != 0 || len(e.Labels) > 0
+	return e.ContentType != "" || e.Retry != nil || e.ExpiresAfterMs != 0 || len(e.Labels) > 0 ||
+		e.Window != nil
 }
 
 func mustReadExtra(b []byte) *fsmpb.Extra {
@@ -130,7 +134,7 @@ func mustReadExtra(b []byte) *fsmpb.Extra {
 func extraBytes(e *fsmpb.Extra) int {
 	untargeted := fsmpb.Extra{
 		ContentType: e.ContentType, Retry: e.Retry, ExpiresAfterMs: e.ExpiresAfterMs, Labels: e.Labels,
-		Traceparent: e.Traceparent,
+		Traceparent: e.Traceparent, Window: e.Window,
 	}
 	return untargeted.SizeVT()
 }
@@ -147,6 +151,7 @@ func (e Edit) ForgetExpiry() {
 		e.s.setExtra(c, &fsmpb.Extra{
 			ContentType: extra.ContentType, Retry: extra.Retry, Labels: extra.Labels, Traceparent: extra.Traceparent,
 			Target: extra.Target, Series: extra.Series, ScheduledMs: extra.ScheduledMs,
+			Window: extra.Window,
 		})
 		e.s.manners.release(before)
 	})

@@ -40,7 +40,7 @@ func (t Task) View(withPayload bool) *fsmpb.Task {
 	if p.leased {
 		v.Leased, v.LeaseEndMs = true, r.Due()-s.HorizonMs
 	}
-	if v.State == fsmpb.State_STATE_RETRYING {
+	if v.State == fsmpb.State_STATE_RETRYING || v.State == fsmpb.State_STATE_SCHEDULED && r.Due() != p.fireAt {
 		v.NextAttemptAtMs = r.Due()
 	}
 	return v

@@ -1,0 +1,31 @@
+package client
+
+import (
+	"encoding/json"
+
+	"github.com/belfryhq/belfry/internal/contract"
+)
+
+// Window is the hours in which attempts and leases may begin. What is due outside waits for the next opening.
+type Window struct {
+	TimeZone string   `json:"time_zone,omitempty"` // of the IANA database; empty: UTC
+	Daily    []string `json:"daily"`               // such as "09:00-20:00"; a range may cross midnight
+	Days     string   `json:"days,omitempty"`      // such as "MON-FRI,SUN"; empty: every day
+	Calendar string   `json:"calendar,omitempty"`  // of the namespace: its closed hours are closed here too
+}
+
+func appendWindow(b []byte, w *Window) ([]byte, error) {
+	if w == nil {
+		return b, nil
+	}
+	text, err := json.Marshal(w)
+	return append(contract.AppendName(b, contract.Window), text...), err
+}
+
+func (w *Window) read(r *contract.Reader) error {
+	text, err := r.Value()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, w)
+}

@@ -1,0 +1,64 @@
+package repeating
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
+	"github.com/belfryhq/belfry/repeat/calendar"
+	"github.com/belfryhq/belfry/repeat/hours"
+	"github.com/belfryhq/belfry/repeat/series"
+)
+
+// ReadWindow reads a window, an object with the given name. The error is a *task.FieldError or one of package contract.
+func ReadWindow(r *contract.Reader, name string) (*fsmpb.Window, error) {
+	m := &fsmpb.Window{}
+	err := r.EachOnce(name, name+".", func(member, full string) (known bool, err error) {
+		switch member {
+		case "time_zone":
+			m.TimeZone, err = r.Text(full)
+		case "days":
+			m.Days, err = r.Text(full)
+		case "daily":
+			m.Daily, err = readDaily(r, full)
+		case "calendar":
+			m.Calendar, err = r.Text(full)
+			if err == nil && m.Calendar == "" {
+				err = &task.FieldError{Field: full, Detail: "is empty"}
+			}
+		default:
+			return false, nil
+		}
+		return true, err
+	})
+	return m, err
+}
+
+func readDaily(r *contract.Reader, full string) (daily []string, err error) {
+	err = r.Array(full, func(i int) error {
+		text, err := r.Text(fmt.Sprintf("%s[%d]", full, i))
+		daily = append(daily, text)
+		return tooMany(err, full, i, hours.MaxRanges)
+	})
+	return daily, err
+}
+
+// CheckWindow checks a window by its calendar, nil if there is none. The error is a *task.FieldError, unless the
+// embedded time zones cannot be read.
+func CheckWindow(m *fsmpb.Window, c *calendar.Calendar, now time.Time) error {
+	w, err := series.WindowOf(m, c)
+	var wrong *hours.FieldError
+	switch {
+	case errors.As(err, &wrong):
+		return &task.FieldError{Field: "window." + wrong.Field, Detail: wrong.Detail, Limit: wrong.Limit}
+	case err != nil:
+		return err
+	}
+	if _, ok := w.Opens(now); !ok {
+		return &task.FieldError{Field: "window", Detail: "is never open", Limit: "an opening within ten years"}
+	}
+	return nil
+}
