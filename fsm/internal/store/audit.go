@@ -18,7 +18,7 @@ func (s *Store) Audit() error {
 	a := auditor{
 		s: s, listed: map[handle]string{}, queueTallies: map[queueKey]queueTally{}, uses: map[queueKey]int{},
 		slots: make(slotCounts, task.Slots), dues: map[queueKey]map[int64]int{}, manners: map[uint32]int{},
-		wheel: map[wheelKey]bool{}, spaces: map[string]*namespace{},
+		wheel: map[wheelKey]bool{}, spaces: map[string]*namespace{}, labels: map[labelKey][]handle{},
 	}
 	a.walkLists()
 	a.walkTasks()
@@ -27,6 +27,7 @@ func (s *Store) Audit() error {
 	a.checkNamespaces()
 	a.checkManners()
 	a.checkCopies()
+	a.checkLabels()
 	return errors.Join(a.errs...)
 }
 
@@ -116,6 +117,7 @@ type auditor struct {
 	uses         map[queueKey]int
 	manners      map[uint32]int
 	spaces       map[string]*namespace
+	labels       map[labelKey][]handle
 }
 
 func (a *auditor) walkLists() {
@@ -181,6 +183,9 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 		a.manners[c.manner]++
 	}
 	a.countQueue(r, &c)
+	for _, k := range a.s.appendLabelKeys(nil, namespace, a.s.extraOf(&c).Labels) {
+		a.labels[k] = append(a.labels[k], h)
+	}
 	a.spaceOf(namespace).add(r.state, len(a.s.blobs.Get(r.cold)), 1)
 	a.sum += a.s.digest(h) + a.s.digestCold(r, &c)
 	if keys := a.s.keysOf(nil, r); len(keys) > 0 {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/internal/slab"
@@ -73,6 +74,7 @@ func (e Edit) Rewrite(content Content) {
 	}
 	var kept [keysRemembered]remembered
 	keys := s.keysOf(kept[:0], r)
+	e.relabel(s.labelsOf(c))
 	ref := s.putCold(r, c)
 	s.dropCold(r)
 	r.cold = ref
@@ -80,6 +82,17 @@ func (e Edit) Rewrite(content Content) {
 		e.putKeys(keys) // the encoding of the keys depends on the blob
 	}
 }
+
+// relabel replaces the labels of the task in the index.
+func (e Edit) relabel(labels []*fsmpb.Label) {
+	c := e.cold()
+	if old := e.s.labelsOf(&c); !slices.EqualFunc(old, labels, equalLabels) {
+		e.s.unindexLabels(e.h, e.Namespace(), old)
+		e.s.indexLabels(e.h, e.Namespace(), labels)
+	}
+}
+
+func equalLabels(a, b *fsmpb.Label) bool { return a.Name == b.Name && a.Value == b.Value }
 
 // SetDelay replaces the delay of the task.
 func (e Edit) SetDelay(ms int64) { e.rewriteCold(func(c *cold) { c.delay = ms }) }

@@ -95,6 +95,8 @@ func (e Edit) Drop() {
 	r := e.record()
 	at := s.PlaceOf(s.idOf(r))
 	s.index.Delete(at.slot, at.hash, e.h)
+	c := e.cold()
+	s.unindexLabels(e.h, e.Namespace(), s.labelsOf(&c))
 	s.dropCold(r)
 	delete(s.wanting, e.h)
 	s.calendars.forget(e.h)

@@ -19,6 +19,7 @@ const (
 // a slot. It skips slots without a task in the wanted states. A page may be short or empty although more tasks follow.
 func (s *Store) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 	page := &fsmpb.ListPage{}
+	tasks := s.candidates(q)
 	after, looked, copied := q.AfterId, 0, 0
 	for slot := q.Slot; slot < end; slot++ {
 		if looked >= listWork {
@@ -30,8 +31,8 @@ func (s *Store) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 			looked++
 			continue
 		}
-		looked += s.index.SlotLen(slot)
-		if s.listSlot(slot, after, q, page, &copied) {
+		looked += tasks.SlotLen(slot)
+		if s.listSlot(slot, tasks, after, q, page, &copied) {
 			return page
 		}
 		after = ""
@@ -54,24 +55,12 @@ func (s *Store) FindOwn(namespace, id string) Task {
 	return s.FindAt(at, namespace, id)
 }
 
-// listSlot adds a slot's tasks to the page and counts the bytes copied. It reports whether the page is full, and then
-// sets the cursor.
-func (s *Store) listSlot(slot uint32, after string, q *fsmpb.ListQuery, page *fsmpb.ListPage, copied *int) bool {
-	type found struct {
-		id string
-		Task
-	}
-	var tasks []found
-	wanted := task.CanonicalNamespace(q.Namespace)
-	for h := range s.index.Each(slot) {
-		t := Task{s, h}
-		namespace, id := t.ID()
-		if namespace == wanted && id > after && strings.HasPrefix(id, q.Prefix) && t.matches(q) {
-			tasks = append(tasks, found{id, t})
-		}
-	}
-	slices.SortFunc(tasks, func(a, b found) int { return strings.Compare(a.id, b.id) })
-	for _, t := range tasks {
+// listSlot adds a slot's candidates to the page and counts the bytes copied. It reports whether the page is full, and
+// then sets the cursor.
+func (s *Store) listSlot(
+	slot uint32, from candidates, after string, q *fsmpb.ListQuery, page *fsmpb.ListPage, copied *int,
+) bool {
+	for _, t := range s.matching(slot, from, after, q) {
 		if uint32(len(page.Tasks)) >= q.Limit || *copied >= listBytes {
 			page.More, page.Slot, page.AfterId = true, slot, after
 			return true
@@ -82,6 +71,27 @@ func (s *Store) listSlot(slot uint32, after string, q *fsmpb.ListQuery, page *fs
 		after = t.id
 	}
 	return false
+}
+
+// namedTask is a task with its id.
+type namedTask struct {
+	id string
+	Task
+}
+
+// matching returns the tasks of a slot that a query finds behind an id, by id.
+func (s *Store) matching(slot uint32, from candidates, after string, q *fsmpb.ListQuery) []namedTask {
+	var tasks []namedTask
+	wanted := task.CanonicalNamespace(q.Namespace)
+	for h := range from.Each(slot) {
+		t := Task{s, h}
+		namespace, id := t.ID()
+		if namespace == wanted && id > after && strings.HasPrefix(id, q.Prefix) && t.matches(q) {
+			tasks = append(tasks, namedTask{id, t})
+		}
+	}
+	slices.SortFunc(tasks, func(a, b namedTask) int { return strings.Compare(a.id, b.id) })
+	return tasks
 }
 
 // matches reports whether the task passes all filters but those on its id.
@@ -103,9 +113,7 @@ func (t Task) matches(q *fsmpb.ListQuery) bool {
 	c := t.cold()
 	extra := t.s.extraOf(&c)
 	for _, want := range q.Labels {
-		if !slices.ContainsFunc(extra.Labels, func(l *fsmpb.Label) bool {
-			return l.Name == want.Name && l.Value == want.Value
-		}) {
+		if !slices.ContainsFunc(extra.Labels, func(l *fsmpb.Label) bool { return equalLabels(l, want) }) {
 			return false
 		}
 	}

@@ -111,6 +111,17 @@ func (s *shared) extraOf(c *cold) *fsmpb.Extra {
 	return extra
 }
 
+// labelsOf returns the labels of a task. The caller must not change them.
+func (s *shared) labelsOf(c *cold) []*fsmpb.Label {
+	switch {
+	case c.manner != 0:
+		return s.manners.at(c.manner).value.Labels // and none are in the extra
+	case len(c.extra) == 0:
+		return nil
+	}
+	return mustReadExtra(c.extra).Labels
+}
+
 // The manner of a task is its content type, retry policy, expiry, labels and window. Many tasks have the same manner,
 // so the store keeps each manner once, up to a bound. Replicas share different manners, so neither the state hash nor
 // the size of a tombstone may depend on the sharing.

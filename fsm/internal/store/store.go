@@ -22,7 +22,8 @@ type Store struct {
 	progress *slab.Pages[progress]
 	blobs    *slab.Arena
 	index    *slab.Index
-	seed     maphash.Seed // of the index: a caller cannot choose ids that collide
+	labels   labelIndex
+	seed     maphash.Seed // of the indexes: a caller cannot choose ids or labels that collide
 	wheel    *wheel.Wheel // of tasks that wait for an instant
 
 	shared
@@ -87,6 +88,7 @@ func New(shard uint32) *Store {
 		wanting:  map[handle]struct{}{}, calendars: newCalendarUses(),
 	}
 	s.wheel = wheel.New(nodes{s.tasks}, 0)
+	s.labels = newLabelIndex(func(h handle) uint32 { return s.slotOf(s.tasks.Read(h)) })
 	return s
 }
 
@@ -165,6 +167,7 @@ func (s *Store) add(at Place, namespace, id string, c *cold) handle {
 	r.state = uint8(fsmpb.State_STATE_SCHEDULED)
 	r.cold = s.putCold(r, c)
 	s.index.Insert(at.slot, at.hash, h)
+	s.indexLabels(h, namespace, s.labelsOf(c))
 	return h
 }
 

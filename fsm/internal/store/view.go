@@ -74,7 +74,7 @@ type Counts struct {
 	ByState [states]int // indexed by fsmpb.State
 	Tasks   int         // tombstones included
 	Lanes   int         // lanes with a task in them
-	Bytes   int64       // memory of tasks, blobs, index and queues
+	Bytes   int64       // memory of tasks, blobs, indexes and queues
 	Free    int64       // the free part of Bytes, for new tasks
 	Coming  int64       // beside Bytes: memory that tasks may take when they come due
 }
@@ -89,8 +89,9 @@ func (s *Store) Counts() Counts {
 		ByState: s.counted(),
 		Tasks:   s.tasks.Len() - s.coming.count(),
 		Lanes:   len(s.lanes.numbers),
-		Bytes:   s.tasks.Bytes() + s.progress.Bytes() + s.blobs.Bytes() + s.index.Bytes() + s.queues.bytes(),
-		Free:    s.tasks.FreeBytes() + s.progress.FreeBytes() + s.blobs.FreeBytes(),
-		Coming:  int64(s.tasks.Len()-s.progress.Len()) * comingBytes,
+		Bytes: s.tasks.Bytes() + s.progress.Bytes() + s.blobs.Bytes() + s.index.Bytes() +
+			s.labels.Bytes() + s.queues.bytes(),
+		Free:   s.tasks.FreeBytes() + s.progress.FreeBytes() + s.blobs.FreeBytes(),
+		Coming: int64(s.tasks.Len()-s.progress.Len()) * comingBytes,
 	}
 }
