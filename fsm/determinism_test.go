@@ -52,6 +52,8 @@ func replicasAreEqual(t *rapid.T) {
 		sameCounts(t, g.m, follower, g.now)
 		followLanes(t, g.m, known, applied.Lanes)
 	}
+	sameLabelled(t, g.m)
+	sameLabelled(t, follower)
 	audit(t, g.m)
 	audit(t, follower)
 }

@@ -312,6 +312,12 @@ func (w *moveWorld) check() {
 		}
 	}
 	w.checkCounts()
+	if rapid.IntRange(0, 9).Draw(w.t, "lists") == 0 {
+		for _, s := range w.shards {
+			sameLabelled(w.t, s.m)
+			sameLabelled(w.t, s.follower)
+		}
+	}
 }
 
 // checkNumbers checks that revisions rise and that each occurrence keeps its webhook id.

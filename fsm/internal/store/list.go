@@ -16,26 +16,28 @@ const (
 )
 
 // List returns a page of the tasks in the slots from q.Slot up to, but not including, end: slot by slot, by id within
-// a slot. It skips slots without a task in the wanted states. A page may be short or empty although more tasks follow.
+// a slot. It looks at the tasks with the query's rarest label, or at all tasks if the query names no label, and skips
+// slots without a task in the wanted states. A page may be short or empty although more tasks follow.
 func (s *Store) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 	page := &fsmpb.ListPage{}
-	tasks := s.candidates(q)
-	after, looked, copied := q.AfterId, 0, 0
-	for slot := q.Slot; slot < end; slot++ {
-		if looked >= listWork {
+	tasks, after := s.candidates(q), q.AfterId
+	looked, copied := 0, 0
+	for slot := q.Slot; slot < end; slot, after = slot+1, "" {
+		n := tasks.SlotLen(slot)
+		switch {
+		case n == 0:
+			continue
+		case looked >= listWork:
 			page.More, page.Slot = true, slot
 			return page
-		}
-		if !s.holdsOwn(slot) || !s.bySlot.mayHold(slot, q.States) {
-			after = ""
+		case !s.holdsOwn(slot) || !s.bySlot.mayHold(slot, q.States):
 			looked++
 			continue
 		}
-		looked += tasks.SlotLen(slot)
+		looked += n
 		if s.listSlot(slot, tasks, after, q, page, &copied) {
 			return page
 		}
-		after = ""
 	}
 	return page
 }
