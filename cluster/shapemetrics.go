@@ -91,14 +91,24 @@ func (m *shapeMetrics) Collect(out chan<- prometheus.Metric) {
 			gauge(m.waiting, count, class)
 		}
 	}
-	counts := make(map[[2]string]int)
-	for _, op := range state.Operations {
-		kind := strings.TrimPrefix(op.Kind.String(), "OPERATION_KIND_")
-		counts[[2]string{strings.ToLower(kind), strings.ToLower(strings.TrimPrefix(op.State.String(), "OPERATION_STATE_"))}]++
-	}
-	for labels, count := range counts {
+	for labels, count := range countOperations(state) {
 		gauge(m.operations, count, labels[0], labels[1])
 	}
+}
+
+// countOperations counts the operations on the cluster and the bulk operations, by kind and state.
+func countOperations(state *clusterpb.ControlState) map[[2]string]int {
+	counts := make(map[[2]string]int)
+	add := func(kind string, state clusterpb.OperationState) {
+		counts[[2]string{strings.ToLower(kind), strings.ToLower(strings.TrimPrefix(state.String(), "OPERATION_STATE_"))}]++
+	}
+	for _, op := range state.Operations {
+		add(strings.TrimPrefix(op.Kind.String(), "OPERATION_KIND_"), op.State)
+	}
+	for _, op := range state.Bulks {
+		add(strings.TrimPrefix(op.Kind.String(), "BULK_KIND_"), op.State)
+	}
+	return counts
 }
 
 // waitClasses counts the shards that wait by the class of the reason. A class without shards counts 0, so that its

@@ -19,6 +19,10 @@ func TestShapeMetrics(t *testing.T) {
 			{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN},
 			{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, State: clusterpb.OperationState_OPERATION_STATE_DONE},
 		},
+		Bulks: []*clusterpb.BulkOperation{
+			{Kind: clusterpb.BulkKind_BULK_KIND_CANCEL}, {Kind: clusterpb.BulkKind_BULK_KIND_CANCEL},
+			{Kind: clusterpb.BulkKind_BULK_KIND_PURGE, State: clusterpb.OperationState_OPERATION_STATE_STOPPED},
+		},
 	}
 	shape := &clusterpb.Shape{WaitsFor: map[uint32]clusterpb.MoveWait{
 		1: clusterpb.MoveWait_MOVE_WAIT_COPY, 5: clusterpb.MoveWait_MOVE_WAIT_COPY, 7: clusterpb.MoveWait_MOVE_WAIT_TURN,
@@ -39,8 +43,10 @@ belfry_moves_waiting{reason="step_failed"} 0
 belfry_moves_waiting{reason="turn"} 1
 # HELP belfry_operations Operations under way, and the last that have ended.
 # TYPE belfry_operations gauge
+belfry_operations{kind="cancel",state="running"} 2
 belfry_operations{kind="drain",state="done"} 1
 belfry_operations{kind="drain",state="running"} 1
+belfry_operations{kind="purge",state="stopped"} 1
 # HELP belfry_replicas_missing Replicas that shards have less than wanted.
 # TYPE belfry_replicas_missing gauge
 belfry_replicas_missing 2
