@@ -46,6 +46,7 @@ func (f *planFlags) addFlags(cmd *cobra.Command) {
 		"`number` of fires a second; the rest is cancelled (default: as many as --rate)")
 	flags.StringVar(&f.payload, "payload", "200", "`size` of a payload")
 	flags.StringVar(&f.id, "id", "24", "`size` of an id")
+	flags.IntVar(&f.load.Labels, "labels", f.load.Labels, "`number` of labels of a task that no other task has")
 	flags.Float64Var(&f.load.Webhooks, "webhooks", f.load.Webhooks,
 		"`share` of the fires that are pushed to webhooks; consumers pull the others")
 	flags.Float64Var(&f.load.Batch, "batch", f.load.Batch, "average `number` of tasks that a call carries")

@@ -24,8 +24,8 @@ func fillPlan(t *cli.Table, p capacity.Plan) {
 	w, m, f := p.Workload, p.Machine, p.Facts
 	t.Row("load\t%s tasks pending, %s schedules and %s fires a second, %s of them by webhook; %s a call",
 		count(w.Tasks), count(w.Rate), count(w.Fires), percent(w.Webhooks), many(w.Batch, "task"))
-	t.Row("a task\t%d bytes of payload, %d of id: %.0f in the memory of each replica%s", w.Payload, w.ID, f.TaskBytes,
-		waits(f.Wait))
+	t.Row("a task\t%d bytes of payload, %d of id%s: %.0f in the memory of each replica%s", w.Payload, w.ID,
+		labelled(w.Labels), f.TaskBytes, waits(f.Wait))
 	t.Row("plan\t%s of %g cores, %s of memory, %s of disk", many(float64(p.Nodes), "node"), m.Cores, size(m.Memory),
 		size(m.Disk))
 	t.Row("shards\t%d, on %s each; a node leads %d and holds %d%s", p.Shards, many(float64(p.Replicas/p.Leads), "node"),
@@ -107,6 +107,13 @@ func inherits(p capacity.Plan) string {
 		return ""
 	}
 	return fmt.Sprintf("; with %s lost one leads %.1f", many(float64(p.Lost), "node"), p.Facts.Inheritance)
+}
+
+func labelled(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return ", " + many(float64(n), "label")
 }
 
 func waits(s float64) string {

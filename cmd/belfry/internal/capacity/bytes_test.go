@@ -201,6 +201,60 @@ func TestBytesOfTasks(t *testing.T) {
 	near(t, c, blobRounding, rounding, 0.05)
 }
 
+// labelled returns the bytes of memory, log and snapshot that a label of 17 bytes adds to a task. group tasks share
+// each label. The tasks have many labels, so that the index is as full as with millions of tasks.
+func (s sample) labelled(t *testing.T, group int) counted {
+	t.Helper()
+	labels := func(i int) (labels []*fsmpb.Label) {
+		for n := range task.MaxLabels {
+			labels = append(labels, &fsmpb.Label{Name: fmt.Sprintf("lab%02d", n), Value: fmt.Sprintf("%012d", i/group)})
+		}
+		return labels
+	}
+	with, without := s.scheduled(t, labels), s.scheduled(t, func(int) []*fsmpb.Label { return nil })
+	return counted{
+		memory:   (with.memory - without.memory) / task.MaxLabels,
+		log:      (with.log - without.log) / task.MaxLabels,
+		snapshot: (with.snapshot - without.snapshot) / task.MaxLabels,
+	}
+}
+
+// scheduled returns the bytes of a pending task with labels. The table of shared parts is full before.
+func (s sample) scheduled(t *testing.T, labels func(i int) []*fsmpb.Label) (bytes counted) {
+	t.Helper()
+	m := fsm.New(1)
+	var earlier, schedules []*fsmpb.Command
+	for i := range 1 << 14 {
+		c := s.schedule(i, fmt.Sprintf("earlier-%d", i))
+		c.GetSchedule().Spec.Labels = []*fsmpb.Label{{Name: "earlier", Value: fmt.Sprint(i)}}
+		earlier = append(earlier, c)
+	}
+	apply(t, m, earlier)
+	for i, id := range s.ids {
+		schedules = append(schedules, s.schedule(i, id))
+		schedules[i].GetSchedule().Spec.Labels = labels(i)
+	}
+	held, written := m.Counts().Bytes, snapshotBytes(t, m)
+	logged, _ := apply(t, m, schedules)
+	bytes.log, bytes.memory = float64(logged)/sampled, float64(m.Counts().Bytes-held)/sampled
+	bytes.snapshot = float64(snapshotBytes(t, m)-written) / sampled
+	return bytes
+}
+
+// TestBytesOfLabels measures labels that no two tasks share.
+func TestBytesOfLabels(t *testing.T) {
+	t.Parallel()
+	c, s := Measured(), sample{ids: idsOf(24), payload: 100}
+	unique, shared := s.labelled(t, 1), s.labelled(t, 100)
+	t.Logf("a label that a hundred tasks have takes %.1f bytes a task", shared.memory)
+	near(t, c, labelMemory, unique.memory, tolerated)
+	near(t, c, labelBytes, unique.log, tolerated)
+	near(t, c, labelBytes, unique.snapshot, tolerated)
+	if shared.memory > unique.memory {
+		t.Errorf("a shared label takes %.1f bytes, and one of its own %.1f", shared.memory, unique.memory)
+	}
+}
+
 // TestBytesOfKeys measures a task with and without a key.
 func TestBytesOfKeys(t *testing.T) {
 	t.Parallel()

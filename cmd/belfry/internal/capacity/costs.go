@@ -17,13 +17,14 @@ type Costs [costCount]Cost
 func (c *Costs) of(id costID) float64 { return c[id].Value }
 
 // costID names a cost. "A task" has a queue, a target that other tasks share, a delay, and an id of at most 24 bytes.
-// The bytes of the payload and of longer ids are added.
+// The bytes of the payload, of longer ids and of labels are added.
 type costID int
 
 const (
 	// Memory of one replica.
 	taskMemory costID = iota
 	keyMemory
+	labelMemory
 	longIDMemory
 	blobRounding
 	tombstoneMemory
@@ -35,6 +36,7 @@ const (
 	fireLog
 	entryLog
 	taskSnapshot
+	labelBytes
 	entryNetwork
 	beatNetwork
 	pingNetwork
@@ -94,6 +96,9 @@ func Measured() Costs {
 		keyMemory: {"key_memory", 16, "bytes",
 			"the idempotency key of the call, as our clients send it",
 			byTest, exact},
+		labelMemory: {"label_memory", 37, "bytes",
+			"a label of 17 bytes that no other task has: its place in the index, name and value",
+			byTest, exact},
 		longIDMemory: {"long_id_memory", 9, "bytes",
 			"an id of more than 24 bytes, beside its bytes",
 			byTest, exact},
@@ -124,6 +129,9 @@ func Measured() Costs {
 			byTest, exact},
 		taskSnapshot: {"task_snapshot", 134, "bytes",
 			"a task in a snapshot, beside id and payload",
+			byTest, exact},
+		labelBytes: {"label_bytes", 23, "bytes",
+			"a label of 17 bytes in the log, in a snapshot and on its way",
 			byTest, exact},
 		entryNetwork: {"entry_network", 520, "bytes",
 			"an entry on its way to a follower and the answer, beside its commands",

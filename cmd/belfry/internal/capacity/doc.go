@@ -25,7 +25,7 @@
 //
 //   - No function asks a running cluster: /metrics has its real figures.
 //   - Costs in money: the prices of machines differ by more than formulas can express.
-//   - Queues, labels and targets that are all different, payloads over 8 KiB, and retries. The caller adds them to the
+//   - Queues and targets that are all different, payloads over 8 KiB, and retries. The caller adds them to the
 //     workload (a task attempted twice is two fires).
 //
 // # Why not otherwise

@@ -36,13 +36,14 @@ func (c *Costs) perShard(w Workload, m Machine, of shape) perShard {
 	s := perShard{tasks: w.Tasks / shards, schedules: w.Rate / shards, fires: w.Fires / shards,
 		cancel: w.cancels() / shards}
 	s.asked = (s.fires + s.cancel) * w.KeepDone.Seconds()
-	tombstone := c.of(tombstoneMemory) + c.longID(w)
+	tombstone := c.of(tombstoneMemory) + c.longID(w) + c.labels(w)
 	s.tombstones = min(s.asked, m.Memory*limitPart*tombstonesPart/float64(of.replicas())/tombstone)
 	s.state = s.tasks*c.taskBytes(w) + s.tombstones*tombstone
-	head := c.of(taskSnapshot) + float64(w.ID)
-	s.snapshot = s.tasks*(head+float64(w.Payload)) + s.tombstones*head
+	entombed := w
+	entombed.Payload = 0
+	s.snapshot = s.tasks*(c.of(taskSnapshot)+c.content(w)) + s.tombstones*(c.of(taskSnapshot)+c.content(entombed))
 	s.entries = c.entries(s.commands() + min(s.fires, advances))
-	s.commandBytes = s.schedules*(c.of(scheduleLog)+float64(w.ID+w.Payload)) +
+	s.commandBytes = s.schedules*(c.of(scheduleLog)+c.content(w)) +
 		(s.fires+s.cancel)*(c.of(fireLog)+float64(w.ID))
 	s.log = s.commandBytes + s.entries*c.of(entryLog)
 	return s
@@ -56,7 +57,15 @@ func (c *Costs) entries(wanted float64) float64 { return wanted / (1 + wanted*c.
 
 // taskBytes returns the bytes that a pending task takes in the memory of each replica.
 func (c *Costs) taskBytes(w Workload) float64 {
-	return c.of(taskMemory) + c.of(keyMemory) + c.of(blobRounding)*float64(w.Payload) + c.longID(w)
+	return c.of(taskMemory) + c.of(keyMemory) + c.of(blobRounding)*float64(w.Payload) + c.longID(w) + c.labels(w)
+}
+
+// labels returns the bytes that the labels of a task take in memory.
+func (c *Costs) labels(w Workload) float64 { return c.of(labelMemory) * float64(w.Labels) }
+
+// content returns the bytes of a task's content in the log, in a snapshot and on its way: id, payload and labels.
+func (c *Costs) content(w Workload) float64 {
+	return float64(w.ID+w.Payload) + c.of(labelBytes)*float64(w.Labels)
 }
 
 func (c *Costs) longID(w Workload) float64 {
@@ -147,7 +156,7 @@ func (n node) cpu() []Part {
 // receive.
 func (n node) network() []Part {
 	c, s, w := n.costs, n.shard, n.work
-	task := float64(w.ID + w.Payload)
+	task := c.content(w)
 	calls := (w.Rate + w.cancels()) / n.nodes
 	pulled := 1 - w.Webhooks
 	return []Part{
@@ -163,7 +172,7 @@ func (n node) network() []Part {
 // snapshots returns the bytes of snapshots that are written a second. They are about as many as those of the log,
 // since a snapshot is due when the log has grown by the size of the state. Their pace bounds them.
 func (n node) snapshots() float64 {
-	share := (n.costs.of(taskSnapshot) + float64(n.work.ID+n.work.Payload)) / n.costs.taskBytes(n.work)
+	share := (n.costs.of(taskSnapshot) + n.costs.content(n.work)) / n.costs.taskBytes(n.work)
 	return min(n.replicas*n.shard.log*share, n.costs.of(snapshotRate))
 }
 

@@ -49,6 +49,26 @@ func TestTombstonesOfALongMemory(t *testing.T) {
 	}
 }
 
+// Labels take memory, and bytes in the log and in snapshots.
+func TestLabelsAreCounted(t *testing.T) {
+	t.Parallel()
+	c, m, s := Measured(), DefaultMachine(), shape{nodes: 3, replication: 3, perNode: 4}
+	w := DefaultWorkload()
+	plain := c.perShard(w, m, s)
+	w.Labels = 2
+	labelled := c.perShard(w, m, s)
+	added := 2 * c.of(labelMemory) * (plain.tasks + plain.tombstones)
+	if got := labelled.state - plain.state; math.Abs(got-added) > 1 {
+		t.Errorf("two labels take %g bytes of a shard's memory, want %g", got, added)
+	}
+	if got, want := labelled.commandBytes-plain.commandBytes, 2*c.of(labelBytes)*w.Rate/12; math.Abs(got-want) > 1 {
+		t.Errorf("two labels take %g bytes of the log a second, want %g", got, want)
+	}
+	if labelled.snapshot <= plain.snapshot {
+		t.Error("two labels take no bytes in a snapshot")
+	}
+}
+
 // The bytes of the log caches do not depend on the size of entries.
 func TestLogCachesDoNotGrowWithEntries(t *testing.T) {
 	t.Parallel()

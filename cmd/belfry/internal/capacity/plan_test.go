@@ -30,6 +30,7 @@ func anyLoad(t *rapid.T) Workload {
 	w.Fires = w.Rate * rapid.Float64Range(0, 1).Draw(t, "fires")
 	w.Payload = rapid.IntRange(0, 2000).Draw(t, "payload")
 	w.ID = rapid.IntRange(1, 200).Draw(t, "id")
+	w.Labels = rapid.IntRange(0, 16).Draw(t, "labels")
 	w.Webhooks = rapid.Float64Range(0, 1).Draw(t, "webhooks")
 	w.Batch = pow(100, "batch")
 	w.KeepDone = time.Duration(rapid.IntRange(0, 3600).Draw(t, "keep_done")) * time.Second
@@ -252,6 +253,7 @@ func TestLimits(t *testing.T) {
 		{func(w *Workload, _ *Machine) { w.Rate = -1 }, "--rate is -1: 0 to 1e9 a second"},
 		{func(w *Workload, _ *Machine) { w.Fires = 2000 }, "--fires is 2000: 0 to --rate, 1000: what fires was scheduled"},
 		{func(w *Workload, _ *Machine) { w.Payload = 1 << 20 }, "--payload is 1048576: 0 to 262144 bytes, 256KiB"},
+		{func(w *Workload, _ *Machine) { w.Labels = 17 }, "--labels is 17: 0 to 16 labels"},
 		{func(w *Workload, _ *Machine) { w.ID = 201 }, "--id is 201: 1 to 200 bytes"},
 		{func(w *Workload, _ *Machine) { w.Webhooks = 1.1 }, "--webhooks is 1.1: a share, 0 to 1"},
 		{func(w *Workload, _ *Machine) { w.Replication = 2 }, "--replication is 2: 1, 3 or 5"},

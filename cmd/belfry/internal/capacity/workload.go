@@ -16,6 +16,7 @@ type Workload struct {
 	Fires       float64       `json:"fires"`     // a second; the rest of the schedules is cancelled
 	Payload     int           `json:"payload"`   // bytes
 	ID          int           `json:"id"`        // bytes
+	Labels      int           `json:"labels"`    // of a task, each different from those of all other tasks
 	Webhooks    float64       `json:"webhooks"`  // the share of fires that are pushed; consumers pull the others
 	Batch       float64       `json:"batch"`     // average tasks in a call
 	KeepDone    time.Duration `json:"keep_done"` // retention of tombstones
@@ -63,6 +64,7 @@ func (w Workload) Validate() error {
 		{"--fires", w.Fires, 0, w.Rate, fmt.Sprintf("0 to --rate, %g: what fires was scheduled", w.Rate)},
 		{"--payload", float64(w.Payload), 0, task.MaxPayloadBytes, "0 to 262144 bytes, 256KiB"},
 		{"--id", float64(w.ID), 1, task.MaxNameBytes, "1 to 200 bytes"},
+		{"--labels", float64(w.Labels), 0, task.MaxLabels, fmt.Sprintf("0 to %d labels", task.MaxLabels)},
 		{"--webhooks", w.Webhooks, 0, 1, "a share, 0 to 1"},
 		{"--batch", w.Batch, 1, 1e6, "1 to 1e6 tasks a call"},
 		{"--keep-done", w.KeepDone.Seconds(), 0, task.MaxDelay.Seconds(), "0 to 100 years"},
