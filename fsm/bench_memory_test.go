@@ -4,9 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"math/rand/v2"
-	"os"
 	"runtime"
-	"strconv"
 	"testing"
 	"time"
 
@@ -23,13 +21,7 @@ const benchTasks = "BELFRY_BENCH_TASKS"
 // it. A plain task is an id of 24 bytes, a payload of 100 and an instant. A full one is as the Go client sends a task
 // with a target: with a key, and with a delay in place of an instant.
 func BenchmarkMemory(b *testing.B) {
-	n := 1_000_000
-	if text := os.Getenv(benchTasks); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil {
-			b.Fatalf("%s: %v", benchTasks, err)
-		}
-	}
+	n := benchmarkTasks(b)
 	b.Run("plain", func(b *testing.B) { benchMemory(b, n, benchSchedule) })
 	b.Run("full", func(b *testing.B) { benchMemory(b, n, benchFullSchedule) })
 }

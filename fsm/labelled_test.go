@@ -36,6 +36,26 @@ func listByLabelEqualsScan(t *rapid.T) {
 	audit(t, w.g.m)
 }
 
+// The few tasks with a label are found in one page, however many tasks lie before them. A scan looks at a few thousand
+// tasks a page.
+func TestListByRareLabelTakesOnePage(t *testing.T) {
+	m := New(1)
+	labels := []*fsmpb.Label{{Name: "rare", Value: "yes"}}
+	entry := &fsmpb.Entry{Version: CommandVersion}
+	for i := range 20_000 {
+		c := scheduleCommand(fmt.Sprint(i), 9)
+		if i%5000 == 0 {
+			c.GetSchedule().Spec.Labels = labels
+		}
+		entry.Commands = append(entry.Commands, c)
+	}
+	applyBytes(t, m, mustMarshal(entry))
+	page := m.List(&fsmpb.ListQuery{Labels: labels, Limit: 10}, task.Slots)
+	if len(page.Tasks) != 4 || page.More {
+		t.Errorf("the first page has %d tasks and more=%v, want all 4", len(page.Tasks), page.More)
+	}
+}
+
 // labelWorld has many tasks with few labels.
 type labelWorld struct {
 	t *rapid.T

@@ -1,0 +1,122 @@
+package fsm
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// benchmarkTasks returns the number of tasks of a benchmark, a million by default: see benchTasks.
+func benchmarkTasks(b *testing.B) int {
+	text := os.Getenv(benchTasks)
+	if text == "" {
+		return 1_000_000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		b.Fatalf("%s: %v", benchTasks, err)
+	}
+	return n
+}
+
+// benchLabelled is benchSchedule with two labels: one that a quarter of all tasks have, and one that a hundred have.
+func benchLabelled(i, n int) *fsmpb.Command {
+	c := benchSchedule(i)
+	c.GetSchedule().Spec.Labels = []*fsmpb.Label{
+		{Name: "tier", Value: fmt.Sprint("tier-", i%4)}, {Name: "customer", Value: fmt.Sprint("customer-", i%(n/100))},
+	}
+	return c
+}
+
+// benchUnique is benchSchedule with a label that no other task has.
+func benchUnique(i int) *fsmpb.Command {
+	c := benchSchedule(i)
+	c.GetSchedule().Spec.Labels = []*fsmpb.Label{{Name: "order", Value: fmt.Sprint("order-", i)}}
+	return c
+}
+
+// BenchmarkLabels reports the memory of tasks with labels, as BenchmarkMemory does. It then lists the hundred tasks of
+// one customer, in pages of 100.
+func BenchmarkLabels(b *testing.B) {
+	n := benchmarkTasks(b)
+	b.Run("none", func(b *testing.B) { benchLabels(b, n, benchSchedule) })
+	b.Run("two", func(b *testing.B) {
+		m := benchLabels(b, n, func(i int) *fsmpb.Command { return benchLabelled(i, n) })
+		benchList(b, m, &fsmpb.Label{Name: "customer", Value: "customer-77"}, "rare")
+		benchList(b, m, &fsmpb.Label{Name: "tier", Value: "tier-1"}, "common")
+	})
+	b.Run("unique", func(b *testing.B) { benchLabels(b, n, benchUnique) })
+}
+
+func benchLabels(b *testing.B, n int, schedule func(i int) *fsmpb.Command) *Machine {
+	before := liveHeap()
+	m := New(0)
+	began := time.Now()
+	for i := 0; i < n; i += 1000 {
+		for _, data := range benchEntries(1000, func(j int) *fsmpb.Command { return schedule(i + j) }) {
+			benchApply(b, m, data)
+		}
+	}
+	b.ReportMetric(float64(time.Since(began).Nanoseconds())/float64(n), "ns/schedule") // with the making of the entries
+	b.ReportMetric(float64(liveHeap()-before)/float64(n), "bytes/task")
+	b.ReportMetric(float64(m.Counts().Bytes)/float64(n), "counted-bytes/task")
+	began = time.Now()
+	runtime.GC()
+	b.ReportMetric(float64(time.Since(began).Microseconds())/1000, "ms/gc")
+	return m
+}
+
+// benchList reports the time of a whole list by a label, of at most 100 pages, and of its longest page.
+func benchList(b *testing.B, m *Machine, label *fsmpb.Label, name string) {
+	q := &fsmpb.ListQuery{Labels: []*fsmpb.Label{label}, Limit: 100}
+	longest, found, began := time.Duration(0), 0, time.Now()
+	for range 100 {
+		pageBegan := time.Now()
+		page := m.List(q, task.Slots)
+		longest = max(longest, time.Since(pageBegan))
+		found += len(page.Tasks)
+		if q.Slot, q.AfterId = page.Slot, page.AfterId; !page.More {
+			break
+		}
+	}
+	b.ReportMetric(float64(time.Since(began).Microseconds()), "µs/"+name)
+	b.ReportMetric(float64(longest.Microseconds()), "µs/page-"+name)
+	b.ReportMetric(float64(found), "found-"+name)
+}
+
+// BenchmarkScheduleLabelled and BenchmarkDropLabelled measure one command, in entries of 64, with a million pending.
+func BenchmarkScheduleLabelled(b *testing.B) {
+	const n = 1_000_000
+	m := New(0)
+	for _, data := range benchEntries(n, func(i int) *fsmpb.Command { return benchLabelled(i, n) }) {
+		benchApply(b, m, data)
+	}
+	entries := benchEntries(b.N, func(i int) *fsmpb.Command { return benchLabelled(n+i, n) })
+	b.ReportAllocs()
+	b.ResetTimer()
+	for _, data := range entries {
+		benchApply(b, m, data)
+	}
+}
+
+func BenchmarkDropLabelled(b *testing.B) {
+	n := max(1_000_000, b.N)
+	m := New(0)
+	for _, data := range benchEntries(n, func(i int) *fsmpb.Command { return benchLabelled(i, n) }) {
+		benchApply(b, m, data)
+	}
+	entries := benchEntries(b.N, func(i int) *fsmpb.Command {
+		return &fsmpb.Command{Id: benchID(i), Op: &fsmpb.Command_Erase{Erase: &fsmpb.Erase{}}}
+	})
+	b.ReportAllocs()
+	b.ResetTimer()
+	for _, data := range entries {
+		benchApply(b, m, data)
+	}
+}
