@@ -42,7 +42,7 @@ func benchUnique(i int) *fsmpb.Command {
 }
 
 // BenchmarkLabels reports the memory of tasks with labels, as BenchmarkMemory does. It then lists the hundred tasks of
-// one customer, in pages of 100.
+// one customer, and tasks of one tier, in at most 100 pages of 100.
 func BenchmarkLabels(b *testing.B) {
 	n := benchmarkTasks(b)
 	b.Run("none", func(b *testing.B) { benchLabels(b, n, benchSchedule) })
@@ -88,6 +88,30 @@ func benchList(b *testing.B, m *Machine, label *fsmpb.Label, name string) {
 	b.ReportMetric(float64(time.Since(began).Microseconds()), "µs/"+name)
 	b.ReportMetric(float64(longest.Microseconds()), "µs/page-"+name)
 	b.ReportMetric(float64(found), "found-"+name)
+}
+
+// BenchmarkListLabelled measures a page of 100 of the tasks with one label, by how many of a million have it. The most
+// work is for a label just below the border where the index knows the slots of the tasks.
+func BenchmarkListLabelled(b *testing.B) {
+	const n = 1_000_000
+	for _, have := range []int{8, 100, 4096, 4097, n} {
+		b.Run(fmt.Sprint(have), func(b *testing.B) {
+			m := New(0)
+			labels := []*fsmpb.Label{{Name: "some", Value: "have"}}
+			for _, data := range benchEntries(n, func(i int) *fsmpb.Command {
+				c := benchSchedule(i)
+				if i%(n/have) == 0 && i/(n/have) < have {
+					c.GetSchedule().Spec.Labels = labels
+				}
+				return c
+			}) {
+				benchApply(b, m, data)
+			}
+			for b.Loop() {
+				m.List(&fsmpb.ListQuery{Labels: labels, Limit: 100}, task.Slots)
+			}
+		})
+	}
 }
 
 // BenchmarkScheduleLabelled and BenchmarkDropLabelled measure one command, in entries of 64, with a million pending.
