@@ -94,7 +94,7 @@ func benchList(b *testing.B, m *Machine, label *fsmpb.Label, name string) {
 // work is for a label just below the border where the index knows the slots of the tasks.
 func BenchmarkListLabelled(b *testing.B) {
 	const n = 1_000_000
-	for _, have := range []int{8, 100, 4096, 4097, n} {
+	for _, have := range []int{8, 100, 8192, 8193, n} {
 		b.Run(fmt.Sprint(have), func(b *testing.B) {
 			m := New(0)
 			labels := []*fsmpb.Label{{Name: "some", Value: "have"}}
