@@ -80,7 +80,7 @@
 //   - A webhook id consists of a shard's random origin and the number of the occurrence. The new shard has an origin of
 //     its own, and a table of the old ones by slot and number.
 //   - Two tasks may have the same due time and number. One of them gets a new number in the wheel, and keeps its
-//     revision in a progress record, which other scheduled tasks do not have.
+//     revision in a progress record. Other scheduled tasks have one only while they wait for their windows.
 //
 // # Moves
 //

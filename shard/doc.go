@@ -29,6 +29,11 @@
 //     entry, and makes the next entry at the instant that the planner names.
 //   - A task without a target, timeout or retry of its own takes them from its queue's policy, at each attempt and each
 //     settle.
+//   - A task whose window is closed gets its grant too. The leader then reads the task, and settles the grant as held:
+//     the task waits in the wheel until the opening, and no attempt counts.
+//
+// Why not a planner that knows the windows? A closed queue would need lanes that sleep, and its tasks with windows of
+// their own lanes of their own. A held task costs a grant and a settle for each closing, and then waits at no cost.
 //
 // # Namespaces
 //
