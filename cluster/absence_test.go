@@ -27,9 +27,7 @@ func TestNewNodeNeverComesBack(t *testing.T) {
 	})
 	c.Crash(joiner)
 	awaitReplicas(c, 3, 3)
-	if n, _ := found(t, c.Node(1), "kept", 60); n != 60 {
-		t.Errorf("%d of 60 tasks are left", n)
-	}
+	mustFind(t, c, 1, "kept", 60)
 }
 
 // A node is drained while it is down, and comes back without replicas. It is resumed, drained again, resumed in the
@@ -98,9 +96,7 @@ func TestAllAddressesChangeDuringMoves(t *testing.T) {
 		}
 		return nil
 	})
-	if n, _ := found(t, c.Node(3), "kept", 60); n != 60 {
-		t.Errorf("%d of 60 tasks are left", n)
-	}
+	mustFind(t, c, 3, "kept", 60)
 }
 
 // freeAddr returns an address at which a node can listen.

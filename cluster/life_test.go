@@ -66,9 +66,7 @@ func TestRemovedNodeStandsAside(t *testing.T) {
 	if c.Node(3).ID() == old {
 		t.Error("the new node has the id of the old one")
 	}
-	if n, _ := found(t, c.Node(3), "stays", 60); n != 60 {
-		t.Errorf("%d of 60 tasks are left", n)
-	}
+	mustFind(t, c, 3, "stays", 60)
 }
 
 // moveOn takes a cluster from three nodes to three others. The first node is away from the beginning on.
@@ -99,9 +97,7 @@ func TestNodeReturnsAfterAllHasMoved(t *testing.T) {
 	c.WaitReady()
 	awaitReplicas(c, 3, 4)
 	for _, prefix := range []string{"before", "after"} {
-		if n, _ := found(t, c.Node(0), prefix, 60); n != 60 {
-			t.Errorf("%d of 60 tasks %s… are left", n, prefix)
-		}
+		mustFind(t, c, 0, prefix, 60)
 	}
 }
 

@@ -51,6 +51,21 @@ func found(t *testing.T, n *cluster.Node, prefix string, count int) (found, abse
 	return found, absent
 }
 
+// mustFind waits until a node has answered the reads of all tasks. No answer may report a task missing.
+func mustFind(t *testing.T, c *clustertest.Cluster, at int, prefix string, count int) {
+	t.Helper()
+	c.Until("all reads are answered", func() error {
+		found, absent := found(t, c.Node(at), prefix, count)
+		if absent > 0 {
+			t.Fatalf("%d of %d tasks %s… are not there", absent, count, prefix)
+		}
+		if found != count {
+			return fmt.Errorf("%d of %d reads have no answer", count-found, count)
+		}
+		return nil
+	})
+}
+
 func mustSay(c *clustertest.Cluster, n *cluster.Node, texts ...string) {
 	c.Until("the node says why it does not take part", func() error {
 		said := n.Barred()
@@ -126,9 +141,7 @@ func TestNewestFolderComesBack(t *testing.T) {
 	mustSay(c, c.Node(1), "waits for n0")
 	c.Start(0)
 	c.WaitReady()
-	if f, _ := found(t, c.Node(1), "back", 60); f != 60 {
-		t.Errorf("%d of 60 tasks", f)
-	}
+	mustFind(t, c, 1, "back", 60)
 	c.Stop(1)
 	c.Stop(0)
 	c.Start(1) // the folder is confirmed: a majority is enough

@@ -49,9 +49,7 @@ func TestClusterOfOneGrowsAndShrinks(t *testing.T) {
 	c.Stop(0)
 	c.Stop(1)
 	for _, prefix := range []string{"one", "three", "five"} {
-		if n, _ := found(t, c.Node(3), prefix, 200); n != 200 {
-			t.Errorf("%d of 200 tasks %s… are left", n, prefix)
-		}
+		mustFind(t, c, 3, prefix, 200)
 	}
 }
 
