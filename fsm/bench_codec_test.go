@@ -51,11 +51,7 @@ func BenchmarkTouch(b *testing.B) {
 			Touch: &fsmpb.Touch{ReceivedAtMs: benchStart + int64(i/beating), DelayMs: &delay},
 		}}
 	})
-	b.ReportAllocs()
-	b.ResetTimer()
-	for _, data := range entries {
-		benchApply(b, m, data)
-	}
+	benchApplyAll(b, m, entries)
 }
 
 // BenchmarkRestore restores 100 thousand tasks from memory, as a replica does when it starts or was left behind.

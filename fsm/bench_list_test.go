@@ -122,11 +122,7 @@ func BenchmarkScheduleLabelled(b *testing.B) {
 		benchApply(b, m, data)
 	}
 	entries := benchEntries(b.N, func(i int) *fsmpb.Command { return benchLabelled(n+i, n) })
-	b.ReportAllocs()
-	b.ResetTimer()
-	for _, data := range entries {
-		benchApply(b, m, data)
-	}
+	benchApplyAll(b, m, entries)
 }
 
 func BenchmarkDropLabelled(b *testing.B) {
@@ -138,9 +134,5 @@ func BenchmarkDropLabelled(b *testing.B) {
 	entries := benchEntries(b.N, func(i int) *fsmpb.Command {
 		return &fsmpb.Command{Id: benchID(i), Op: &fsmpb.Command_Erase{Erase: &fsmpb.Erase{}}}
 	})
-	b.ReportAllocs()
-	b.ResetTimer()
-	for _, data := range entries {
-		benchApply(b, m, data)
-	}
+	benchApplyAll(b, m, entries)
 }

@@ -63,22 +63,14 @@ func benchApply(b *testing.B, m *Machine, data []byte) {
 func BenchmarkSchedule(b *testing.B) {
 	m := benchMachine(b, 1_000_000)
 	entries := benchEntries(b.N, func(i int) *fsmpb.Command { return benchSchedule(1_000_000 + i) })
-	b.ReportAllocs()
-	b.ResetTimer()
-	for _, data := range entries {
-		benchApply(b, m, data)
-	}
+	benchApplyAll(b, m, entries)
 }
 
 // BenchmarkScheduleFull measures schedules as the Go client sends them: see BenchmarkMemory.
 func BenchmarkScheduleFull(b *testing.B) {
 	m := benchMachine(b, 1_000_000)
 	entries := benchEntries(b.N, func(i int) *fsmpb.Command { return benchFullSchedule(1_000_000 + i) })
-	b.ReportAllocs()
-	b.ResetTimer()
-	for _, data := range entries {
-		benchApply(b, m, data)
-	}
+	benchApplyAll(b, m, entries)
 }
 
 func BenchmarkCancel(b *testing.B) {
@@ -86,6 +78,11 @@ func BenchmarkCancel(b *testing.B) {
 	entries := benchEntries(b.N, func(i int) *fsmpb.Command {
 		return &fsmpb.Command{Id: benchID(i), Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}}
 	})
+	benchApplyAll(b, m, entries)
+}
+
+// benchApplyAll measures the application of entries.
+func benchApplyAll(b *testing.B, m *Machine, entries [][]byte) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for _, data := range entries {
