@@ -94,9 +94,7 @@ func end(e store.Edit, op *fsmpb.Settle) {
 // release takes back an attempt that never started: it is not counted, and the task goes before all others of its
 // lane.
 func (m *Machine) release(e store.Edit) {
-	e.SetAttempts(e.Attempts() - 1)
-	if e.Outcome() != 0 {
-		e.Entomb(fsmpb.State_STATE_CANCELLED)
+	if !takeBack(e) {
 		return
 	}
 	e.StopWaiting()
@@ -107,12 +105,21 @@ func (m *Machine) release(e store.Edit) {
 	}
 }
 
+// takeBack takes back the count of an attempt that never started. It ends a task that was cancelled meanwhile, and then
+// returns false.
+func takeBack(e store.Edit) (goesOn bool) {
+	e.SetAttempts(e.Attempts() - 1)
+	if e.Outcome() == 0 {
+		return true
+	}
+	e.Entomb(fsmpb.State_STATE_CANCELLED)
+	return false
+}
+
 // hold takes back an attempt that never started because its window is closed: it is not counted, and the task waits in
 // the wheel until the opening, or until it expires.
 func (m *Machine) hold(e store.Edit, opensMs int64) {
-	e.SetAttempts(e.Attempts() - 1)
-	if e.Outcome() != 0 {
-		e.Entomb(fsmpb.State_STATE_CANCELLED)
+	if !takeBack(e) {
 		return
 	}
 	if expiry := expiryOf(e.Task); expiry != 0 {
