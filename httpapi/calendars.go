@@ -140,19 +140,8 @@ func (s *Server) deleteCalendar(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
 	known := s.findCalendar(cl.namespace, name)
-	users, err := s.usersOf(ctx, cl.namespace, name)
-	switch {
-	case err != nil:
-		return s.readFailed(err)
-	case len(users) > 0:
-		return &problem{kind: calendarInUse, detail: "schedules use it: " + strings.Join(users, ", ")}
-	}
-	queues, err := s.queuesWith(ctx, cl.namespace, name)
-	switch {
-	case err != nil:
-		return s.readFailed(err)
-	case len(queues) > 0:
-		return &problem{kind: calendarInUse, detail: "windows of queues use it: " + strings.Join(queues, ", ")}
+	if err := s.checkUnused(ctx, cl.namespace, name); err != nil {
+		return err
 	}
 	existed, err := s.cfg.Backend.DeleteCalendar(ctx, cl.namespace, name)
 	switch {
@@ -162,6 +151,23 @@ func (s *Server) deleteCalendar(c echo.Context) error {
 		return noSuchCalendar()
 	}
 	return writeValue(c, http.StatusOK, calendarViewOf(known))
+}
+
+// checkUnused refuses the deletion of a calendar in use.
+func (s *Server) checkUnused(ctx context.Context, namespace, name string) error {
+	for _, kind := range []struct {
+		name  string
+		users func(ctx context.Context, namespace, calendar string) ([]string, error)
+	}{{"schedules", s.usersOf}, {"windows of queues", s.queuesWith}} {
+		users, err := kind.users(ctx, namespace, name)
+		switch {
+		case err != nil:
+			return s.readFailed(err)
+		case len(users) > 0:
+			return &problem{kind: calendarInUse, detail: kind.name + " use it: " + strings.Join(users, ", ")}
+		}
+	}
+	return nil
 }
 
 // userPage is the number of schedules that are read at a time.

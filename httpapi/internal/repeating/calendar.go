@@ -28,11 +28,7 @@ func ReadCalendar(body []byte) (*fsmpb.Calendar, error) {
 				return tooMany(err, full, i, calendar.MaxHours)
 			})
 		case "closed":
-			err = r.Array(full, func(i int) error {
-				text, err := r.Text(fmt.Sprintf("%s[%d]", full, i))
-				m.Closed = append(m.Closed, text)
-				return tooMany(err, full, i, calendar.MaxClosed)
-			})
+			m.Closed, err = readTexts(r, full, calendar.MaxClosed)
 		default:
 			return false, nil
 		}
@@ -51,17 +47,23 @@ func readHours(r *contract.Reader, name string) (*fsmpb.CalendarHours, error) {
 		case "days":
 			h.Days, err = r.Text(full)
 		case "daily":
-			err = r.Array(full, func(i int) error {
-				text, err := r.Text(fmt.Sprintf("%s[%d]", full, i))
-				h.Daily = append(h.Daily, text)
-				return tooMany(err, full, i, hours.MaxRanges)
-			})
+			h.Daily, err = readTexts(r, full, hours.MaxRanges)
 		default:
 			return false, nil
 		}
 		return true, err
 	})
 	return h, err
+}
+
+// readTexts reads a list of at most most strings.
+func readTexts(r *contract.Reader, list string, most int) (texts []string, err error) {
+	err = r.Array(list, func(i int) error {
+		text, err := r.Text(fmt.Sprintf("%s[%d]", list, i))
+		texts = append(texts, text)
+		return tooMany(err, list, i, most)
+	})
+	return texts, err
 }
 
 // tooMany returns err, or an error for the element i of a list that may have most ones.

@@ -2,7 +2,6 @@ package repeating
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -23,7 +22,7 @@ func ReadWindow(r *contract.Reader, name string) (*fsmpb.Window, error) {
 		case "days":
 			m.Days, err = r.Text(full)
 		case "daily":
-			m.Daily, err = readDaily(r, full)
+			m.Daily, err = readTexts(r, full, hours.MaxRanges)
 		case "calendar":
 			m.Calendar, err = r.Text(full)
 			if err == nil && m.Calendar == "" {
@@ -35,15 +34,6 @@ func ReadWindow(r *contract.Reader, name string) (*fsmpb.Window, error) {
 		return true, err
 	})
 	return m, err
-}
-
-func readDaily(r *contract.Reader, full string) (daily []string, err error) {
-	err = r.Array(full, func(i int) error {
-		text, err := r.Text(fmt.Sprintf("%s[%d]", full, i))
-		daily = append(daily, text)
-		return tooMany(err, full, i, hours.MaxRanges)
-	})
-	return daily, err
 }
 
 // CheckWindow checks a window by its calendar, nil if there is none. The error is a *task.FieldError, unless the
