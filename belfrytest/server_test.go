@@ -357,7 +357,7 @@ func TestHolidays(t *testing.T) {
 }
 
 // TestSendWindow checks that nothing is sent outside of a window, in a queue and of a task with a window of its own,
-// that a retry and a lease wait for the opening too, and that what waited comes at the opening.
+// that a retry and a lease wait for the opening too, and that waiting tasks come at the opening.
 func TestSendWindow(t *testing.T) {
 	t.Parallel()
 	b := belfrytest.New(t)

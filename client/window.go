@@ -6,7 +6,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// Window is the hours in which attempts and leases may begin. What is due outside waits for the next opening.
+// Window is the hours in which attempts and leases may begin. Tasks due at other hours wait for the next opening.
 type Window struct {
 	TimeZone string   `json:"time_zone,omitempty"` // of the IANA database; empty: UTC
 	Daily    []string `json:"daily"`               // such as "09:00-20:00"; a range may cross midnight
