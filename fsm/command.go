@@ -22,30 +22,43 @@ type command struct {
 
 // VersionOf returns the lowest command version at which a command may be written.
 func VersionOf(c *fsmpb.Command) uint32 {
-	if hasWindow(c) {
-		return windowsSince
-	}
-	return max(commandOf(c.Op).since, FirstVersion)
+	return max(commandOf(c.Op).since, sinceOfSpec(c), FirstVersion)
 }
 
-// windowsSince is the first command version with windows.
-const windowsSince = 5
+// The first command versions with windows, and with groups and priorities.
+const (
+	windowsSince = 5
+	groupsSince  = 6
+)
 
-// hasWindow reports whether a command gives a task a window, or holds a task until its window opens.
-func hasWindow(c *fsmpb.Command) bool {
+// sinceOfSpec returns the first command version with all parts that a command gives a task; 0 stands for version 1.
+func sinceOfSpec(c *fsmpb.Command) uint32 {
 	switch op := c.Op.(type) {
 	case *fsmpb.Command_Schedule:
-		return op.Schedule.GetSpec().GetWindow() != nil
+		return sinceOf(op.Schedule.GetSpec())
 	case *fsmpb.Command_Touch:
-		return op.Touch.GetOrSchedule().GetSpec().GetWindow() != nil
-	case *fsmpb.Command_Patch:
-		return op.Patch.GetWindow() != nil
+		return sinceOf(op.Touch.GetOrSchedule().GetSpec())
 	case *fsmpb.Command_SetSeries:
-		return op.SetSeries.GetSpec().GetWindow() != nil
+		return sinceOf(op.SetSeries.GetSpec())
+	case *fsmpb.Command_Patch:
+		p := op.Patch
+		return sinceOf(&fsmpb.Spec{Window: p.GetWindow(), Group: p.GetGroup(), Priority: p.GetPriority()})
 	case *fsmpb.Command_Settle:
-		return op.Settle.GetVerdict() == fsmpb.Verdict_VERDICT_HELD
+		if op.Settle.GetVerdict() == fsmpb.Verdict_VERDICT_HELD {
+			return windowsSince
+		}
 	}
-	return false
+	return 0
+}
+
+func sinceOf(spec *fsmpb.Spec) uint32 {
+	switch {
+	case spec.GetGroup() != "" || spec.GetPriority() != 0:
+		return groupsSince
+	case spec.GetWindow() != nil:
+		return windowsSince
+	}
+	return 0
 }
 
 // commandOf returns the entry of the command table for the kind of op. (A map by type would cost each command 35 ns.)

@@ -78,6 +78,23 @@ func TestSnapshotHasTheVersionOfItsCommands(t *testing.T) {
 	}
 }
 
+// TestGroupsDeclareTheirVersion checks that no command with a group or a priority goes to a build that would drop it.
+func TestGroupsDeclareTheirVersion(t *testing.T) {
+	group, priority, window := "g", uint32(1), &fsmpb.Window{Daily: []string{"09:00-20:00"}}
+	for _, c := range []*fsmpb.Command{
+		{Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{Spec: &fsmpb.Spec{Group: group, Window: window}}}},
+		{Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{Spec: &fsmpb.Spec{Priority: priority}}}},
+		{Op: &fsmpb.Command_Touch{Touch: &fsmpb.Touch{OrSchedule: &fsmpb.Schedule{Spec: &fsmpb.Spec{Group: group}}}}},
+		{Op: &fsmpb.Command_Patch{Patch: &fsmpb.Patch{Group: &group}}},
+		{Op: &fsmpb.Command_Patch{Patch: &fsmpb.Patch{Priority: &priority}}},
+		{Op: &fsmpb.Command_SetSeries{SetSeries: &fsmpb.SetSeries{Spec: &fsmpb.Spec{Group: group}}}},
+	} {
+		if version := VersionOf(c); version != groupsSince {
+			t.Errorf("%v needs version %d, not %d", c, version, groupsSince)
+		}
+	}
+}
+
 // TestWindowsDeclareTheirVersion checks that no command with a window goes to a build that would drop the window.
 func TestWindowsDeclareTheirVersion(t *testing.T) {
 	spec := &fsmpb.Spec{Window: &fsmpb.Window{Daily: []string{"09:00-20:00"}}}

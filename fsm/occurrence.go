@@ -124,7 +124,7 @@ func specOf(s *fsmpb.Spec, o *fsmpb.Occurrence) *fsmpb.Spec {
 	spec := &fsmpb.Spec{
 		Queue: s.Queue, Payload: s.Payload, PayloadIsBytes: s.PayloadIsBytes, ContentType: s.ContentType, Target: s.Target,
 		Retry: s.Retry, ExpiresAfterMs: s.ExpiresAfterMs, Labels: s.Labels, Traceparent: s.Traceparent,
-		Window: s.Window,
+		Window: s.Window, Group: s.Group, Priority: s.Priority,
 	}
 	if o.ScheduledMs != o.FireMs {
 		spec.ScheduledMs = o.ScheduledMs

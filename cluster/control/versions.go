@@ -24,8 +24,11 @@ const firstVersion = fsm.FirstVersion
 // shapesSince is the command version that brought the entries by which the cluster takes its shape.
 const shapesSince = 2
 
-// windowsSince is the command version that brought the windows of queues.
-const windowsSince = 5
+// The command versions that brought the windows of queues, and their groups.
+const (
+	windowsSince = 5
+	groupsSince  = 6
+)
 
 // versionOf returns the lowest command version at which an entry may be written.
 func versionOf(entry *clusterpb.ControlEntry) uint32 {
@@ -38,6 +41,8 @@ func versionOf(entry *clusterpb.ControlEntry) uint32 {
 		}
 	case *clusterpb.ControlEntry_SetQueue:
 		switch policy := op.SetQueue.GetPolicy(); {
+		case task.LimitsGroups(policy) || policy.GetFair():
+			return groupsSince
 		case policy.GetWindow() != nil:
 			return windowsSince
 		case policy.GetSealed() != nil:

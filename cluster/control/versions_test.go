@@ -174,6 +174,18 @@ func TestGroupWritesNoNewerVersion(t *testing.T) {
 	}
 }
 
+// TestGroupsOfAQueueDeclareTheirVersion checks that no policy about groups goes to a build that would drop it.
+func TestGroupsOfAQueueDeclareTheirVersion(t *testing.T) {
+	for _, policy := range []*fsmpb.QueuePolicy{{Fifo: true}, {GroupInFlight: 2}, {Fair: true}} {
+		entry := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_SetQueue{
+			SetQueue: &clusterpb.SetQueue{Policy: policy},
+		}}
+		if version := versionOf(entry); version != groupsSince {
+			t.Errorf("%v needs version %d, not %d", policy, version, groupsSince)
+		}
+	}
+}
+
 // TestWindowOfAQueueDeclaresItsVersion checks that no policy with a window goes to a build that would drop the window.
 func TestWindowOfAQueueDeclaresItsVersion(t *testing.T) {
 	policy := &fsmpb.QueuePolicy{Window: &fsmpb.Window{Daily: []string{"09:00-20:00"}}}

@@ -1346,7 +1346,9 @@ type Spec struct {
 	// Of an occurrence: the instant that the schedule's rule names, if the task is due at another one. The state machine
 	// sets it.
 	ScheduledMs   int64   `protobuf:"varint,10,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"`
-	Window        *Window `protobuf:"bytes,11,opt,name=window,proto3" json:"window,omitempty"` // absent: the queue's window
+	Window        *Window `protobuf:"bytes,11,opt,name=window,proto3" json:"window,omitempty"`      // absent: the queue's window
+	Group         string  `protobuf:"bytes,12,opt,name=group,proto3" json:"group,omitempty"`        // empty: none
+	Priority      uint32  `protobuf:"varint,13,opt,name=priority,proto3" json:"priority,omitempty"` // 1 is the first, 5 the last; 0: 3
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1456,6 +1458,20 @@ func (x *Spec) GetWindow() *Window {
 		return x.Window
 	}
 	return nil
+}
+
+func (x *Spec) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *Spec) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
 }
 
 // Target is the webhook or the broker that gets the task.
@@ -1891,6 +1907,8 @@ type Patch struct {
 	ContentType   *string                `protobuf:"bytes,11,opt,name=content_type,json=contentType,proto3,oneof" json:"content_type,omitempty"` // empty: the default
 	Window        *Window                `protobuf:"bytes,12,opt,name=window,proto3" json:"window,omitempty"`
 	ClearWindow   bool                   `protobuf:"varint,13,opt,name=clear_window,json=clearWindow,proto3" json:"clear_window,omitempty"`
+	Group         *string                `protobuf:"bytes,14,opt,name=group,proto3,oneof" json:"group,omitempty"`        // empty clears
+	Priority      *uint32                `protobuf:"varint,15,opt,name=priority,proto3,oneof" json:"priority,omitempty"` // 0 clears
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2014,6 +2032,20 @@ func (x *Patch) GetClearWindow() bool {
 		return x.ClearWindow
 	}
 	return false
+}
+
+func (x *Patch) GetGroup() string {
+	if x != nil && x.Group != nil {
+		return *x.Group
+	}
+	return ""
+}
+
+func (x *Patch) GetPriority() uint32 {
+	if x != nil && x.Priority != nil {
+		return *x.Priority
+	}
+	return 0
 }
 
 // Payload is a new payload of a patched task.
@@ -2569,6 +2601,7 @@ type Lane struct {
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`     // empty: "default"
 	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`             // empty: "default"
 	Destination   string                 `protobuf:"bytes,3,opt,name=destination,proto3" json:"destination,omitempty"` // scheme, host and port
+	Group         string                 `protobuf:"bytes,4,opt,name=group,proto3" json:"group,omitempty"`             // empty: the tasks without a group
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2620,6 +2653,13 @@ func (x *Lane) GetQueue() string {
 func (x *Lane) GetDestination() string {
 	if x != nil {
 		return x.Destination
+	}
+	return ""
+}
+
+func (x *Lane) GetGroup() string {
+	if x != nil {
+		return x.Group
 	}
 	return ""
 }
@@ -2782,6 +2822,7 @@ type Grant struct {
 	LeaseMs       int64                  `protobuf:"varint,4,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"` // as in LaneCredit, like the next two fields
 	Tag           uint64                 `protobuf:"varint,5,opt,name=tag,proto3" json:"tag,omitempty"`
 	Holder        uint32                 `protobuf:"varint,6,opt,name=holder,proto3" json:"holder,omitempty"`
+	InOrder       bool                   `protobuf:"varint,7,opt,name=in_order,json=inOrder,proto3" json:"in_order,omitempty"` // the earliest due time first, whatever the priorities
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2856,6 +2897,13 @@ func (x *Grant) GetHolder() uint32 {
 		return x.Holder
 	}
 	return 0
+}
+
+func (x *Grant) GetInOrder() bool {
+	if x != nil {
+		return x.InOrder
+	}
+	return false
 }
 
 // Settle ends a granted attempt. A success counts under any fence of the current occurrence, another verdict only under
@@ -4055,8 +4103,12 @@ type QueuePolicy struct {
 	Version      uint64                 `protobuf:"varint,12,opt,name=version,proto3" json:"version,omitempty"`                          // ControlState.queues_version after the policy's last change; the control group sets it
 	// The policy's secrets under a cluster key. The field secrets is empty then, and the values of the target's credential
 	// headers are masked. Absent: the cluster has no key, or the policy no secret.
-	Sealed        *Sealed `protobuf:"bytes,13,opt,name=sealed,proto3" json:"sealed,omitempty"`
-	Window        *Window `protobuf:"bytes,14,opt,name=window,proto3" json:"window,omitempty"` // absent: attempts begin at any time
+	Sealed        *Sealed        `protobuf:"bytes,13,opt,name=sealed,proto3" json:"sealed,omitempty"`
+	Window        *Window        `protobuf:"bytes,14,opt,name=window,proto3" json:"window,omitempty"`                                       // absent: attempts begin at any time
+	GroupInFlight uint32         `protobuf:"varint,15,opt,name=group_in_flight,json=groupInFlight,proto3" json:"group_in_flight,omitempty"` // attempts and leases of one group under way in the whole cluster; 0: no limit
+	Fifo          bool           `protobuf:"varint,16,opt,name=fifo,proto3" json:"fifo,omitempty"`                                          // one task of a group at a time, in the order of due times
+	Fair          bool           `protobuf:"varint,17,opt,name=fair,proto3" json:"fair,omitempty"`                                          // groups take turns by weight
+	GroupWeights  []*GroupWeight `protobuf:"bytes,18,rep,name=group_weights,json=groupWeights,proto3" json:"group_weights,omitempty"`       // sorted by group; other groups have the weight 1
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4189,6 +4241,87 @@ func (x *QueuePolicy) GetWindow() *Window {
 	return nil
 }
 
+func (x *QueuePolicy) GetGroupInFlight() uint32 {
+	if x != nil {
+		return x.GroupInFlight
+	}
+	return 0
+}
+
+func (x *QueuePolicy) GetFifo() bool {
+	if x != nil {
+		return x.Fifo
+	}
+	return false
+}
+
+func (x *QueuePolicy) GetFair() bool {
+	if x != nil {
+		return x.Fair
+	}
+	return false
+}
+
+func (x *QueuePolicy) GetGroupWeights() []*GroupWeight {
+	if x != nil {
+		return x.GroupWeights
+	}
+	return nil
+}
+
+// GroupWeight is the share of a group in a fair queue.
+type GroupWeight struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	Weight        uint32                 `protobuf:"varint,2,opt,name=weight,proto3" json:"weight,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupWeight) Reset() {
+	*x = GroupWeight{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupWeight) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupWeight) ProtoMessage() {}
+
+func (x *GroupWeight) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupWeight.ProtoReflect.Descriptor instead.
+func (*GroupWeight) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *GroupWeight) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *GroupWeight) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
 // Sealed is the PolicySecrets of one queue, encrypted and bound to the names of the namespace and the queue.
 type Sealed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4201,7 +4334,7 @@ type Sealed struct {
 
 func (x *Sealed) Reset() {
 	*x = Sealed{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4213,7 +4346,7 @@ func (x *Sealed) String() string {
 func (*Sealed) ProtoMessage() {}
 
 func (x *Sealed) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4226,7 +4359,7 @@ func (x *Sealed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sealed.ProtoReflect.Descriptor instead.
 func (*Sealed) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Sealed) GetKey() string {
@@ -4261,7 +4394,7 @@ type PolicySecrets struct {
 
 func (x *PolicySecrets) Reset() {
 	*x = PolicySecrets{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4273,7 +4406,7 @@ func (x *PolicySecrets) String() string {
 func (*PolicySecrets) ProtoMessage() {}
 
 func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4286,7 +4419,7 @@ func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicySecrets.ProtoReflect.Descriptor instead.
 func (*PolicySecrets) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PolicySecrets) GetSecrets() [][]byte {
@@ -4326,7 +4459,7 @@ type QueueCounts struct {
 
 func (x *QueueCounts) Reset() {
 	*x = QueueCounts{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4338,7 +4471,7 @@ func (x *QueueCounts) String() string {
 func (*QueueCounts) ProtoMessage() {}
 
 func (x *QueueCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4351,7 +4484,7 @@ func (x *QueueCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueCounts.ProtoReflect.Descriptor instead.
 func (*QueueCounts) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *QueueCounts) GetNamespace() string {
@@ -4467,7 +4600,7 @@ type Past struct {
 
 func (x *Past) Reset() {
 	*x = Past{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4479,7 +4612,7 @@ func (x *Past) String() string {
 func (*Past) ProtoMessage() {}
 
 func (x *Past) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4492,7 +4625,7 @@ func (x *Past) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Past.ProtoReflect.Descriptor instead.
 func (*Past) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Past) GetAttempt() uint32 {
@@ -4549,7 +4682,7 @@ type Takeover struct {
 
 func (x *Takeover) Reset() {
 	*x = Takeover{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4561,7 +4694,7 @@ func (x *Takeover) String() string {
 func (*Takeover) ProtoMessage() {}
 
 func (x *Takeover) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4574,7 +4707,7 @@ func (x *Takeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Takeover.ProtoReflect.Descriptor instead.
 func (*Takeover) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Takeover) GetOrigin() uint64 {
@@ -4622,7 +4755,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4634,7 +4767,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4647,7 +4780,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Series) GetRepeat() *Repeat {
@@ -4802,7 +4935,7 @@ type Repeat struct {
 
 func (x *Repeat) Reset() {
 	*x = Repeat{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4814,7 +4947,7 @@ func (x *Repeat) String() string {
 func (*Repeat) ProtoMessage() {}
 
 func (x *Repeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4827,7 +4960,7 @@ func (x *Repeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repeat.ProtoReflect.Descriptor instead.
 func (*Repeat) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Repeat) GetCron() []string {
@@ -4916,7 +5049,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4928,7 +5061,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4941,7 +5074,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -5004,7 +5137,7 @@ type CalendarHours struct {
 
 func (x *CalendarHours) Reset() {
 	*x = CalendarHours{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5016,7 +5149,7 @@ func (x *CalendarHours) String() string {
 func (*CalendarHours) ProtoMessage() {}
 
 func (x *CalendarHours) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5029,7 +5162,7 @@ func (x *CalendarHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarHours.ProtoReflect.Descriptor instead.
 func (*CalendarHours) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CalendarHours) GetDays() string {
@@ -5057,7 +5190,7 @@ type Instant struct {
 
 func (x *Instant) Reset() {
 	*x = Instant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5069,7 +5202,7 @@ func (x *Instant) String() string {
 func (*Instant) ProtoMessage() {}
 
 func (x *Instant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5082,7 +5215,7 @@ func (x *Instant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instant.ProtoReflect.Descriptor instead.
 func (*Instant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Instant) GetScheduledMs() int64 {
@@ -5120,7 +5253,7 @@ type Occurrence struct {
 
 func (x *Occurrence) Reset() {
 	*x = Occurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5132,7 +5265,7 @@ func (x *Occurrence) String() string {
 func (*Occurrence) ProtoMessage() {}
 
 func (x *Occurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5145,7 +5278,7 @@ func (x *Occurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occurrence.ProtoReflect.Descriptor instead.
 func (*Occurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Occurrence) GetNumber() uint64 {
@@ -5237,7 +5370,7 @@ type SetSeries struct {
 
 func (x *SetSeries) Reset() {
 	*x = SetSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5249,7 +5382,7 @@ func (x *SetSeries) String() string {
 func (*SetSeries) ProtoMessage() {}
 
 func (x *SetSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5262,7 +5395,7 @@ func (x *SetSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSeries.ProtoReflect.Descriptor instead.
 func (*SetSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SetSeries) GetSpec() *Spec {
@@ -5297,7 +5430,7 @@ type PauseSeries struct {
 
 func (x *PauseSeries) Reset() {
 	*x = PauseSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5309,7 +5442,7 @@ func (x *PauseSeries) String() string {
 func (*PauseSeries) ProtoMessage() {}
 
 func (x *PauseSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5322,7 +5455,7 @@ func (x *PauseSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSeries.ProtoReflect.Descriptor instead.
 func (*PauseSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *PauseSeries) GetPaused() bool {
@@ -5348,7 +5481,7 @@ type StartOccurrence struct {
 
 func (x *StartOccurrence) Reset() {
 	*x = StartOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5360,7 +5493,7 @@ func (x *StartOccurrence) String() string {
 func (*StartOccurrence) ProtoMessage() {}
 
 func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5373,7 +5506,7 @@ func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOccurrence.ProtoReflect.Descriptor instead.
 func (*StartOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
 }
 
 // SkipOccurrence passes the next occurrence of the rule over.
@@ -5385,7 +5518,7 @@ type SkipOccurrence struct {
 
 func (x *SkipOccurrence) Reset() {
 	*x = SkipOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5397,7 +5530,7 @@ func (x *SkipOccurrence) String() string {
 func (*SkipOccurrence) ProtoMessage() {}
 
 func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5410,7 +5543,7 @@ func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipOccurrence.ProtoReflect.Descriptor instead.
 func (*SkipOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
 }
 
 // Backfill begins occurrences of the past, one after the other unless the overlap policy allows them at once.
@@ -5423,7 +5556,7 @@ type Backfill struct {
 
 func (x *Backfill) Reset() {
 	*x = Backfill{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5435,7 +5568,7 @@ func (x *Backfill) String() string {
 func (*Backfill) ProtoMessage() {}
 
 func (x *Backfill) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5448,7 +5581,7 @@ func (x *Backfill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backfill.ProtoReflect.Descriptor instead.
 func (*Backfill) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Backfill) GetScheduledMs() []int64 {
@@ -5478,7 +5611,7 @@ type ExtendSeries struct {
 
 func (x *ExtendSeries) Reset() {
 	*x = ExtendSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5490,7 +5623,7 @@ func (x *ExtendSeries) String() string {
 func (*ExtendSeries) ProtoMessage() {}
 
 func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5503,7 +5636,7 @@ func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendSeries.ProtoReflect.Descriptor instead.
 func (*ExtendSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ExtendSeries) GetVersion() uint64 {
@@ -5582,7 +5715,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5594,7 +5727,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5607,7 +5740,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Result) GetCode() Code {
@@ -5715,7 +5848,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5727,7 +5860,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5740,7 +5873,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Task) GetNamespace() string {
@@ -5897,7 +6030,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5909,7 +6042,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5922,7 +6055,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -6022,7 +6155,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6034,7 +6167,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6047,7 +6180,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -6134,7 +6267,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\tCondition\x12\x16\n" +
 	"\x06absent\x18\x01 \x01(\bR\x06absent\x12\x18\n" +
 	"\apresent\x18\x02 \x01(\bR\apresent\x12\x1c\n" +
-	"\trevisions\x18\x03 \x03(\x04R\trevisions\"\xaa\x03\n" +
+	"\trevisions\x18\x03 \x03(\x04R\trevisions\"\xdc\x03\n" +
 	"\x04Spec\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\apayload\x18\x02 \x01(\fR\apayload\x12(\n" +
@@ -6147,7 +6280,9 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\vtraceparent\x18\t \x01(\tR\vtraceparent\x12!\n" +
 	"\fscheduled_ms\x18\n" +
 	" \x01(\x03R\vscheduledMs\x12-\n" +
-	"\x06window\x18\v \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\"j\n" +
+	"\x06window\x18\v \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\x12\x14\n" +
+	"\x05group\x18\f \x01(\tR\x05group\x12\x1a\n" +
+	"\bpriority\x18\r \x01(\rR\bpriority\"j\n" +
 	"\x06Target\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12/\n" +
 	"\aheaders\x18\x02 \x03(\v2\x15.belfry.fsm.v1.HeaderR\aheaders\x12\x1d\n" +
@@ -6177,7 +6312,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x0ereceived_at_ms\x18\x04 \x01(\x03R\freceivedAtMs\x12!\n" +
 	"\fgenerated_id\x18\x05 \x01(\bR\vgeneratedIdB\v\n" +
 	"\t_delay_ms\"\b\n" +
-	"\x06Cancel\"\xc7\x04\n" +
+	"\x06Cancel\"\x9a\x05\n" +
 	"\x05Patch\x12!\n" +
 	"\n" +
 	"fire_at_ms\x18\x01 \x01(\x03H\x00R\bfireAtMs\x88\x01\x01\x12\x1e\n" +
@@ -6194,10 +6329,14 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	" \x01(\bR\vclearLabels\x12&\n" +
 	"\fcontent_type\x18\v \x01(\tH\x02R\vcontentType\x88\x01\x01\x12-\n" +
 	"\x06window\x18\f \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\x12!\n" +
-	"\fclear_window\x18\r \x01(\bR\vclearWindowB\r\n" +
+	"\fclear_window\x18\r \x01(\bR\vclearWindow\x12\x19\n" +
+	"\x05group\x18\x0e \x01(\tH\x03R\x05group\x88\x01\x01\x12\x1f\n" +
+	"\bpriority\x18\x0f \x01(\rH\x04R\bpriority\x88\x01\x01B\r\n" +
 	"\v_fire_at_msB\v\n" +
 	"\t_delay_msB\x0f\n" +
-	"\r_content_type\"8\n" +
+	"\r_content_typeB\b\n" +
+	"\x06_groupB\v\n" +
+	"\t_priority\"8\n" +
 	"\aPayload\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x19\n" +
 	"\bis_bytes\x18\x02 \x01(\bR\aisBytes\"\xba\x01\n" +
@@ -6249,11 +6388,12 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"keepDoneMs\x12'\n" +
 	"\x0ftombstone_bytes\x18\x06 \x01(\x03R\x0etombstoneBytes\x12\x1d\n" +
 	"\n" +
-	"horizon_ms\x18\a \x01(\x03R\thorizonMs\"\\\n" +
+	"horizon_ms\x18\a \x01(\x03R\thorizonMs\"r\n" +
 	"\x04Lane\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12 \n" +
-	"\vdestination\x18\x03 \x01(\tR\vdestination\"\x92\x01\n" +
+	"\vdestination\x18\x03 \x01(\tR\vdestination\x12\x14\n" +
+	"\x05group\x18\x04 \x01(\tR\x05group\"\x92\x01\n" +
 	"\n" +
 	"LaneCredit\x12'\n" +
 	"\x04lane\x18\x01 \x01(\v2\x13.belfry.fsm.v1.LaneR\x04lane\x12\x16\n" +
@@ -6265,14 +6405,15 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05to_ms\x18\x01 \x01(\x03R\x04toMs\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12-\n" +
 	"\x06policy\x18\x03 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\x123\n" +
-	"\acredits\x18\x04 \x03(\v2\x19.belfry.fsm.v1.LaneCreditR\acredits\"\xb6\x01\n" +
+	"\acredits\x18\x04 \x03(\v2\x19.belfry.fsm.v1.LaneCreditR\acredits\"\xd1\x01\n" +
 	"\x05Grant\x12'\n" +
 	"\x04lane\x18\x01 \x01(\v2\x13.belfry.fsm.v1.LaneR\x04lane\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12-\n" +
 	"\x06policy\x18\x03 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\x12\x19\n" +
 	"\blease_ms\x18\x04 \x01(\x03R\aleaseMs\x12\x10\n" +
 	"\x03tag\x18\x05 \x01(\x04R\x03tag\x12\x16\n" +
-	"\x06holder\x18\x06 \x01(\rR\x06holder\"\xbf\x02\n" +
+	"\x06holder\x18\x06 \x01(\rR\x06holder\x12\x19\n" +
+	"\bin_order\x18\a \x01(\bR\ainOrder\"\xbf\x02\n" +
 	"\x06Settle\x12\x14\n" +
 	"\x05fence\x18\x01 \x01(\x04R\x05fence\x12\x1e\n" +
 	"\n" +
@@ -6363,7 +6504,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05epoch\x18\x06 \x01(\x04R\x05epoch\"1\n" +
 	"\tDropSlots\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
-	"\x03max\x18\x02 \x01(\rR\x03max\"\xf1\x03\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"\x82\x05\n" +
 	"\vQueuePolicy\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12-\n" +
@@ -6381,7 +6522,14 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\tbatch_max\x18\v \x01(\rR\bbatchMax\x12\x18\n" +
 	"\aversion\x18\f \x01(\x04R\aversion\x12-\n" +
 	"\x06sealed\x18\r \x01(\v2\x15.belfry.fsm.v1.SealedR\x06sealed\x12-\n" +
-	"\x06window\x18\x0e \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\"H\n" +
+	"\x06window\x18\x0e \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\x12&\n" +
+	"\x0fgroup_in_flight\x18\x0f \x01(\rR\rgroupInFlight\x12\x12\n" +
+	"\x04fifo\x18\x10 \x01(\bR\x04fifo\x12\x12\n" +
+	"\x04fair\x18\x11 \x01(\bR\x04fair\x12?\n" +
+	"\rgroup_weights\x18\x12 \x03(\v2\x1a.belfry.fsm.v1.GroupWeightR\fgroupWeights\";\n" +
+	"\vGroupWeight\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x16\n" +
+	"\x06weight\x18\x02 \x01(\rR\x06weight\"H\n" +
 	"\x06Sealed\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x18\n" +
@@ -6648,7 +6796,7 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 }
 
 var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Answer)(0),             // 0: belfry.fsm.v1.Answer
 	(Verdict)(0),            // 1: belfry.fsm.v1.Verdict
@@ -6705,27 +6853,28 @@ var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(*UnsealSlots)(nil),     // 52: belfry.fsm.v1.UnsealSlots
 	(*DropSlots)(nil),       // 53: belfry.fsm.v1.DropSlots
 	(*QueuePolicy)(nil),     // 54: belfry.fsm.v1.QueuePolicy
-	(*Sealed)(nil),          // 55: belfry.fsm.v1.Sealed
-	(*PolicySecrets)(nil),   // 56: belfry.fsm.v1.PolicySecrets
-	(*QueueCounts)(nil),     // 57: belfry.fsm.v1.QueueCounts
-	(*Past)(nil),            // 58: belfry.fsm.v1.Past
-	(*Takeover)(nil),        // 59: belfry.fsm.v1.Takeover
-	(*Series)(nil),          // 60: belfry.fsm.v1.Series
-	(*Repeat)(nil),          // 61: belfry.fsm.v1.Repeat
-	(*Calendar)(nil),        // 62: belfry.fsm.v1.Calendar
-	(*CalendarHours)(nil),   // 63: belfry.fsm.v1.CalendarHours
-	(*Instant)(nil),         // 64: belfry.fsm.v1.Instant
-	(*Occurrence)(nil),      // 65: belfry.fsm.v1.Occurrence
-	(*SetSeries)(nil),       // 66: belfry.fsm.v1.SetSeries
-	(*PauseSeries)(nil),     // 67: belfry.fsm.v1.PauseSeries
-	(*StartOccurrence)(nil), // 68: belfry.fsm.v1.StartOccurrence
-	(*SkipOccurrence)(nil),  // 69: belfry.fsm.v1.SkipOccurrence
-	(*Backfill)(nil),        // 70: belfry.fsm.v1.Backfill
-	(*ExtendSeries)(nil),    // 71: belfry.fsm.v1.ExtendSeries
-	(*Result)(nil),          // 72: belfry.fsm.v1.Result
-	(*Task)(nil),            // 73: belfry.fsm.v1.Task
-	(*ListQuery)(nil),       // 74: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),        // 75: belfry.fsm.v1.ListPage
+	(*GroupWeight)(nil),     // 55: belfry.fsm.v1.GroupWeight
+	(*Sealed)(nil),          // 56: belfry.fsm.v1.Sealed
+	(*PolicySecrets)(nil),   // 57: belfry.fsm.v1.PolicySecrets
+	(*QueueCounts)(nil),     // 58: belfry.fsm.v1.QueueCounts
+	(*Past)(nil),            // 59: belfry.fsm.v1.Past
+	(*Takeover)(nil),        // 60: belfry.fsm.v1.Takeover
+	(*Series)(nil),          // 61: belfry.fsm.v1.Series
+	(*Repeat)(nil),          // 62: belfry.fsm.v1.Repeat
+	(*Calendar)(nil),        // 63: belfry.fsm.v1.Calendar
+	(*CalendarHours)(nil),   // 64: belfry.fsm.v1.CalendarHours
+	(*Instant)(nil),         // 65: belfry.fsm.v1.Instant
+	(*Occurrence)(nil),      // 66: belfry.fsm.v1.Occurrence
+	(*SetSeries)(nil),       // 67: belfry.fsm.v1.SetSeries
+	(*PauseSeries)(nil),     // 68: belfry.fsm.v1.PauseSeries
+	(*StartOccurrence)(nil), // 69: belfry.fsm.v1.StartOccurrence
+	(*SkipOccurrence)(nil),  // 70: belfry.fsm.v1.SkipOccurrence
+	(*Backfill)(nil),        // 71: belfry.fsm.v1.Backfill
+	(*ExtendSeries)(nil),    // 72: belfry.fsm.v1.ExtendSeries
+	(*Result)(nil),          // 73: belfry.fsm.v1.Result
+	(*Task)(nil),            // 74: belfry.fsm.v1.Task
+	(*ListQuery)(nil),       // 75: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),        // 76: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	11, // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
@@ -6740,7 +6889,7 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	34, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
 	35, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
 	36, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	59, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	60, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
 	37, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
 	39, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
 	40, // 15: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
@@ -6754,12 +6903,12 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	52, // 23: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
 	53, // 24: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
 	42, // 25: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
-	66, // 26: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
-	67, // 27: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
-	68, // 28: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
-	69, // 29: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
-	70, // 30: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
-	71, // 31: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
+	67, // 26: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
+	68, // 27: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
+	69, // 28: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
+	70, // 29: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
+	71, // 30: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
+	72, // 31: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
 	15, // 32: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
 	18, // 33: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
 	19, // 34: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
@@ -6789,42 +6938,43 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	43, // 58: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
 	15, // 59: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
 	18, // 60: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
-	55, // 61: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
+	56, // 61: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
 	17, // 62: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
-	16, // 63: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
-	31, // 64: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	61, // 65: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
-	4,  // 66: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
-	5,  // 67: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
-	64, // 68: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
-	65, // 69: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
-	65, // 70: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
-	65, // 71: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
-	63, // 72: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
-	6,  // 73: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
-	7,  // 74: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
-	3,  // 75: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
-	14, // 76: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
-	60, // 77: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
-	65, // 78: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
-	64, // 79: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
-	9,  // 80: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,  // 81: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	8,  // 82: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	73, // 83: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	14, // 84: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,  // 85: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	8,  // 86: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	58, // 87: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	60, // 88: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
-	3,  // 89: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	19, // 90: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	73, // 91: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	92, // [92:92] is the sub-list for method output_type
-	92, // [92:92] is the sub-list for method input_type
-	92, // [92:92] is the sub-list for extension type_name
-	92, // [92:92] is the sub-list for extension extendee
-	0,  // [0:92] is the sub-list for field type_name
+	55, // 63: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
+	16, // 64: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
+	31, // 65: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	62, // 66: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
+	4,  // 67: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
+	5,  // 68: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
+	65, // 69: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
+	66, // 70: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
+	66, // 71: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
+	66, // 72: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
+	64, // 73: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
+	6,  // 74: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
+	7,  // 75: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
+	3,  // 76: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
+	14, // 77: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
+	61, // 78: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
+	66, // 79: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
+	65, // 80: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
+	9,  // 81: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,  // 82: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	8,  // 83: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	74, // 84: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	14, // 85: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,  // 86: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	8,  // 87: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	59, // 88: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	61, // 89: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
+	3,  // 90: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	19, // 91: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	74, // 92: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	93, // [93:93] is the sub-list for method output_type
+	93, // [93:93] is the sub-list for method input_type
+	93, // [93:93] is the sub-list for extension type_name
+	93, // [93:93] is the sub-list for extension extendee
+	0,  // [0:93] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -6870,15 +7020,15 @@ func file_fsm_fsmpb_fsm_proto_init() {
 	file_fsm_fsmpb_fsm_proto_msgTypes[18].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[19].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[26].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[51].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[61].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[52].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[62].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   66,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -35,6 +35,8 @@ type Extra struct {
 	Series         *Series                `protobuf:"bytes,7,opt,name=series,proto3" json:"series,omitempty"` // of a schedule
 	ScheduledMs    int64                  `protobuf:"varint,8,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"`
 	Window         *Window                `protobuf:"bytes,9,opt,name=window,proto3" json:"window,omitempty"`
+	Group          string                 `protobuf:"bytes,10,opt,name=group,proto3" json:"group,omitempty"`
+	Priority       uint32                 `protobuf:"varint,11,opt,name=priority,proto3" json:"priority,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -130,6 +132,20 @@ func (x *Extra) GetWindow() *Window {
 		return x.Window
 	}
 	return nil
+}
+
+func (x *Extra) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *Extra) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
 }
 
 // Remembered is the idempotency record of a task: the last two calls with a key that changed the task, oldest first.
@@ -872,7 +888,7 @@ var File_fsm_fsmpb_store_proto protoreflect.FileDescriptor
 
 const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\n" +
-	"\x15fsm/fsmpb/store.proto\x12\rbelfry.fsm.v1\x1a\x13fsm/fsmpb/fsm.proto\"\x80\x03\n" +
+	"\x15fsm/fsmpb/store.proto\x12\rbelfry.fsm.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xb2\x03\n" +
 	"\x05Extra\x12!\n" +
 	"\fcontent_type\x18\x01 \x01(\tR\vcontentType\x12*\n" +
 	"\x05retry\x18\x02 \x01(\v2\x14.belfry.fsm.v1.RetryR\x05retry\x12(\n" +
@@ -882,7 +898,10 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\x06target\x18\x06 \x01(\v2\x15.belfry.fsm.v1.TargetR\x06target\x12-\n" +
 	"\x06series\x18\a \x01(\v2\x15.belfry.fsm.v1.SeriesR\x06series\x12!\n" +
 	"\fscheduled_ms\x18\b \x01(\x03R\vscheduledMs\x12-\n" +
-	"\x06window\x18\t \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\">\n" +
+	"\x06window\x18\t \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\x12\x14\n" +
+	"\x05group\x18\n" +
+	" \x01(\tR\x05group\x12\x1a\n" +
+	"\bpriority\x18\v \x01(\rR\bpriority\">\n" +
 	"\n" +
 	"Remembered\x120\n" +
 	"\x04keys\x18\x01 \x03(\v2\x1c.belfry.fsm.v1.RememberedKeyR\x04keys\"\xf8\x03\n" +

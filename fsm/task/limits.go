@@ -95,6 +95,9 @@ func CheckSpec(s *fsmpb.Spec) *FieldError {
 	if err := checkRetry(s.Retry); err != nil {
 		return err
 	}
+	if err := checkOrder(s); err != nil {
+		return err
+	}
 	return checkLabels(s.Labels)
 }
 

@@ -29,6 +29,12 @@ func MergeSpec(spec *fsmpb.Spec, op *fsmpb.Patch) *fsmpb.Spec {
 	if op.Window != nil {
 		spec.Window = op.Window
 	}
+	if op.Group != nil {
+		spec.Group = *op.Group
+	}
+	if op.Priority != nil {
+		spec.Priority = *op.Priority
+	}
 	return spec
 }
 

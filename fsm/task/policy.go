@@ -51,6 +51,9 @@ func CheckQueue(p *fsmpb.QueuePolicy) *FieldError {
 	if err := checkKeep(p); err != nil {
 		return err
 	}
+	if err := checkGroups(p); err != nil {
+		return err
+	}
 	return checkSecrets(p.Secrets)
 }
 

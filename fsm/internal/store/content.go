@@ -124,6 +124,8 @@ func (s *Store) newCold(namespace string, content *Content) *cold {
 		Series:         content.Series,
 		ScheduledMs:    spec.ScheduledMs,
 		Window:         spec.Window,
+		Group:          spec.Group,
+		Priority:       spec.Priority,
 	}
 	if spec.Target != nil {
 		c.target = s.targets.acquire(targetKey(spec.Target), func() target { return newTarget(CopyOf(spec.Target)) })
@@ -138,7 +140,8 @@ func (s *Store) newCold(namespace string, content *Content) *cold {
 // isPlain reports whether a task has at most a payload and a queue.
 func isPlain(spec *fsmpb.Spec) bool {
 	return spec.Target == nil && spec.ContentType == "" && spec.Retry == nil && spec.ExpiresAfterMs == 0 &&
-		len(spec.Labels) == 0 && spec.Traceparent == "" && spec.ScheduledMs == 0 && spec.Window == nil
+		len(spec.Labels) == 0 && spec.Traceparent == "" && spec.ScheduledMs == 0 && spec.Window == nil &&
+		spec.Group == "" && spec.Priority == 0
 }
 
 // CopyOf returns a copy of a message. The copy shares no memory with the entry that the message came in.

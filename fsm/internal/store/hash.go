@@ -280,6 +280,10 @@ func (d *digester) extra(e *fsmpb.Extra) {
 	if e.Window != nil { // a task without one hashes as before there were any
 		d.window(e.Window)
 	}
+	if e.Group != "" || e.Priority != 0 { // likewise
+		d.string(e.Group)
+		d.uint(uint64(e.Priority))
+	}
 }
 
 func (d *digester) window(w *fsmpb.Window) {

@@ -50,6 +50,8 @@ func (s *shared) fillSpec(spec *fsmpb.Spec, c *cold) {
 		PayloadIsBytes: c.asBytes,
 		ScheduledMs:    extra.ScheduledMs,
 		Window:         extra.Window,
+		Group:          extra.Group,
+		Priority:       extra.Priority,
 	}
 }
 
@@ -74,18 +76,20 @@ func (s *shared) destinationOf(c *cold, extra *fsmpb.Extra) string {
 // setExtra writes an extra into a task's cold part, and counts its use of the manner.
 func (s *shared) setExtra(c *cold, e *fsmpb.Extra) {
 	c.manner, c.extra = 0, nil
-	own := &fsmpb.Extra{Traceparent: e.Traceparent, Target: e.Target, Series: e.Series, ScheduledMs: e.ScheduledMs}
+	own := &fsmpb.Extra{
+		Traceparent: e.Traceparent, Target: e.Target, Series: e.Series, ScheduledMs: e.ScheduledMs, Group: e.Group,
+	}
 	if hasManner(e) {
 		manner := mustMarshal(&fsmpb.Extra{
 			ContentType: e.ContentType, Retry: e.Retry, ExpiresAfterMs: e.ExpiresAfterMs, Labels: e.Labels,
-			Window: e.Window,
+			Window: e.Window, Priority: e.Priority,
 		})
 		c.manner = s.manners.acquire(string(manner), func() *fsmpb.Extra { return mustReadExtra(manner) })
 		if c.manner == 0 {
 			own = e
 		}
 	}
-	if hasManner(own) || own.Traceparent != "" || own.Target != nil || own.Series != nil || own.ScheduledMs != 0 {
+	if hasManner(own) || hasOwn(own) {
 		c.extra = mustMarshal(own)
 	}
 }
@@ -106,7 +110,7 @@ func (s *shared) extraOf(c *cold) *fsmpb.Extra {
 	if manner != nil {
 		extra.ContentType, extra.Retry = manner.ContentType, manner.Retry
 		extra.ExpiresAfterMs, extra.Labels = manner.ExpiresAfterMs, manner.Labels
-		extra.Window = manner.Window
+		extra.Window, extra.Priority = manner.Window, manner.Priority
 	}
 	return extra
 }
@@ -122,15 +126,20 @@ func (s *shared) labelsOf(c *cold) []*fsmpb.Label {
 	return mustReadExtra(c.extra).Labels
 }
 
-// The manner of a task is its content type, retry policy, expiry, labels and window. Many tasks have the same manner,
-// so the store keeps each manner once, up to a bound. Replicas share different manners, so neither the state hash nor
+// The manner of a task is its content type, retry policy, expiry, labels, window and priority. Many tasks have the same
+// manner, so the store keeps each manner once, up to a bound. Replicas share different manners, so neither the state hash nor
 // the size of a tombstone may depend on the sharing.
 
 var noExtra = &fsmpb.Extra{} // never written to
 
 func hasManner(e *fsmpb.Extra) bool {
 	return e.ContentType != "" || e.Retry != nil || e.ExpiresAfterMs != 0 || len(e.Labels) > 0 ||
-		e.Window != nil
+		e.Window != nil || e.Priority != 0
+}
+
+// hasOwn reports whether an extra has a part that is kept with each task.
+func hasOwn(e *fsmpb.Extra) bool {
+	return e.Traceparent != "" || e.Target != nil || e.Series != nil || e.ScheduledMs != 0 || e.Group != ""
 }
 
 func mustReadExtra(b []byte) *fsmpb.Extra {
@@ -145,7 +154,7 @@ func mustReadExtra(b []byte) *fsmpb.Extra {
 func extraBytes(e *fsmpb.Extra) int {
 	untargeted := fsmpb.Extra{
 		ContentType: e.ContentType, Retry: e.Retry, ExpiresAfterMs: e.ExpiresAfterMs, Labels: e.Labels,
-		Traceparent: e.Traceparent, Window: e.Window,
+		Traceparent: e.Traceparent, Window: e.Window, Group: e.Group, Priority: e.Priority,
 	}
 	return untargeted.SizeVT()
 }
@@ -162,7 +171,7 @@ func (e Edit) ForgetExpiry() {
 		e.s.setExtra(c, &fsmpb.Extra{
 			ContentType: extra.ContentType, Retry: extra.Retry, Labels: extra.Labels, Traceparent: extra.Traceparent,
 			Target: extra.Target, Series: extra.Series, ScheduledMs: extra.ScheduledMs,
-			Window: extra.Window,
+			Window: extra.Window, Group: extra.Group, Priority: extra.Priority,
 		})
 		e.s.manners.release(before)
 	})
