@@ -3,6 +3,7 @@ package fsm
 import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/internal/store"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // applyAdvance moves the wheel and carries on each task that has come due, in order.
@@ -19,6 +20,7 @@ func (m *Machine) applyAdvance(r request) *fsmpb.Result {
 func (m *Machine) comeDue(e store.Edit, credits *credits) {
 	switch e.State() {
 	case fsmpb.State_STATE_SCHEDULED, fsmpb.State_STATE_RETRYING:
+		e.LeaveList()
 		m.becomeReady(e, e.WaitsUntilMs(), credits)
 	case fsmpb.State_STATE_READY:
 		expire(e)
@@ -36,7 +38,8 @@ func (m *Machine) comeDue(e store.Edit, credits *credits) {
 }
 
 // becomeReady grants a due task at once if its lane has credit and no other task waits there. Otherwise the task joins
-// the lane's ready list. due is the instant before which the attempt may not start.
+// the lane's ready tasks, as does a task with a group or a priority of its own: only the leader knows its turn. due is
+// the instant before which the attempt may not start.
 func (m *Machine) becomeReady(e store.Edit, due int64, credits *credits) {
 	e.Begin()
 	expiry := expiryOf(e.Task)
@@ -44,15 +47,15 @@ func (m *Machine) becomeReady(e store.Edit, due int64, credits *credits) {
 		expire(e)
 		return
 	}
-	l := e.OpenLane()
-	if l.Ready() == 0 {
+	l, priority := e.OpenLane()
+	if l.Ready() == 0 && priority == task.DefaultPriority {
 		if taker, ok := credits.take(l); ok {
 			m.startAttempt(e, l, due, credits.policy, taker)
 			return
 		}
 	}
 	e.SetState(fsmpb.State_STATE_READY)
-	e.Wait(l)
+	e.Wait(l, priority)
 	if expiry != 0 {
 		e.WaitUntil(expiry + m.store.HorizonMs)
 	}

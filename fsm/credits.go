@@ -34,9 +34,13 @@ func newCredits(op *fsmpb.Advance) *credits {
 }
 
 // take uses up the credit for one grant in a lane and reports whether there was any. A pushed lane that the leader did
-// not name has the credit of the policy's window, unless its queue is held. A pulled lane has its consumers' demand.
+// not name has the credit of the policy's window, unless its queue is held. A pulled lane has its consumers' demand. The
+// lane of a group has none.
 func (c *credits) take(l *store.Lane) (taker, bool) {
-	if l.Pulled() {
+	switch {
+	case l.Group != "":
+		return taker{}, false
+	case l.Pulled():
 		return c.takeLease(l)
 	}
 	for _, credit := range c.named[l.Lane] {
@@ -74,6 +78,6 @@ func (t taker) mayTakeFrom(l *store.Lane) bool {
 func laneOf(l *fsmpb.Lane) task.Lane {
 	return task.Lane{
 		Namespace: task.CanonicalNamespace(l.GetNamespace()), Queue: cmp.Or(l.GetQueue(), task.DefaultQueue),
-		Destination: l.GetDestination(),
+		Destination: l.GetDestination(), Group: l.GetGroup(),
 	}
 }

@@ -61,7 +61,7 @@ func replicasAreEqual(t *rapid.T) {
 // followLanes tracks every lane's load as a leader does, from the changes that each entry reports.
 func followLanes(t *rapid.T, m *Machine, known map[task.Lane]task.LaneLoad, changed []task.LaneLoad) {
 	for _, l := range changed {
-		if known[l.Lane] = l; l.Ready+l.Firing == 0 {
+		if known[l.Lane] = l; l.Ready+l.Firing+l.Retrying == 0 {
 			delete(known, l.Lane)
 		}
 	}
@@ -254,7 +254,7 @@ func (g *logGenerator) args() args {
 	}
 	a := args{named: map[string]string{
 		"at": near("at"), "to": fmt.Sprint(g.now + 20), "payload": rapid.SampledFrom([]string{"", "p", "payload"}).Draw(g.t, "payload"),
-		"max": fmt.Sprint(rapid.IntRange(0, 4).Draw(g.t, "max")), "lane": rapid.SampledFrom([]string{"default|http://x:80", "default|", "q1|", "q2|"}).Draw(g.t, "lane"),
+		"max": fmt.Sprint(rapid.IntRange(0, 4).Draw(g.t, "max")), "lane": rapid.SampledFrom([]string{"default|http://x:80", "default|", "q1|", "q2|", "default|http://x:80|g", "default||g", "q1||g", "q1||h"}).Draw(g.t, "lane"),
 		"window": fmt.Sprint(rapid.IntRange(0, 3).Draw(g.t, "window")), "keep": fmt.Sprint(rapid.IntRange(0, 900_000).Draw(g.t, "keep")),
 		"attempts": fmt.Sprint(rapid.IntRange(0, 2).Draw(g.t, "attempts")), "expires": fmt.Sprint(rapid.SampledFrom([]int{0, 0, 30, 50_000}).Draw(g.t, "expires")),
 		"tombstones": fmt.Sprint(rapid.SampledFrom([]int{0, 400}).Draw(g.t, "tombstones")), "origin": "77",
@@ -266,6 +266,9 @@ func (g *logGenerator) args() args {
 	g.maybe(a, "or_schedule", "30")
 	g.maybe(a, "label", "red", "blue")
 	g.maybe(a, "hours", "09:00-20:00", "22:00-06:00")
+	g.maybe(a, "group", "g", "h", "g")
+	g.maybe(a, "priority", "1", "3", "5")
+	g.maybe(a, "in_order", "1")
 	g.maybe(a, "credit", "default|http://x:80=0", "q1|https://y:443=2", "default|=1:900:7,default|=2:30000:8", "q1|=2:900:9,q1|=1")
 	g.maybe(a, "lease", "900", "30000")
 	g.maybe(a, "tag", "5")

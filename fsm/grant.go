@@ -16,21 +16,21 @@ func (m *Machine) applyGrant(r request) *fsmpb.Result {
 	l, t := m.store.Lane(laneOf(op.Lane)), taker{op.LeaseMs, op.Tag, op.Holder}
 	if l != nil && t.mayTakeFrom(l) {
 		for range min(int(op.Max), l.Ready()) {
-			m.grantFirst(l, op.Policy, t)
+			m.grantFirst(l, op, t)
 		}
 	}
 	return done()
 }
 
-func (m *Machine) grantFirst(l *store.Lane, policy *fsmpb.Policy, t taker) {
+func (m *Machine) grantFirst(l *store.Lane, op *fsmpb.Grant, t taker) {
 	m.store.Number++
-	m.store.Change(m.store.FirstReady(l), func(e store.Edit) {
+	m.store.Change(m.store.FirstReady(l, op.InOrder), func(e store.Edit) {
 		if expiry := expiryOf(e.Task); expiry != 0 && m.store.NowMs >= expiry {
 			expire(e)
 			return
 		}
 		e.LeaveList()
-		m.startAttempt(e, l, m.readyFrom(e.Task), policy, t)
+		m.startAttempt(e, l, m.readyFrom(e.Task), op.Policy, t)
 	})
 }
 

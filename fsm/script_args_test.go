@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // args are the words of a line: an id and pairs of the form name=value.
@@ -84,7 +85,7 @@ func (a args) schedule(now int64) *fsmpb.Schedule {
 
 func (a args) spec() *fsmpb.Spec {
 	spec := &fsmpb.Spec{Queue: a.named["queue"], Payload: []byte(a.named["payload"]), ExpiresAfterMs: a.intOr("expires", 0)}
-	spec.Window = a.window()
+	spec.Window, spec.Group, spec.Priority = a.window(), a.named["group"], uint32(a.intOr("priority", 0))
 	if url, ok := a.named["url"]; ok {
 		spec.Target = &fsmpb.Target{Url: url, TimeoutMs: a.intOr("timeout", 0)}
 		if v, ok := a.named["auth"]; ok {
@@ -150,6 +151,12 @@ func (a args) patch(now int64) *fsmpb.Patch {
 	}
 	op.ClearTarget, op.ClearPayload, op.ClearLabels = a.named["clear"] == "target", a.named["clear"] == "payload", a.named["clear"] == "labels"
 	op.ClearWindow, op.Window = a.named["clear"] == "window", a.window()
+	if v, ok := a.named["group"]; ok {
+		op.Group = &v
+	}
+	if _, ok := a.named["priority"]; ok {
+		op.Priority = proto.Uint32(uint32(a.int("priority")))
+	}
 	return op
 }
 
@@ -178,10 +185,18 @@ func creditOf(text string) *fsmpb.LaneCredit {
 	return &fsmpb.LaneCredit{Lane: laneNamed(lane), Grants: uint32(n[0]), LeaseMs: int64(n[1]), Tag: uint64(n[2])}
 }
 
-// laneNamed parses queue|destination.
+// laneNamed parses queue|destination or queue|destination|group.
 func laneNamed(text string) *fsmpb.Lane {
-	queue, destination, _ := strings.Cut(text, "|")
-	return &fsmpb.Lane{Queue: queue, Destination: destination}
+	queue, rest, _ := strings.Cut(text, "|")
+	destination, group, _ := strings.Cut(rest, "|")
+	return &fsmpb.Lane{Queue: queue, Destination: destination, Group: group}
+}
+
+func nameOf(l task.Lane) string {
+	if l.Group != "" {
+		return l.Queue + "|" + l.Destination + "|" + l.Group
+	}
+	return l.Queue + "|" + l.Destination
 }
 
 func hashOf(s string) uint64 {

@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"bytes"
-	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -142,7 +141,7 @@ func printApplied(a Applied) []string {
 		out = append(out, printResult(r))
 	}
 	for _, g := range a.Grants {
-		line := fmt.Sprintf("  grant %s fence=%d start=%d lane=%s|%s", g.ID, g.Fence, g.StartMs, g.Lane.Queue, g.Lane.Destination)
+		line := fmt.Sprintf("  grant %s fence=%d start=%d lane=%s", g.ID, g.Fence, g.StartMs, nameOf(g.Lane))
 		if g.Tag != 0 {
 			line += fmt.Sprintf(" tag=%d", g.Tag)
 		}
@@ -209,7 +208,7 @@ func (s *script) look(line string) string {
 	case "loads":
 		loads := s.m.Loads()
 		slices.SortFunc(loads, func(a, b task.LaneLoad) int {
-			return cmp.Or(strings.Compare(a.Lane.Queue, b.Lane.Queue), strings.Compare(a.Lane.Destination, b.Lane.Destination))
+			return strings.Compare(nameOf(a.Lane), nameOf(b.Lane))
 		})
 		return "loads" + printLoads(loads)
 	case "changed":
@@ -237,7 +236,19 @@ func (s *script) look(line string) string {
 func printLoads(loads []task.LaneLoad) string {
 	out := ""
 	for _, l := range loads {
-		out += fmt.Sprintf(" %s|%s ready=%d firing=%d", l.Lane.Queue, l.Lane.Destination, l.Ready, l.Firing)
+		out += fmt.Sprintf(" %s ready=%d firing=%d", nameOf(l.Lane), l.Ready, l.Firing)
+		if int(l.Waiting[task.DefaultPriority-1]) != l.Ready {
+			out += fmt.Sprintf(" waiting=%v", l.Waiting)
+		}
+		if l.Retrying != 0 {
+			out += fmt.Sprintf(" retrying=%d", l.Retrying)
+		}
+		switch {
+		case l.FirstMs == task.BegunMs:
+			out += " first=begun"
+		case l.FirstMs != 0:
+			out += fmt.Sprintf(" first=%d", l.FirstMs)
+		}
 		if l.Pulled {
 			out += " pulled"
 		}
@@ -295,6 +306,12 @@ func printTask(t *fsmpb.Task) string {
 	}
 	if t.Spec.ScheduledMs != 0 {
 		out += fmt.Sprintf(" scheduled=%d", t.Spec.ScheduledMs)
+	}
+	if t.Spec.Group != "" {
+		out += " group=" + t.Spec.Group
+	}
+	if t.Spec.Priority != 0 {
+		out += fmt.Sprintf(" priority=%d", t.Spec.Priority)
 	}
 	if t.Spec.Target != nil {
 		out += " url=" + t.Spec.Target.Url
@@ -379,7 +396,7 @@ func setOp(c *fsmpb.Command, verb string, a args, now int64) bool {
 		}
 		c.Op = &fsmpb.Command_Advance{Advance: op}
 	case "grant":
-		c.Op = &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Lane: laneNamed(a.named["lane"]), Max: uint32(a.intOr("max", 100)), Policy: a.policy(now), LeaseMs: a.intOr("lease", 0), Tag: a.uint("tag")}}
+		c.Op = &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Lane: laneNamed(a.named["lane"]), Max: uint32(a.intOr("max", 100)), Policy: a.policy(now), LeaseMs: a.intOr("lease", 0), Tag: a.uint("tag"), InOrder: a.named["in_order"] != ""}}
 	case "extend":
 		c.Op = &fsmpb.Command_Extend{Extend: &fsmpb.Extend{LeaseMs: a.int("lease")}}
 	case "rule":

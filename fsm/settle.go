@@ -83,9 +83,7 @@ func end(e store.Edit, op *fsmpb.Settle) {
 	case e.Outcome() != 0:
 		e.Entomb(fsmpb.State_STATE_CANCELLED)
 	case op.Verdict == fsmpb.Verdict_VERDICT_RETRY:
-		e.LeaveList()
-		e.SetState(fsmpb.State_STATE_RETRYING)
-		e.WaitUntil(op.RetryAtMs)
+		e.AwaitRetry(op.RetryAtMs)
 	default:
 		e.Bury()
 	}

@@ -19,7 +19,7 @@ const (
 )
 
 // PriorityOf returns the priority of a task, FirstPriority to LastPriority. stored is 0 for the default.
-func PriorityOf(stored uint32) int { return int(cmp.Or(stored, DefaultPriority)) }
+func PriorityOf(stored uint32) int { return int(min(cmp.Or(stored, DefaultPriority), LastPriority)) }
 
 // LimitsGroups reports whether a queue's policy limits the attempts of each group.
 func LimitsGroups(p *fsmpb.QueuePolicy) bool { return p.GetFifo() || p.GetGroupInFlight() > 0 }

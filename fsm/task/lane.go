@@ -1,18 +1,35 @@
 package task
 
+import "math"
+
 // Lane names a receiver: one destination of a queue or, with an empty Destination, the receiver of the queue's tasks
-// that name no target. That receiver is the queue's own target or its consumers.
+// that name no target. That receiver is the queue's own target or its consumers. The tasks of each group have a lane of
+// their own beside the lane of the receiver's other tasks.
 type Lane struct {
-	Namespace, Queue, Destination string
+	Namespace, Queue, Destination, Group string
+}
+
+// Receiver returns the lane of the receiver's tasks without a group.
+func (l Lane) Receiver() Lane {
+	l.Group = ""
+	return l
 }
 
 // LaneLoad holds the numbers of tasks in a lane.
 type LaneLoad struct {
-	Lane   Lane
-	Ready  int  // tasks that wait for a grant
-	Firing int  // tasks with a grant, those of consumers included
-	Pulled bool // the tasks wait for consumers; otherwise they are pushed to a target
+	Lane     Lane
+	Ready    int  // tasks that wait for a grant
+	Firing   int  // tasks with a grant, those of consumers included
+	Retrying int  // tasks of a group that wait for their next attempt; 0 without a group
+	Pulled   bool // the tasks wait for consumers; otherwise they are pushed to a target
+
+	Waiting [LastPriority]int32 // the ready tasks of each priority, the first priority first
+	FirstMs int64               // of a group: due time of the earliest ready task, or BegunMs; 0: none is ready
 }
+
+// BegunMs stands for the due time of a task of which an attempt was made before. It comes before all others of its
+// group.
+const BegunMs = math.MinInt64
 
 // Grant names a granted attempt. Its task is looked up again when the attempt starts.
 type Grant struct {

@@ -19,6 +19,7 @@ func (s *Store) Audit() error {
 		s: s, listed: map[handle]string{}, queueTallies: map[queueKey]queueTally{}, uses: map[queueKey]int{},
 		slots: make(slotCounts, task.Slots), dues: map[queueKey]map[int64]int{}, manners: map[uint32]int{},
 		wheel: map[wheelKey]bool{}, spaces: map[string]*namespace{}, labels: map[labelKey][]handle{},
+		retrying: map[task.Lane]int{},
 	}
 	a.walkLists()
 	a.walkTasks()
@@ -28,6 +29,7 @@ func (s *Store) Audit() error {
 	a.checkManners()
 	a.checkCopies()
 	a.checkLabels()
+	a.checkRetrying()
 	return errors.Join(a.errs...)
 }
 
@@ -98,6 +100,20 @@ func (a *auditor) walkCopies(walked *coming, r slots.Range) {
 	}
 }
 
+// checkRetrying compares the retrying tasks of groups with those that their lanes count.
+func (a *auditor) checkRetrying() {
+	for _, l := range a.s.lanes.values {
+		if l != nil && l.retrying != a.retrying[l.Lane] {
+			a.breach("lane %v counts %d retrying tasks, and has %d", l.Lane, l.retrying, a.retrying[l.Lane])
+		}
+	}
+	for name, n := range a.retrying {
+		if a.s.lanes.find(name) == nil {
+			a.breach("lane %v is not open, and has %d retrying tasks", name, n)
+		}
+	}
+}
+
 func (a *auditor) breach(format string, args ...any) {
 	a.errs = append(a.errs, fmt.Errorf(format, args...))
 }
@@ -118,6 +134,7 @@ type auditor struct {
 	manners      map[uint32]int
 	spaces       map[string]*namespace
 	labels       map[labelKey][]handle
+	retrying     map[task.Lane]int // tasks of groups
 }
 
 func (a *auditor) walkLists() {
@@ -129,11 +146,12 @@ func (a *auditor) walkLists() {
 		if a.s.lanes.numbers[l.Lane] != uint32(n) {
 			a.breach("lane %v is not found by its name", l.Lane)
 		}
-		if l.ready.len+l.firing.len == 0 {
+		if l.isEmpty() {
 			a.breach("lane %v is empty and still open", l.Lane)
 		}
 		a.uses[l.queue.queueKey]++
 		a.walkList("ready", &l.ready)
+		a.walkRanked(l)
 		a.walkList("firing", &l.firing)
 	}
 }
@@ -160,6 +178,25 @@ func (a *auditor) walkList(name string, l *list) {
 	}
 }
 
+// walkRanked compares the ranks of a lane with its tasks.
+func (a *auditor) walkRanked(l *Lane) {
+	if l.ranked.ranks == nil {
+		return
+	}
+	var counts [task.LastPriority]int32
+	l.ranked.ranks.Ascend(func(r rank) bool {
+		if kept := rankOf(r.task, a.s.links().read(r.task)); kept != r {
+			a.breach("task %d of lane %v has the rank %+v, and is kept at %+v", r.task, l.Lane, kept, r)
+		}
+		counts[r.priority-1]++
+		a.listed[r.task] = "ready"
+		return true
+	})
+	if counts != l.ranked.counts {
+		a.breach("lane %v has %v ranked tasks, and counts %v", l.Lane, counts, l.ranked.counts)
+	}
+}
+
 func (a *auditor) walkTasks() {
 	for slot := range uint32(task.Slots) {
 		for h := range a.s.index.Each(slot) {
@@ -183,6 +220,11 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 		a.manners[c.manner]++
 	}
 	a.countQueue(r, &c)
+	if spec := a.s.specOf(&c, false); spec.Group != "" && r.is(fsmpb.State_STATE_RETRYING) {
+		a.retrying[task.Lane{
+			Namespace: namespace, Queue: spec.Queue, Destination: a.s.destinationOf(&c, a.s.extraOf(&c)), Group: spec.Group,
+		}]++
+	}
 	for _, k := range a.s.appendLabelKeys(nil, namespace, a.s.extraOf(&c).Labels) {
 		a.labels[k] = append(a.labels[k], h)
 	}
@@ -360,9 +402,9 @@ func (a *auditor) checkDues(q *queue) {
 func (a *auditor) checkOverdue(q *queue) {
 	oldest, n := int64(math.MaxInt64), 0
 	for _, l := range a.s.lanes.values {
-		if l != nil && l.queue == q && l.ready.len > 0 {
+		if l != nil && l.queue == q && l.Ready() > 0 {
 			n++
-			oldest = min(oldest, a.s.links().read(l.ready.head).fireAt)
+			oldest = min(oldest, l.earliest(a.s.links()))
 		}
 	}
 	if n != len(q.waiting) || n > 0 && q.waiting[0].overdue != oldest {

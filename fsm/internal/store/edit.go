@@ -73,12 +73,12 @@ func (e Edit) Reschedule(fireAtMs int64) {
 // Hold takes back a grant whose attempt did not begin, and puts the task into the wheel until dueMs. A task without an
 // earlier attempt is scheduled again, and keeps its due time.
 func (e Edit) Hold(dueMs int64) {
-	state := fsmpb.State_STATE_SCHEDULED
 	if p := e.read(); p.attempts > 0 || e.s.hasPast(p) {
-		state = fsmpb.State_STATE_RETRYING
+		e.AwaitRetry(dueMs)
+		return
 	}
 	e.LeaveList()
-	e.SetState(state)
+	e.SetState(fsmpb.State_STATE_SCHEDULED)
 	e.WaitUntil(dueMs)
 }
 

@@ -2,22 +2,24 @@ package store
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/internal/slab"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Lane is the line of tasks before one receiver. A due task is in exactly one of its two lists. A lane is open as long
-// as it has a task. It is valid until the end of the entry that leaves it empty.
+// Lane is the line of tasks before one receiver, or the tasks of one group in that line. A due task is in exactly one
+// of its parts. A lane is open as long as it has a task. It is valid until the end of the entry that leaves it empty.
 type Lane struct {
 	task.Lane
-	number  uint32 // the lane's number in lanes
-	queue   *queue // the lane counts as one of its uses
-	ready   list
-	firing  list
-	touched bool // the lane is in lanes.touched
+	number   uint32 // the lane's number in lanes
+	queue    *queue // the lane counts as one of its uses
+	ready    list   // tasks without a group, of the default priority, in the order in which they came due
+	ranked   ranked // the other ready tasks
+	firing   list
+	retrying int  // tasks of a group that wait in the wheel for their next attempts
+	touched  bool // the lane is in lanes.touched
 
 	overdue   int64 // due time of its first ready task; valid while the lane is in its queue's heap
 	waitingAt int   // position in that heap, from 1 on; 0: the lane has no ready task
@@ -30,13 +32,39 @@ func (l *Lane) Rule() *fsmpb.QueueRule { return l.queue.rule }
 func (l *Lane) Pulled() bool { return l.Destination == "" && !l.queue.rule.Pushed }
 
 // Ready returns the number of tasks that wait for a grant.
-func (l *Lane) Ready() int { return l.ready.len }
+func (l *Lane) Ready() int { return l.ready.len + l.ranked.len() }
 
 // Firing returns the number of tasks that have a grant.
 func (l *Lane) Firing() int { return l.firing.len }
 
-func (l *Lane) load() task.LaneLoad {
-	return task.LaneLoad{Lane: l.Lane, Ready: l.ready.len, Firing: l.firing.len, Pulled: l.Pulled()}
+func (l *Lane) isEmpty() bool { return l.Ready()+l.firing.len+l.retrying == 0 }
+
+func (s *Store) loadOf(l *Lane) task.LaneLoad {
+	load := task.LaneLoad{
+		Lane: l.Lane, Ready: l.Ready(), Firing: l.firing.len, Retrying: l.retrying, Pulled: l.Pulled(),
+		Waiting: l.ranked.counts,
+	}
+	load.Waiting[task.DefaultPriority-1] += int32(l.ready.len)
+	if l.Group != "" {
+		load.FirstMs = l.ranked.firstMs()
+	}
+	return load
+}
+
+// listed yields the ready and firing tasks of the lane.
+func (l *Lane) listed(links listLinks) iter.Seq[handle] {
+	return func(yield func(handle) bool) {
+		for _, first := range []handle{l.ready.head, l.firing.head} {
+			for h := first; h != 0; h = links.read(h).next {
+				if !yield(h) {
+					return
+				}
+			}
+		}
+		if l.ranked.ranks != nil {
+			l.ranked.ranks.Ascend(func(r rank) bool { return yield(r.task) })
+		}
+	}
 }
 
 // lanes holds the lanes that have a task. Number 0 means no lane.
@@ -58,38 +86,79 @@ func (ls *lanes) touch(l *Lane) {
 // Lane returns an open lane, or nil if no open lane has this name.
 func (s *Store) Lane(name task.Lane) *Lane { return s.lanes.find(name) }
 
-// FirstReady returns the task that has waited longest in a lane. The lane must have a ready task.
-func (s *Store) FirstReady(l *Lane) Task { return Task{s, l.ready.head} }
+// FirstReady returns the ready task of a lane that is granted next: one of the best priority or, with inOrder set, the
+// earliest. The lane must have a ready task.
+func (s *Store) FirstReady(l *Lane, inOrder bool) Task {
+	switch first, ok := l.ranked.first(inOrder); {
+	case !ok, l.ready.head != 0 && first.priority > task.DefaultPriority:
+		return Task{s, l.ready.head}
+	default:
+		return Task{s, first.task}
+	}
+}
 
-// OpenLane returns the lane that delivers the task, and opens it if need be.
-func (e Edit) OpenLane() *Lane { return e.s.openLane(e.record()) }
+// OpenLane returns the lane that delivers the task, and opens it if need be. It also returns the task's priority.
+func (e Edit) OpenLane() (l *Lane, priority int) { return e.s.openLane(e.record()) }
 
-func (s *Store) openLane(r *record) *Lane {
+func (s *Store) openLane(r *record) (l *Lane, priority int) {
 	c := readCold(s.blobs.Get(r.cold))
-	q := s.queues.at(c.queue)
-	name := task.Lane{Namespace: q.namespace, Queue: q.name, Destination: s.destinationOf(&c, s.extraOf(&c))}
+	q, extra := s.queues.at(c.queue), s.extraOf(&c)
+	priority = task.PriorityOf(extra.Priority)
+	name := task.Lane{
+		Namespace: q.namespace, Queue: q.name, Destination: s.destinationOf(&c, extra), Group: extra.Group,
+	}
 	if l := s.lanes.find(name); l != nil {
-		return l
+		return l, priority
 	}
 	s.queues.acquire(q.queueKey)
-	l := &Lane{Lane: name, queue: q}
+	l = &Lane{Lane: name, queue: q}
 	l.number = s.lanes.add(name, l)
-	return l
+	return l, priority
 }
 
-// Wait puts the task at the end of a lane's ready list.
-func (e Edit) Wait(l *Lane) {
+// Wait puts the task among the ready tasks of a lane, behind those of its rank.
+func (e Edit) Wait(l *Lane, priority int) {
 	e.write().lane = l.number
-	l.ready.pushBack(e.s.links(), e.h, int64(e.s.Number))
+	if l.isRanked(priority) {
+		e.rank(l, priority, int64(e.s.Number))
+	} else {
+		l.ready.pushBack(e.s.links(), e.h, int64(e.s.Number))
+	}
 	e.s.lanes.touch(l)
 }
 
-// WaitFirst moves a firing task to the front of its lane's ready list.
+// WaitFirst moves a firing task back to the ready tasks of its lane, before all others of its rank.
 func (e Edit) WaitFirst() {
-	l := e.Lane()
+	l, priority := e.OpenLane()
 	l.firing.remove(e.s.links(), e.h)
-	l.ready.pushFront(e.s.links(), e.h, int64(e.s.Number))
+	if l.isRanked(priority) {
+		e.rank(l, priority, -int64(e.s.Number))
+	} else {
+		l.ready.pushFront(e.s.links(), e.h, int64(e.s.Number))
+	}
 	e.s.lanes.touch(l)
+}
+
+// AwaitRetry makes the task wait in the wheel for its next attempt. A task of a group stays in its lane, because it
+// holds its group where the queue keeps an order.
+func (e Edit) AwaitRetry(untilMs int64) {
+	e.LeaveList()
+	e.SetState(fsmpb.State_STATE_RETRYING)
+	e.WaitUntil(untilMs)
+	e.s.countRetry(e.h)
+}
+
+// countRetry counts a retrying task in the lane of its group, if it has a group.
+func (s *Store) countRetry(h handle) {
+	r := s.tasks.Read(h)
+	c := readCold(s.blobs.Get(r.cold))
+	if s.extraOf(&c).Group == "" {
+		return
+	}
+	l, _ := s.openLane(r)
+	s.progress.Write(r.progress).lane = l.number
+	l.retrying++
+	s.lanes.touch(l)
 }
 
 // Fire puts the task, which is in no list, into a lane's firing list.
@@ -109,9 +178,14 @@ func (e Edit) LeaveList() {
 	switch {
 	case p.lane != 0:
 		l := s.lanes.at(p.lane)
-		if r.is(fsmpb.State_STATE_READY) {
+		switch {
+		case p.priority != 0:
+			e.unrank(l)
+		case r.is(fsmpb.State_STATE_READY):
 			l.ready.remove(s.links(), e.h)
-		} else {
+		case r.is(fsmpb.State_STATE_RETRYING):
+			l.retrying--
+		default:
 			l.firing.remove(s.links(), e.h)
 		}
 		s.progress.Write(r.progress).lane = 0
@@ -131,10 +205,10 @@ func (s *Store) SettleLanes(full bool) []task.LaneLoad {
 		s.lanes.touched[i] = nil
 		l.touched = false
 		if full {
-			loads = append(loads, l.load())
+			loads = append(loads, s.loadOf(l))
 		}
 		l.queue.waiting.place(l, s.links())
-		if l.ready.len+l.firing.len == 0 {
+		if l.isEmpty() {
 			s.lanes.remove(l.Lane)
 			s.queues.release(l.queue)
 		}
@@ -148,7 +222,7 @@ func (s *Store) Loads() []task.LaneLoad {
 	loads := make([]task.LaneLoad, 0, len(s.lanes.numbers))
 	for _, l := range s.lanes.values {
 		if l != nil {
-			loads = append(loads, l.load())
+			loads = append(loads, s.loadOf(l))
 		}
 	}
 	return loads
@@ -172,61 +246,4 @@ func (s *Store) Firing() []Task {
 	}
 	slices.SortFunc(firing, func(a, b Task) int { return cmp.Compare(a.read().order, b.read().order) })
 	return firing
-}
-
-// list is a doubly linked list of tasks, linked through their progress records, in ascending order.
-type list struct {
-	head, tail handle // of tasks
-	len        int
-}
-
-// listLinks gives access to the links of a task.
-type listLinks struct {
-	tasks    *slab.Pages[record]
-	progress *slab.Pages[progress]
-}
-
-func (s listLinks) read(h handle) *progress  { return s.progress.Read(s.tasks.Read(h).progress) }
-func (s listLinks) write(h handle) *progress { return s.progress.Write(s.tasks.Read(h).progress) }
-
-func (l *list) pushBack(s listLinks, h handle, order int64) {
-	p := s.write(h)
-	p.order, p.prev, p.next = order, l.tail, 0
-	if l.tail == 0 {
-		l.head = h
-	} else {
-		s.write(l.tail).next = h
-	}
-	l.tail = h
-	l.len++
-}
-
-// pushFront puts a task that was given back before all others of the list.
-func (l *list) pushFront(s listLinks, h handle, order int64) {
-	p := s.write(h)
-	if l.head != 0 {
-		order = s.read(l.head).order - 1
-		s.write(l.head).prev = h
-	} else {
-		l.tail = h
-	}
-	p.order, p.prev, p.next = order, 0, l.head
-	l.head = h
-	l.len++
-}
-
-func (l *list) remove(s listLinks, h handle) {
-	p := s.write(h)
-	if p.prev == 0 {
-		l.head = p.next
-	} else {
-		s.write(p.prev).next = p.next
-	}
-	if p.next == 0 {
-		l.tail = p.prev
-	} else {
-		s.write(p.next).prev = p.prev
-	}
-	p.prev, p.next, p.order = 0, 0, 0
-	l.len--
 }

@@ -1,6 +1,9 @@
 package store
 
-import "container/heap"
+import (
+	"container/heap"
+	"math"
+)
 
 // laneHeap is a heap of a queue's lanes that have ready tasks. On top is the lane whose first ready task was due
 // first. Each lane moves at most once an entry, however many of its tasks the entry moved.
@@ -10,20 +13,32 @@ type laneHeap []*Lane
 func (h *laneHeap) place(l *Lane, links listLinks) {
 	inHeap := l.waitingAt > 0
 	switch {
-	case l.ready.len == 0:
+	case l.Ready() == 0:
 		if inHeap {
 			heap.Remove(h, l.waitingAt-1)
 		}
 		return
 	case !inHeap:
-		l.overdue = links.read(l.ready.head).fireAt
+		l.overdue = l.earliest(links)
 		heap.Push(h, l)
 		return
 	}
-	if first := links.read(l.ready.head).fireAt; first != l.overdue {
+	if first := l.earliest(links); first != l.overdue {
 		l.overdue = first
 		heap.Fix(h, l.waitingAt-1)
 	}
+}
+
+// earliest returns the earliest due time among the first ready tasks of a lane, one of each kind of rank.
+func (l *Lane) earliest(links listLinks) int64 {
+	due := int64(math.MaxInt64)
+	if l.ready.head != 0 {
+		due = links.read(l.ready.head).fireAt
+	}
+	if first, ok := l.ranked.first(true); ok {
+		due = min(due, first.due)
+	}
+	return due
 }
 
 // The methods of heap.Interface.

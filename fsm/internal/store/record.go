@@ -33,14 +33,15 @@ type progress struct {
 	revision uint64
 	fence    uint64 // of the current or last grant; 0 before the first
 	order    int64  // place in its list; ascends from head to tail
-	lane     uint32 // 0 for tombstones
+	lane     uint32 // 0: in none
 	next     handle // next in the lane's ready or firing list, or among the tombstones
 	prev     handle
 	attempts uint32   // begun in the current occurrence
 	history  slab.Ref // 0: no attempt has ended, and there is no last error
 	outcome  uint8    // fsmpb.CancelOutcome; STOPPED while firing: no further attempt is granted
 	leased   bool     // a consumer has the task; only while firing
-	_        [2]byte
+	priority uint8    // of a ranked ready task; otherwise 0
+	_        [1]byte
 	size     uint32 // bytes of a tombstone, counted against the bound; 0: not counted
 	_        [4]byte
 }

@@ -232,6 +232,9 @@ func (to *restoring) progress(h handle, task *fsmpb.Task) {
 	Edit{Task{to.s, h}}.SetState(task.State)
 	p.revision = task.Revision
 	p.leased = task.Leased && task.State == fsmpb.State_STATE_FIRING
+	if task.State == fsmpb.State_STATE_RETRYING {
+		to.s.countRetry(h)
+	}
 }
 
 type listedTask struct {
@@ -246,10 +249,14 @@ func (to *restoring) lists() {
 		r := to.s.tasks.Read(t.h)
 		switch fsmpb.State(r.state) {
 		case fsmpb.State_STATE_READY:
-			l := to.lane(t.h)
-			l.ready.pushBack(to.s.links(), t.h, t.order)
+			l, priority := to.lane(t.h)
+			if l.isRanked(priority) {
+				Edit{Task{to.s, t.h}}.rank(l, priority, t.order)
+			} else {
+				l.ready.pushBack(to.s.links(), t.h, t.order)
+			}
 		case fsmpb.State_STATE_FIRING:
-			l := to.lane(t.h)
+			l, _ := to.lane(t.h)
 			l.firing.pushBack(to.s.links(), t.h, t.order)
 		case fsmpb.State_STATE_DELIVERED, fsmpb.State_STATE_CANCELLED:
 			p := to.s.progressOf(t.h)
@@ -262,11 +269,11 @@ func (to *restoring) lists() {
 	to.land()
 }
 
-func (to *restoring) lane(h handle) *Lane {
-	l := to.s.openLane(to.s.tasks.Read(h))
+func (to *restoring) lane(h handle) (l *Lane, priority int) {
+	l, priority = to.s.openLane(to.s.tasks.Read(h))
 	to.s.progressOf(h).lane = l.number
 	to.s.lanes.touch(l)
-	return l
+	return l, priority
 }
 
 // land adds every record to the state hash after all records are complete.

@@ -7,7 +7,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // noRule is the rule of a queue without a rule. It is never written to.
@@ -62,9 +61,17 @@ func (s *Store) SetRule(r *fsmpb.QueueRule) {
 		s.rulesSum += digestRule(q.rule)
 		s.queues.rules++
 	}
-	l := s.lanes.find(task.Lane{Namespace: key.namespace, Queue: key.name})
-	if l != nil && before.Pushed != q.rule.Pushed {
-		s.lanes.touch(l) // its load includes Pulled
+	if before.Pushed != q.rule.Pushed {
+		s.touchUntargeted(q)
+	}
+}
+
+// touchUntargeted notes that the loads of the lanes of tasks without a target have changed, since they include Pulled.
+func (s *Store) touchUntargeted(q *queue) {
+	for _, l := range s.lanes.values {
+		if l != nil && l.queue == q && l.Destination == "" {
+			s.lanes.touch(l)
+		}
 	}
 }
 

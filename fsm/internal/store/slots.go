@@ -76,22 +76,20 @@ func (s *Store) listedInLanes(ranges []slots.Range) []handle {
 		if l == nil {
 			continue
 		}
-		for _, first := range []handle{l.ready.head, l.firing.head} {
-			for h := first; h != 0; h = s.links().read(h).next {
-				slot := s.slotOf(s.tasks.Read(h))
-				if slices.ContainsFunc(ranges, func(r slots.Range) bool { return r.First <= slot && slot < r.End }) {
-					listed = append(listed, h)
-				}
+		for h := range l.listed(s.links()) {
+			slot := s.slotOf(s.tasks.Read(h))
+			if slices.ContainsFunc(ranges, func(r slots.Range) bool { return r.First <= slot && slot < r.End }) {
+				listed = append(listed, h)
 			}
 		}
 	}
 	return listed
 }
 
-// isListed reports whether a task is in a list of a lane.
+// isListed reports whether a task is among the ready or firing tasks of a lane.
 func (s *Store) isListed(h handle) bool {
-	n := s.tasks.Read(h).progress
-	return n != 0 && s.progress.Read(n).lane != 0
+	r := s.tasks.Read(h)
+	return r.progress != 0 && s.progress.Read(r.progress).lane != 0 && !r.is(fsmpb.State_STATE_RETRYING)
 }
 
 // isUnlisted reports whether a task in this state is in no list although the state names one.
@@ -205,7 +203,8 @@ func (e Edit) wake(leaseUntilMs int64) {
 	case fsmpb.State_STATE_READY:
 		e.Wait(e.OpenLane())
 	case fsmpb.State_STATE_FIRING:
-		e.Fire(e.OpenLane())
+		l, _ := e.OpenLane()
+		e.Fire(l)
 		if e.WaitsUntilMs() < leaseUntilMs {
 			e.WaitUntil(leaseUntilMs)
 		}

@@ -1,0 +1,125 @@
+package store
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/google/btree"
+
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// ranked holds the ready tasks of a lane that have a group, or another priority than the default, in the order of their
+// ranks. Most lanes have none.
+type ranked struct {
+	ranks  *btree.BTreeG[rank]      // nil: none yet
+	counts [task.LastPriority]int32 // tasks of each priority, the first priority first
+}
+
+// rank is the place of a ready task in its lane. A task that has begun before comes before the others of its priority,
+// so that the tasks of a group keep their order while one is retried.
+type rank struct {
+	priority uint8 // 1 to 5
+	begun    bool
+	due      int64 // fire_at
+	order    int64 // progress.order; no two tasks of a lane have the same
+	task     handle
+}
+
+func (r rank) compare(other rank) int {
+	return cmp.Or(cmp.Compare(r.priority, other.priority), r.compareTime(other))
+}
+
+// compareTime compares ranks regardless of the priorities.
+func (r rank) compareTime(other rank) int {
+	if r.begun != other.begun {
+		if r.begun {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(r.due, other.due), cmp.Compare(r.order, other.order))
+}
+
+// rankDegree is the degree of the B-trees, whose nodes then have some hundred bytes to two kilobytes.
+const rankDegree = 32
+
+func (rs *ranked) len() int {
+	if rs.ranks == nil {
+		return 0
+	}
+	return rs.ranks.Len()
+}
+
+func (rs *ranked) add(r rank) {
+	if rs.ranks == nil {
+		rs.ranks = btree.NewG(rankDegree, func(a, b rank) bool { return a.compare(b) < 0 })
+	}
+	rs.ranks.ReplaceOrInsert(r)
+	rs.counts[r.priority-1]++
+}
+
+func (rs *ranked) remove(r rank) {
+	rs.ranks.Delete(r)
+	rs.counts[r.priority-1]--
+}
+
+// first returns the first rank or, with inOrder set, the earliest one of any priority. ok is false if there is none.
+func (rs *ranked) first(inOrder bool) (first rank, ok bool) {
+	if rs.len() == 0 {
+		return rank{}, false
+	}
+	if !inOrder {
+		return rs.ranks.Min()
+	}
+	for i, n := range rs.counts {
+		if n == 0 {
+			continue
+		}
+		if r := rs.firstOf(uint8(i + 1)); !ok || r.compareTime(first) < 0 {
+			first, ok = r, true
+		}
+	}
+	return first, ok
+}
+
+// firstOf returns the first rank of a priority that has one.
+func (rs *ranked) firstOf(priority uint8) (first rank) {
+	from := rank{priority: priority, begun: true, due: math.MinInt64, order: math.MinInt64}
+	rs.ranks.AscendGreaterOrEqual(from, func(r rank) bool {
+		first = r
+		return false
+	})
+	return first
+}
+
+// firstMs returns the due time of the earliest task, or task.BegunMs if that task has begun before. It returns 0 if
+// there is no task.
+func (rs *ranked) firstMs() int64 {
+	first, _ := rs.first(true)
+	if first.begun {
+		return task.BegunMs
+	}
+	return first.due
+}
+
+// isRanked reports whether a ready task of a priority is among the ranked tasks of the lane.
+func (l *Lane) isRanked(priority int) bool { return l.Group != "" || priority != task.DefaultPriority }
+
+// rank puts the task among the ranked tasks of a lane.
+func (e Edit) rank(l *Lane, priority int, order int64) {
+	p := e.write()
+	p.priority, p.order = uint8(priority), order
+	l.ranked.add(rankOf(e.h, p))
+}
+
+// unrank takes the task out of the ranked tasks of a lane.
+func (e Edit) unrank(l *Lane) {
+	p := e.write()
+	l.ranked.remove(rankOf(e.h, p))
+	p.priority, p.order = 0, 0
+}
+
+func rankOf(h handle, p *progress) rank {
+	return rank{priority: p.priority, begun: p.attempts > 0, due: p.fireAt, order: p.order, task: h}
+}
