@@ -34,8 +34,8 @@ func newCredits(op *fsmpb.Advance) *credits {
 }
 
 // take uses up the credit for one grant in a lane and reports whether there was any. A pushed lane that the leader did
-// not name has the credit of the policy's window, unless its queue is held. A pulled lane has its consumers' demand. The
-// lane of a group has none.
+// not name has the credit of the policy's window, unless its queue is held. A pulled lane has its consumers' demand. A
+// group's lane has none.
 func (c *credits) take(l *store.Lane) (taker, bool) {
 	switch {
 	case l.Group != "":

@@ -127,8 +127,8 @@ func (s *shared) labelsOf(c *cold) []*fsmpb.Label {
 }
 
 // The manner of a task is its content type, retry policy, expiry, labels, window and priority. Many tasks have the same
-// manner, so the store keeps each manner once, up to a bound. Replicas share different manners, so neither the state hash nor
-// the size of a tombstone may depend on the sharing.
+// manner, so the store keeps each manner once, up to a bound. Replicas share different manners, so neither the state
+// hash nor the size of a tombstone may depend on the sharing.
 
 var noExtra = &fsmpb.Extra{} // never written to
 
