@@ -14,8 +14,9 @@ const maxIdleLanes = 1024
 
 // lane is the planner's record of one receiver's line of tasks. Its load is zero while no task is due there.
 type lane struct {
-	task.LaneLoad // after the last applied entry
+	task.LaneLoad // after the last applied entry; Ready counts only tasks that may begin
 	queue         *queue
+	parts         *parts            // nil: no task of the lane has a group
 	throttle      throttle.Throttle // of a pushed lane only
 	wish          int               // in a limited queue: attempts that could begin, counted in queue.want
 	draft         draft
@@ -42,7 +43,7 @@ func (l *lane) isPulledByPolicy() bool {
 // moment, and consumers then pull the lane's tasks.
 func (l *lane) isStranded() bool { return !l.Pulled && l.isPulledByPolicy() }
 
-func (l *lane) isEmpty() bool { return l.Ready == 0 && l.Firing == 0 }
+func (l *lane) isEmpty() bool { return l.Ready == 0 && l.Firing == 0 && l.parts == nil }
 
 // pushed returns the number of pushed attempts under way, without consumers' leases.
 func (l *lane) pushed() int {
@@ -67,22 +68,27 @@ func (p *Planner) open(key task.Lane) *lane {
 	return l
 }
 
-// update sets a lane's load after an entry.
+// update sets the load of a lane, or of a group's part of it, after an entry.
 func (p *Planner) update(load task.LaneLoad) {
 	if load.Ready < 0 || load.Firing < 0 {
 		panic("dispatch: a lane holds less than nothing")
 	}
-	if _, ok := p.lanes[load.Lane]; !ok && load.Ready == 0 && load.Firing == 0 {
+	key := load.Lane.Receiver()
+	if _, ok := p.lanes[key]; !ok && load.Ready+load.Firing+load.Retrying == 0 {
 		return
 	}
-	l := p.open(load.Lane)
-	l.queue.firing += load.Firing - l.Firing
-	p.firing += load.Firing - l.Firing
-	before := l.pushed()
+	l := p.open(key)
+	firing, pushed := l.Firing, l.pushed()
 	p.setPulled(l, load.Pulled)
-	l.LaneLoad = load
-	p.pushed += l.pushed() - before
-	l.queue.space.pushed += l.pushed() - before
+	if l.parts != nil || load.Lane.Group != "" {
+		p.updatePart(l, load)
+	} else {
+		l.LaneLoad = load
+	}
+	l.queue.firing += l.Firing - firing
+	p.firing += l.Firing - firing
+	p.pushed += l.pushed() - pushed
+	l.queue.space.pushed += l.pushed() - pushed
 	p.touch(l.queue)
 	p.wake(l)
 	p.review(l)
@@ -128,6 +134,8 @@ func (p *Planner) isUnusual(l *lane) bool {
 	switch {
 	case l.Pulled || l.throttle.Open():
 		return false
+	case l.parts != nil: // the machine would not count the attempts of the groups
+		return true
 	case window < usual:
 		return l.Firing >= window
 	}
@@ -179,5 +187,10 @@ func (p *Planner) enter(l *lane) { p.drafted.add(l) }
 // endDraft clears the drafts, because the loads now contain the entry's changes.
 func (p *Planner) endDraft() {
 	p.forgetBegun()
-	p.drafted.drain(func(l *lane) { l.draft = draft{} })
+	p.drafted.drain(func(l *lane) {
+		l.draft = draft{}
+		if l.parts != nil {
+			l.parts.endDraft()
+		}
+	})
 }

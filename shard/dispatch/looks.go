@@ -49,5 +49,8 @@ func (p *Planner) Empty(nowMs, nextMs int64) (empty []task.Lane) {
 // willGrant reports whether a later entry grants the tasks now waiting in a lane that has consumers.
 func (p *Planner) willGrant(key task.Lane) bool {
 	l := p.lanes[key]
-	return l != nil && l.Pulled && p.asked.has(l) && l.Ready > 0 && !l.queue.isShut()
+	if l == nil || !l.Pulled || !p.asked.has(l) || l.queue.isShut() {
+		return false
+	}
+	return l.Ready > 0 || l.waiting() > 0 && p.mayHear(l.queue)
 }

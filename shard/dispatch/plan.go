@@ -124,20 +124,39 @@ func (p *planning) grant(l *lane, n int) int {
 	if n <= 0 || p.isFull() {
 		return 0
 	}
+	if l.parts == nil {
+		p.add(l, l.Lane, n)
+		return n
+	}
+	granted := 0
+	for granted < n && !p.isFull() {
+		part, some := l.parts.grant(n - granted)
+		if some == 0 {
+			break
+		}
+		p.add(l, part.Lane, some)
+		granted += some
+	}
+	return granted
+}
+
+// add adds Grants for n tasks to the plan: of the lane, or of one of its parts.
+func (p *planning) add(l *lane, of task.Lane, n int) {
 	p.left -= n
 	p.enter(l)
 	l.draft.granted += n
+	inOrder := of.Group != "" && l.queue.policy.GetFifo()
 	if !l.Pulled {
 		p.countBegun(l.queue.space, n)
-		p.grants = append(p.grants, &fsmpb.Grant{Lane: laneOf(l.Lane), Max: uint32(n)})
-		return n
+		p.grants = append(p.grants, &fsmpb.Grant{Lane: laneOf(of), Max: uint32(n), InOrder: inOrder})
+		return
 	}
 	p.useWishes(l, n, func(w desk.Wish, n int) {
 		p.grants = append(p.grants, &fsmpb.Grant{
-			Lane: laneOf(l.Lane), Max: uint32(n), LeaseMs: w.Lease.Milliseconds(), Tag: w.Tag, Holder: w.Holder,
+			Lane: laneOf(of), Max: uint32(n), InOrder: inOrder,
+			LeaseMs: w.Lease.Milliseconds(), Tag: w.Tag, Holder: w.Holder,
 		})
 	})
-	return n
 }
 
 // serve gives the permits of limited queues to the lanes in their lines. A queue whose line fills the plan is the first
@@ -161,20 +180,21 @@ func (p *planning) serve() {
 	p.serving.members = append(p.serving.members, queues.members...)
 }
 
-// serveLine gives a queue's permits to the lanes in its line, in turn. Each lane gets its share of the permits left.
+// serveLine gives a queue's permits to the lanes in its lines, in turn, those with the best priority first. Each lane
+// gets its share of the permits left.
 func (p *planning) serveLine(q *queue) {
 	free := q.permits.Free(p.now)
-	for free > 0 && q.line.len() > 0 && !p.isFull() {
-		share := (free + q.line.len() - 1) / q.line.len()
-		l := q.line.take()
+	for free > 0 && !p.isFull() {
+		l, beside := q.lines.take()
+		if l == nil {
+			return
+		}
+		share := (free + beside) / (beside + 1)
 		room := p.room(l)
 		n := p.grant(l, min(room, share))
 		free -= n
 		p.enter(l)
 		p.setWish(l, room-n)
-		if room > n {
-			q.line.add(l)
-		}
 	}
 	if p.isFull() {
 		p.serveLater(q)
@@ -245,5 +265,5 @@ func (p *Planner) credits() (credits []*fsmpb.LaneCredit) {
 }
 
 func laneOf(l task.Lane) *fsmpb.Lane {
-	return &fsmpb.Lane{Namespace: l.Namespace, Queue: l.Queue, Destination: l.Destination}
+	return &fsmpb.Lane{Namespace: l.Namespace, Queue: l.Queue, Destination: l.Destination, Group: l.Group}
 }

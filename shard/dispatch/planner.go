@@ -7,6 +7,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
+	"github.com/belfryhq/belfry/shard/internal/groups"
 	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
@@ -20,6 +21,8 @@ type Config struct {
 	// Permits returns the permits of a limited queue. It always returns the same ones for a queue.
 	Permits func(QueueName) Permits
 	Desk    Desk
+	// Ask asks the owner of a queue for permits of its groups. Answered must follow, also after cancel.
+	Ask func(groups.Ask) (cancel func())
 	// Weight returns a namespace's weight. The namespaces with tasks share the plans by weight. Nil: all have one.
 	Weight func(namespace string) int
 }
@@ -53,6 +56,10 @@ type Planner struct {
 
 	beginning fifo[*space] // namespaces whose attempts the entry being made begins
 
+	inquiries map[QueueName]*inquiry // asks for permits of groups, under way or to be made
+	inquiring fifo[*inquiry]         // those to look at with the next report
+	asks      uint64                 // number of the last ask
+
 	serving   fifo[*queue] // limited queues with a line and permits
 	reporting fifo[*queue] // limited queues whose owners need a report of the last entry
 
@@ -76,6 +83,7 @@ func New(cfg Config) *Planner {
 		drafted: fifo[*lane]{set: inDraft},
 		asked:   ring{id: ringAsked}, unusual: ring{id: ringUnusual},
 		serving: fifo[*queue]{set: serving}, reporting: fifo[*queue]{set: reporting},
+		inquiries: map[QueueName]*inquiry{}, inquiring: fifo[*inquiry]{set: inquiring},
 	}
 }
 
@@ -100,7 +108,10 @@ func (p *Planner) Asked(now time.Time, key task.Lane, some bool) {
 	p.turnTo(now)
 	l := p.open(key)
 	l.draft.known, l.draft.wishes = false, nil
-	p.asked.set(l, some)
+	if p.asked.has(l) != some {
+		p.asked.set(l, some)
+		p.reviewParts(l)
+	}
 	p.wake(l)
 	p.review(l)
 }
@@ -116,7 +127,7 @@ func (p *Planner) Called(now time.Time) {
 // that the same entry fills the freed place.
 func (p *Planner) Ended(now time.Time, key task.Lane, how *throttle.Ending) {
 	p.turnTo(now)
-	l, ok := p.lanes[key]
+	l, ok := p.lanes[key.Receiver()]
 	if !ok {
 		return
 	}
@@ -136,8 +147,10 @@ func (p *Planner) learn(l *lane, e throttle.Ending) {
 	switch isOpen := l.throttle.Open(); {
 	case isOpen && !wasOpen:
 		p.broken++
+		p.reviewParts(l)
 	case wasOpen && !isOpen:
 		p.broken--
+		p.reviewParts(l)
 	}
 }
 
@@ -198,7 +211,7 @@ func (p *Planner) part(e Entry) (start, back []task.Grant) {
 
 // admit reports whether a grant may start.
 func (p *Planner) admit(g task.Grant) bool {
-	l := p.open(g.Lane)
+	l := p.open(g.Lane.Receiver())
 	switch q := l.queue; {
 	case q.isShut(), l.isStranded():
 		return false

@@ -24,6 +24,10 @@ var testPolicies = []*fsmpb.QueuePolicy{
 	{Paused: true},
 	{Target: testTarget},
 	{MaxInFlight: 3, Paused: true},
+	{GroupInFlight: 2, Target: testTarget},
+	{Fifo: true, Target: testTarget, MaxInFlight: 5},
+	{Fifo: true, Fair: true},
+	{GroupInFlight: 3, Fair: true, GroupWeights: []*fsmpb.GroupWeight{{Group: "g1", Weight: 3}}},
 }
 
 func testLane(n int) task.Lane {
@@ -31,8 +35,14 @@ func testLane(n int) task.Lane {
 	if n%4 > 0 {
 		l.Destination = fmt.Sprint("receiver", n%4)
 	}
+	if n >= testReceivers {
+		l.Group = fmt.Sprint("g", n%5)
+	}
 	return l
 }
+
+// testReceivers is the number of lanes of testLane without a group.
+const testReceivers = 12
 
 // step is one event in a world.
 type step struct{ what, which, more int }
@@ -40,9 +50,9 @@ type step struct{ what, which, more int }
 func drawScript(t *rapid.T) []step {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		return step{
-			what:  rapid.IntRange(0, 12).Draw(t, "what"),
-			which: rapid.IntRange(0, 11).Draw(t, "which"),
-			more:  rapid.IntRange(0, 9).Draw(t, "more"),
+			what:  rapid.IntRange(0, 13).Draw(t, "what"),
+			which: rapid.IntRange(0, 4*testReceivers).Draw(t, "which"),
+			more:  rapid.IntRange(0, 11).Draw(t, "more"),
 		}
 	}), 30, 90).Draw(t, "script")
 }
@@ -63,7 +73,7 @@ func (w *world) do(s step) {
 	case 7:
 		w.ask(lane, s.more*s.more*s.more)
 	case 8:
-		w.down[lane] = s.more%2 == 0
+		w.down[lane.Receiver()] = s.more%2 == 0
 	case 9:
 		w.now = w.now.Add(time.Duration(1+s.more*s.more*s.more*s.more) * time.Millisecond)
 	case 10:
@@ -74,6 +84,8 @@ func (w *world) do(s step) {
 		w.planner.Policies(w.now, nil)
 	case 11:
 		w.planner.Called(w.now)
+	case 12:
+		w.answer(1 + s.more)
 	default:
 		w.due(lane, burst+1)
 	}
@@ -111,7 +123,7 @@ func (w *world) openGates() {
 	w.planner.Policies(w.now, nil)
 	w.followPolicies()
 	w.entry(true)
-	for _, name := range w.names {
+	for _, name := range slices.Clone(w.names) {
 		if w.lines[name].Pulled {
 			w.ask(name, 1<<20)
 		}

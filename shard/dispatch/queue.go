@@ -47,9 +47,14 @@ type queue struct {
 	firing  int                // attempts and leases under way: the sum over its lanes
 
 	// The fields below are for a limited queue.
-	permits Permits     // nil: the queue has no limits
-	want    int         // attempts that its lanes could begin: the sum of their wishes
-	line    fifo[*lane] // lanes with a wish, and some whose wish has lapsed
+	permits Permits // nil: the queue has no limits
+	want    int     // attempts that its lanes could begin: the sum of their wishes
+	lines   lines
+
+	// The fields below are for a queue that limits groups.
+	groups  map[string]*group
+	wanting fifo[*group] // groups that want permits, and have news for the owner
+	refused fifo[*group] // groups that want permits, which the owner did not have
 
 	membership
 }
@@ -63,7 +68,10 @@ func (p *Planner) queueOf(key task.Lane) *queue {
 	if q, ok := p.queues[name]; ok {
 		return q
 	}
-	q := &queue{QueueName: name, lanes: ring{id: ringQueue}, line: fifo[*lane]{set: inLine}}
+	q := &queue{
+		QueueName: name, lanes: ring{id: ringQueue}, lines: newLines(),
+		groups: map[string]*group{}, wanting: fifo[*group]{set: wanting}, refused: fifo[*group]{set: refused},
+	}
 	q.space = p.spaceOf(name.Namespace)
 	q.space.queues++
 	p.queues[name] = q
@@ -99,6 +107,7 @@ func (p *Planner) Policies(now time.Time, held map[QueueName]bool) {
 	slices.SortFunc(changed, func(a, b *queue) int { return a.compare(b.QueueName) })
 	for _, q := range changed {
 		p.setPolicy(q)
+		p.regroup(q)
 		for _, l := range q.lanes.lanes {
 			p.reconsider(l)
 		}
@@ -142,21 +151,21 @@ func (p *Planner) Lent(now time.Time, name QueueName) {
 // queue's line. A lane whose wish has lapsed keeps its place until its turn.
 func (p *Planner) setWish(l *lane, wish int) {
 	q := l.queue
+	if wish > 0 {
+		q.lines.add(l)
+	}
 	if wish == l.wish {
 		return
 	}
 	q.want += wish - l.wish
 	l.wish = wish
 	p.touch(q)
-	if wish > 0 {
-		q.line.add(l)
-	}
 	p.serveLater(q)
 }
 
 // serveLater marks a queue's line for the next plan, if there are permits for it.
 func (p *Planner) serveLater(q *queue) {
-	if !q.isIn(serving) && q.line.len() > 0 && q.permits != nil && q.permits.Free(p.now) > 0 {
+	if !q.isIn(serving) && q.lines.len() > 0 && q.permits != nil && q.permits.Free(p.now) > 0 {
 		p.serving.add(q)
 	}
 }
@@ -168,8 +177,8 @@ func (p *Planner) touch(q *queue) {
 	}
 }
 
-// report tells the owners of limited queues the number of attempts under way and of those that could begin. A shut
-// queue wants none.
+// report tells the owners of limited queues the number of attempts under way and of those that could begin, and asks
+// for permits of groups. A shut queue wants none.
 func (p *Planner) report() {
 	p.reporting.drain(func(q *queue) {
 		switch {
@@ -180,4 +189,5 @@ func (p *Planner) report() {
 			q.permits.Report(p.now, q.firing, q.want)
 		}
 	})
+	p.inquiring.drain(p.inquire)
 }

@@ -6,20 +6,29 @@ import (
 )
 
 // membership is the bit set of the planner's sets that a lane or a queue is in. Each bit stands for one kind of set.
-type membership uint16
+type membership uint32
 
 const (
-	woken     membership = 1 << iota // lanes that the next plan looks at
-	asleep                           // lanes that an instant wakes
-	heldBack                         // lanes that fewer attempts under way wake
-	inLine                           // lanes with a wish, in the line of their limited queue
-	inDraft                          // lanes that the entry being made changes
-	serving                          // limited queues whose lines the next plan serves
-	reporting                        // limited queues whose owners need a report of the last entry
-	inTurn                           // namespaces with a woken lane
-	holding                          // namespaces with held-back lanes
-	beginning                        // namespaces whose attempts the entry being made begins
+	woken       membership = 1 << iota // lanes that the next plan looks at
+	asleep                             // lanes that an instant wakes
+	heldBack                           // lanes that fewer attempts under way wake
+	inFirstLine                        // lanes with a wish, in the line of their limited queue: one bit for each priority
+	_
+	_
+	_
+	inLastLine
+	inDraft   // lanes that the entry being made changes
+	serving   // limited queues whose lines the next plan serves
+	reporting // limited queues whose owners need a report of the last entry
+	inTurn    // namespaces with a woken lane
+	holding   // namespaces with held-back lanes
+	beginning // namespaces whose attempts the entry being made begins
+	wanting   // groups that the next ask is for
+	refused   // groups that the owner refused at the last ask
+	inquiring // queues whose groups may need an ask
 )
+
+const inLine = inFirstLine | inFirstLine<<1 | inFirstLine<<2 | inFirstLine<<3 | inLastLine
 
 func (m *membership) sets() *membership { return m }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
+	"github.com/belfryhq/belfry/shard/internal/groups"
 	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
@@ -31,7 +32,10 @@ type world struct {
 	purses   map[QueueName]*purse
 	down     map[task.Lane]bool // receivers that fail
 
+	asks map[QueueName]*groups.Ask // under way
+
 	fence   uint64
+	came    int64        // due time of the last task that waited
 	running []task.Grant // started and not yet ended, in order
 	settles []settle     // settles of the next entry
 	granted int          // total number of grants
@@ -42,7 +46,8 @@ type world struct {
 // line is a lane of the machine.
 type line struct {
 	task.LaneLoad
-	waiting int // tasks that the next Advance pops
+	waiting int     // tasks that the next Advance pops
+	dues    []int64 // of the ready tasks, in order
 	wishes  []desk.Wish
 	changed bool // changed by the entry being applied
 }
@@ -81,7 +86,7 @@ func newWorld(t rapid.TB, strangers int) *world {
 		t: t, now: time.Unix(1e9, 0),
 		policies: map[QueueName]*fsmpb.QueuePolicy{}, rules: map[QueueName]*fsmpb.QueuePolicy{},
 		lines: map[task.Lane]*line{}, purses: map[QueueName]*purse{}, down: map[task.Lane]bool{},
-		served: map[task.Lane]int{},
+		served: map[task.Lane]int{}, asks: map[QueueName]*groups.Ask{},
 	}
 	w.planner = New(Config{
 		Throttle: testThrottle, Strangers: strangers, Desk: w,
@@ -92,6 +97,7 @@ func newWorld(t rapid.TB, strangers int) *world {
 			}
 			return w.purses[q]
 		},
+		Ask: w.take,
 	})
 	return w
 }
@@ -128,13 +134,13 @@ func (w *world) policy(q QueueName, p *fsmpb.QueuePolicy) {
 
 // ask makes a consumer ask for n tasks of a lane; 0 withdraws its demand.
 func (w *world) ask(l task.Lane, n int) {
-	line := w.line(l)
+	line := w.line(l.Receiver())
 	line.wishes = nil
 	if n > 0 {
 		w.fence++
 		line.wishes = []desk.Wish{{Tag: w.fence, Max: n, Terms: desk.Terms{Lease: time.Second}}}
 	}
-	w.planner.Asked(w.now, l, n > 0)
+	w.planner.Asked(w.now, l.Receiver(), n > 0)
 }
 
 // lend lends each limited queue up to most of the permits that its limit leaves.
@@ -158,7 +164,7 @@ func (w *world) end(n int, took time.Duration) {
 	for _, g := range w.running[:n] {
 		s := settle{grant: g}
 		if g.Tag == 0 {
-			s.again = w.down[g.Lane]
+			s.again = w.down[g.Lane.Receiver()]
 			s.how = &throttle.Ending{Delivered: !s.again, Took: took}
 		}
 		w.settles = append(w.settles, s)
@@ -187,8 +193,8 @@ func (w *world) entry(advance bool) {
 			continue // as in package fsm: consumers take from pulled lanes only, targets from pushed ones
 		}
 		for range min(int(g.Max), l.Ready) {
-			l.Ready--
 			e.Grants = append(e.Grants, w.grant(l, g.Tag))
+			l.leave()
 		}
 	}
 	if advance {
@@ -212,7 +218,7 @@ func (w *world) settle(s settle) {
 	w.settled++
 	l.changed = true
 	if s.again {
-		l.Ready++
+		l.wait(task.BegunMs)
 	}
 }
 
@@ -220,8 +226,8 @@ func (w *world) grant(l *line, tag uint64) task.Grant {
 	l.Firing++
 	w.granted++
 	l.changed = true
-	if tag != 0 && len(l.wishes) > 0 && l.wishes[0].Tag == tag {
-		l.wishes[0].Max--
+	if of := w.line(l.Lane.Receiver()); tag != 0 && len(of.wishes) > 0 && of.wishes[0].Tag == tag {
+		of.wishes[0].Max--
 	}
 	w.fence++
 	return task.Grant{Namespace: l.Lane.Namespace, Fence: w.fence, Lane: l.Lane, Tag: tag}
@@ -236,8 +242,9 @@ func (w *world) advance(plan Plan) (grants []task.Grant) {
 			rule := w.rules[queueNamed(name)]
 			l.Pulled = name.Destination == "" && rule.GetTarget() == nil
 			tag, ok := w.credit(l, plan)
-			if l.Ready > 0 || !ok {
-				l.Ready++
+			if l.Ready > 0 || !ok || name.Group != "" {
+				w.came++
+				l.wait(w.came)
 				continue
 			}
 			grants = append(grants, w.grant(l, tag))
@@ -282,6 +289,26 @@ func (w *world) followPolicies() {
 		pulled := name.Destination == "" && w.rules[queueNamed(name)].GetTarget() == nil
 		l.changed = l.changed || l.Pulled != pulled
 		l.Pulled = pulled
+	}
+}
+
+// wait adds a ready task to a lane.
+func (l *line) wait(due int64) {
+	l.Ready++
+	l.Waiting[task.DefaultPriority-1]++
+	i, _ := slices.BinarySearch(l.dues, due)
+	l.dues = slices.Insert(l.dues, i, due)
+	l.FirstMs = l.dues[0]
+}
+
+// leave takes the first ready task off a lane.
+func (l *line) leave() {
+	l.Ready--
+	l.Waiting[bestOf(l.Waiting)-1]--
+	l.dues = l.dues[1:]
+	l.FirstMs = 0
+	if len(l.dues) > 0 {
+		l.FirstMs = l.dues[0]
 	}
 }
 
@@ -335,7 +362,7 @@ func (w *world) checkPlan(plan Plan, well map[task.Lane]bool, room map[string]in
 	tasks, strangers := 0, map[string]int{}
 	for _, g := range plan.Grants {
 		tasks += int(g.Max)
-		if name := laneNamed(g.Lane); g.Tag == 0 && !well[name] {
+		if name := laneNamed(g.Lane); g.Tag == 0 && !well[name.Receiver()] {
 			strangers[name.Namespace] += int(g.Max)
 			strangers[""] += int(g.Max)
 		}
@@ -376,16 +403,18 @@ func (w *world) check(before map[QueueName]int, start []task.Grant) {
 		if policy.GetPaused() {
 			w.t.Fatalf("an attempt of %v, which is paused", q)
 		}
-		l := w.planner.lanes[g.Lane]
-		if most := max(l.throttle.Window(), testThrottle.Start); g.Tag == 0 && w.lines[g.Lane].Firing > most {
-			w.t.Fatalf("%d attempts at %v, which takes %d", w.lines[g.Lane].Firing, g.Lane, most)
+		l := w.planner.lanes[g.Lane.Receiver()]
+		if most, firing := max(l.throttle.Window(), testThrottle.Start), w.firingAt(l.Lane); g.Tag == 0 && firing > most {
+			w.t.Fatalf("%d attempts at %v, which takes %d", firing, g.Lane, most)
 		}
+		w.checkGroup(g)
 	}
 	for _, q := range w.planner.queues {
 		firing, want := 0, 0
 		for _, l := range q.lanes.lanes {
 			firing += l.Firing
 			want += l.wish
+			w.checkParts(l)
 		}
 		if q.firing != firing || q.want != want {
 			w.t.Fatalf("%v: %d under way and %d wanted, but its lanes say %d and %d", q.QueueName, q.firing, q.want, firing, want)
@@ -398,6 +427,7 @@ func (w *world) settleDown(atMost int) {
 	for range atMost {
 		w.end(len(w.running), time.Millisecond)
 		w.lend(1 << 20)
+		w.answer(1 << 20)
 		at, ok := w.planner.Next(w.now)
 		switch {
 		case len(w.settles) > 0 || ok && !at.After(w.now):
@@ -412,5 +442,5 @@ func (w *world) settleDown(atMost int) {
 }
 
 func laneNamed(l *fsmpb.Lane) task.Lane {
-	return task.Lane{Namespace: l.Namespace, Queue: l.Queue, Destination: l.Destination}
+	return task.Lane{Namespace: l.Namespace, Queue: l.Queue, Destination: l.Destination, Group: l.Group}
 }

@@ -1,0 +1,178 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard/internal/groups"
+)
+
+// inquiry is the planner's record of the asks for permits of one queue's groups. One ask is under way at a time.
+type inquiry struct {
+	QueueName
+	number uint64   // of the ask under way; 0: none
+	asked  []string // its groups
+	parked bool     // it waits at the owner until a permit is free
+	cancel func()   // ends it; nil: it was called
+	ended  []string // groups with fewer attempts under way, of which the owner has not been told
+
+	membership
+}
+
+// end notes that a group has fewer attempts under way than before.
+func (i *inquiry) end(name string) {
+	if n := len(i.ended); n == 0 || i.ended[n-1] != name {
+		i.ended = append(i.ended, name)
+	}
+}
+
+// inquiryOf returns the record of a queue's asks and creates it if there is none. The next report makes its ask.
+func (p *Planner) inquiryOf(name QueueName) *inquiry {
+	i := p.inquiries[name]
+	if i == nil {
+		i = &inquiry{QueueName: name}
+		p.inquiries[name] = i
+	}
+	p.inquiring.add(i)
+	return i
+}
+
+// wish files a group that wants permits for the next ask.
+func (p *Planner) wish(g *group) {
+	if g.want == 0 || g.asked {
+		return
+	}
+	if g.refused {
+		g.queue.refused.add(g)
+	} else {
+		g.queue.wanting.add(g)
+	}
+	p.inquiryOf(g.queue.QueueName)
+}
+
+// inquire makes the next ask of a queue, unless one is under way. An ask that waits at the owner is ended first if there
+// is news.
+func (p *Planner) inquire(i *inquiry) {
+	q := p.queues[i.QueueName]
+	isNews := len(i.ended) > 0 || q != nil && q.wanting.len() > 0
+	if i.number != 0 {
+		if isNews && i.parked && i.cancel != nil {
+			i.cancel()
+			i.cancel = nil
+		}
+		return
+	}
+	ask := groups.Ask{Namespace: i.Namespace, Queue: i.Queue, Wait: !isNews}
+	ask.Ended, i.ended = cut(i.ended, groups.MaxWants)
+	i.asked = i.asked[:0]
+	if q != nil {
+		i.take(&ask, &q.wanting)
+		i.take(&ask, &q.refused)
+	}
+	if len(ask.Wants)+len(ask.Ended) == 0 {
+		delete(p.inquiries, i.QueueName)
+		return
+	}
+	p.asks++
+	ask.Number = p.asks
+	i.number, i.parked = ask.Number, ask.Wait
+	i.cancel = p.cfg.Ask(ask)
+}
+
+// take moves the wants of groups from a set to an ask, as far as the ask has room.
+func (i *inquiry) take(ask *groups.Ask, from *fifo[*group]) {
+	for from.len() > 0 && len(ask.Wants) < groups.MaxWants {
+		g := from.take()
+		if g.want == 0 || g.asked {
+			continue
+		}
+		g.asked = true
+		i.asked = append(i.asked, g.name)
+		ask.Wants = append(ask.Wants, groups.Want{Group: g.name, Permits: g.want})
+	}
+}
+
+func cut(names []string, n int) (first, rest []string) {
+	if len(names) <= n {
+		return names, nil
+	}
+	return names[:n:n], names[n:]
+}
+
+// Answered reports the owner's answer to an ask, or why there is none.
+func (p *Planner) Answered(now time.Time, number uint64, name QueueName, answer groups.Answer, err error) {
+	p.turnTo(now)
+	i := p.inquiries[name]
+	if i == nil || i.number != number {
+		panic("dispatch: an answer without an ask")
+	}
+	i.number, i.cancel = 0, nil
+	p.inquiring.add(i)
+	q := p.queues[name]
+	if q == nil {
+		return
+	}
+	for _, given := range answer.Given {
+		if g := q.groups[given.Group]; g != nil && g.asked {
+			g.permits += given.Permits
+			g.untilMs = given.FirstMs
+		}
+	}
+	for _, name := range i.asked {
+		if g := q.groups[name]; g != nil {
+			g.asked, g.refused = false, err == nil && g.permits == 0
+			p.reviewGroup(g)
+		}
+	}
+}
+
+// Standing returns where the groups of a queue stand in this shard, after all entries applied so far. It is not called
+// while an entry is being made.
+func (p *Planner) Standing(name QueueName, names []string) groups.Standing {
+	standing := groups.Standing{Done: p.asks, Groups: make([]groups.Count, len(names))}
+	if i := p.inquiries[name]; i != nil && i.number != 0 {
+		standing.Done = i.number - 1
+	}
+	q := p.queues[name]
+	for i, group := range names {
+		if q != nil {
+			standing.Groups[i] = p.count(q, group)
+		}
+	}
+	return standing
+}
+
+// count returns where a group stands. The queue's policy may not limit groups yet at this node.
+func (p *Planner) count(q *queue, name string) (n groups.Count) {
+	n.Priority = task.LastPriority
+	add := func(part *part) {
+		n.UnderWay += part.Firing
+		n.Retrying += part.Retrying
+		if part.Ready == 0 {
+			return
+		}
+		if !n.Waiting || part.FirstMs < n.FirstMs {
+			n.FirstMs = part.FirstMs
+		}
+		n.Waiting, n.Priority = true, min(n.Priority, bestOf(part.Waiting))
+	}
+	if g := q.groups[name]; g != nil {
+		n.UnderWay = g.permits
+		for _, part := range g.parts {
+			add(part)
+		}
+		return n
+	}
+	for _, l := range q.lanes.lanes {
+		if l.parts != nil && l.parts.byGroup[name] != nil {
+			add(l.parts.byGroup[name])
+		}
+	}
+	return n
+}
+
+// mayHear reports whether an answer about the groups of a queue is on its way, or the next report asks for it.
+func (p *Planner) mayHear(q *queue) bool {
+	i := p.inquiries[q.QueueName]
+	return i != nil && (q.wanting.len() > 0 || i.number != 0 && !i.parked)
+}
