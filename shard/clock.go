@@ -186,8 +186,8 @@ type machineTime struct{ *lend.Borrower }
 
 func (m machineTime) Free(time.Time) int  { return m.Borrower.Free(time.Now()) }
 func (m machineTime) Take(time.Time) bool { return m.Borrower.Take(time.Now()) }
-func (m machineTime) Report(_ time.Time, inFlight, want int) {
-	m.Borrower.Report(time.Now(), inFlight, want)
+func (m machineTime) Report(_ time.Time, inFlight, want, priority int) {
+	m.Borrower.Report(time.Now(), inFlight, want, priority)
 }
 
 // rests records, for a dev clock, the instant from which the next plan may grant a task; ok is false if only an event

@@ -33,10 +33,11 @@ type Config struct {
 	Transport raftgroup.Transport
 
 	Deliver Deliverer
-	// Policies are the policies of the queues; nil: no queue has one. Limits lends the permits of limited queues; nil:
-	// the shard itself owns all queues.
+	// Policies are the policies of the queues; nil: no queue has one. Limits lends the permits of limited queues, and
+	// Groups gives those of their groups; nil: the shard itself owns all queues.
 	Policies Policies
 	Limits   Limits
+	Groups   Groups
 
 	// Weight returns the weight of a namespace. Namespaces with calls or due tasks share the shard by weight. Nil: all
 	// weigh the same. It must be quick.

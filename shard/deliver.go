@@ -30,11 +30,11 @@ func (f *firing) requestsOf(due []task.Grant) (requests [][]task.Grant) {
 	last := map[task.Lane]int{} // index in requests of each batching lane's last request
 	for i, g := range due {
 		if most := f.batchMax(g); most > 1 {
-			if at, ok := last[g.Lane]; ok && len(requests[at]) < most {
+			if at, ok := last[g.Lane.Receiver()]; ok && len(requests[at]) < most {
 				requests[at] = append(requests[at], g)
 				continue
 			}
-			last[g.Lane] = len(requests)
+			last[g.Lane.Receiver()] = len(requests)
 		}
 		requests = append(requests, due[i:i+1:i+1])
 	}

@@ -46,7 +46,7 @@ func newPlanner(p *proposer) *dispatch.Planner {
 	return dispatch.New(dispatch.Config{
 		Throttle: policy.throttle(), Strangers: int(policy.Strangers),
 		Policy:  func(q dispatch.QueueName) *fsmpb.QueuePolicy { return p.shard.policyOf(q.Namespace, q.Queue) },
-		Permits: p.permits, Desk: p.lead.desk, Weight: p.shard.cfg.Weight,
+		Permits: p.permits, Ask: p.askGroups, Desk: p.lead.desk, Weight: p.shard.cfg.Weight,
 	})
 }
 
@@ -304,7 +304,8 @@ func (p *proposer) planNext() {
 func (p *proposer) tellReady(loads []task.LaneLoad) {
 	for _, load := range loads {
 		if load.Pulled {
-			p.lead.desk.Ready(load.Lane, load.Ready)
+			receiver := load.Lane.Receiver()
+			p.lead.desk.Ready(receiver, p.planner.Waiting(receiver))
 		}
 	}
 }

@@ -30,6 +30,11 @@ type Shards interface {
 	// Lend asks the shard that owns a limited queue for permits. It may be repeated: each time the borrower states the
 	// permits that it holds, and so the owner forgets a loan that did not arrive.
 	Lend(ctx context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error)
+	// AskGroups asks the shard that owns a queue for permits of its groups. A repeated ask does no harm: its asker uses
+	// only the permits of the last answer.
+	AskGroups(ctx context.Context, owner uint32, ask shard.GroupsAsk) (shard.GroupsAnswer, error)
+	// LookGroups asks the shard where groups of a queue stand.
+	LookGroups(ctx context.Context, shard uint32, look shard.GroupsLook) (shard.GroupsStanding, error)
 	// Members makes a change of the shard's membership, if one is set, and returns the membership after it. The error
 	// wraps raftgroup.ErrUnfit if the change does not fit.
 	Members(ctx context.Context, shard uint32, ask *clusterpb.MembersCall) (*clusterpb.Membership, error)
@@ -126,7 +131,7 @@ func (r Remote) Quota(ctx context.Context, id uint32, call *clusterpb.QuotaCall)
 func (r Remote) Lend(ctx context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error) {
 	call := &clusterpb.Call{Shard: owner, Op: &clusterpb.Call_Lend{Lend: &clusterpb.LendCall{
 		Namespace: ask.Namespace, Queue: ask.Queue, Borrower: ask.Shard, Term: ask.Term, Round: ask.Round,
-		InFlight: uint32(ask.InFlight), Unused: uint32(ask.Unused), Want: uint32(ask.Want),
+		InFlight: uint32(ask.InFlight), Unused: uint32(ask.Unused), Want: uint32(ask.Want), Priority: uint32(ask.Priority),
 	}}}
 	reply, err := r.ask(ctx, call, true)
 	loan := reply.GetLoan()
@@ -233,6 +238,10 @@ func Answer(ctx context.Context, n Node, call *clusterpb.Call) *clusterpb.CallRe
 		reply.Quota, err = n.Quota(ctx, call.Shard, op.Quota)
 	case *clusterpb.Call_Lend:
 		reply.Loan, err = answerLend(ctx, n, call.Shard, op.Lend)
+	case *clusterpb.Call_AskGroups:
+		reply.GroupsAnswer, err = answerAskGroups(ctx, n, call.Shard, op.AskGroups)
+	case *clusterpb.Call_LookGroups:
+		reply.GroupsStanding, err = answerLookGroups(ctx, n, call.Shard, op.LookGroups)
 	case *clusterpb.Call_Members:
 		reply.Members, err = n.Members(ctx, call.Shard, op.Members)
 	case *clusterpb.Call_ReadSlots:
@@ -275,7 +284,7 @@ func answerNamespaceUse(
 func answerLend(ctx context.Context, n Node, owner uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {
 	loan, err := n.Lend(ctx, owner, shard.Borrow{
 		Namespace: ask.Namespace, Queue: ask.Queue, Shard: ask.Borrower, Term: ask.Term, Round: ask.Round,
-		InFlight: int(ask.InFlight), Unused: int(ask.Unused), Want: int(ask.Want),
+		InFlight: int(ask.InFlight), Unused: int(ask.Unused), Want: int(ask.Want), Priority: int(ask.Priority),
 	})
 	if err != nil {
 		return nil, err

@@ -3297,6 +3297,8 @@ type Call struct {
 	//	*Call_NamespaceUse
 	//	*Call_Quota
 	//	*Call_ChangeBulk
+	//	*Call_AskGroups
+	//	*Call_LookGroups
 	Op            isCall_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -3486,6 +3488,24 @@ func (x *Call) GetChangeBulk() *BulkChange {
 	return nil
 }
 
+func (x *Call) GetAskGroups() *GroupsAsk {
+	if x != nil {
+		if x, ok := x.Op.(*Call_AskGroups); ok {
+			return x.AskGroups
+		}
+	}
+	return nil
+}
+
+func (x *Call) GetLookGroups() *GroupsLook {
+	if x != nil {
+		if x, ok := x.Op.(*Call_LookGroups); ok {
+			return x.LookGroups
+		}
+	}
+	return nil
+}
+
 type isCall_Op interface {
 	isCall_Op()
 }
@@ -3546,6 +3566,14 @@ type Call_ChangeBulk struct {
 	ChangeBulk *BulkChange `protobuf:"bytes,20,opt,name=change_bulk,json=changeBulk,proto3,oneof"` // for the leader of the control group, shard 0
 }
 
+type Call_AskGroups struct {
+	AskGroups *GroupsAsk `protobuf:"bytes,24,opt,name=ask_groups,json=askGroups,proto3,oneof"`
+}
+
+type Call_LookGroups struct {
+	LookGroups *GroupsLook `protobuf:"bytes,25,opt,name=look_groups,json=lookGroups,proto3,oneof"`
+}
+
 func (*Call_Commands) isCall_Op() {}
 
 func (*Call_Get) isCall_Op() {}
@@ -3574,6 +3602,514 @@ func (*Call_Quota) isCall_Op() {}
 
 func (*Call_ChangeBulk) isCall_Op() {}
 
+func (*Call_AskGroups) isCall_Op() {}
+
+func (*Call_LookGroups) isCall_Op() {}
+
+// GroupsAsk asks the shard that owns a queue for permits of the queue's groups.
+type GroupsAsk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	Shard         uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"`   // shard that asks
+	Term          uint64                 `protobuf:"varint,4,opt,name=term,proto3" json:"term,omitempty"`     // term of the asking leadership
+	Number        uint64                 `protobuf:"varint,5,opt,name=number,proto3" json:"number,omitempty"` // number of the ask in that leadership
+	Wants         []*GroupWant           `protobuf:"bytes,6,rep,name=wants,proto3" json:"wants,omitempty"`
+	Ended         []string               `protobuf:"bytes,7,rep,name=ended,proto3" json:"ended,omitempty"`  // groups with fewer attempts under way than before
+	Wait          bool                   `protobuf:"varint,8,opt,name=wait,proto3" json:"wait,omitempty"`   // the answer waits for a permit
+	Epoch         uint64                 `protobuf:"varint,9,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the slot that makes the shard the owner
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupsAsk) Reset() {
+	*x = GroupsAsk{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupsAsk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupsAsk) ProtoMessage() {}
+
+func (x *GroupsAsk) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupsAsk.ProtoReflect.Descriptor instead.
+func (*GroupsAsk) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *GroupsAsk) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *GroupsAsk) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *GroupsAsk) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *GroupsAsk) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *GroupsAsk) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *GroupsAsk) GetWants() []*GroupWant {
+	if x != nil {
+		return x.Wants
+	}
+	return nil
+}
+
+func (x *GroupsAsk) GetEnded() []string {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
+func (x *GroupsAsk) GetWait() bool {
+	if x != nil {
+		return x.Wait
+	}
+	return false
+}
+
+func (x *GroupsAsk) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+type GroupWant struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	Permits       uint32                 `protobuf:"varint,2,opt,name=permits,proto3" json:"permits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupWant) Reset() {
+	*x = GroupWant{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupWant) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupWant) ProtoMessage() {}
+
+func (x *GroupWant) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupWant.ProtoReflect.Descriptor instead.
+func (*GroupWant) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *GroupWant) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *GroupWant) GetPermits() uint32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+// GroupsAnswer is the answer to a GroupsAsk.
+type GroupsAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the owner, as is the term
+	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	Given         []*GroupGiven          `protobuf:"bytes,3,rep,name=given,proto3" json:"given,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupsAnswer) Reset() {
+	*x = GroupsAnswer{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupsAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupsAnswer) ProtoMessage() {}
+
+func (x *GroupsAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupsAnswer.ProtoReflect.Descriptor instead.
+func (*GroupsAnswer) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *GroupsAnswer) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *GroupsAnswer) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *GroupsAnswer) GetGiven() []*GroupGiven {
+	if x != nil {
+		return x.Given
+	}
+	return nil
+}
+
+type GroupGiven struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	Permits       uint32                 `protobuf:"varint,2,opt,name=permits,proto3" json:"permits,omitempty"`
+	FirstMs       int64                  `protobuf:"zigzag64,3,opt,name=first_ms,json=firstMs,proto3" json:"first_ms,omitempty"` // in order: due time of the task that the permit is for
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupGiven) Reset() {
+	*x = GroupGiven{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupGiven) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupGiven) ProtoMessage() {}
+
+func (x *GroupGiven) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupGiven.ProtoReflect.Descriptor instead.
+func (*GroupGiven) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *GroupGiven) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *GroupGiven) GetPermits() uint32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+func (x *GroupGiven) GetFirstMs() int64 {
+	if x != nil {
+		return x.FirstMs
+	}
+	return 0
+}
+
+// GroupsLook asks the leader of a shard where groups stand.
+type GroupsLook struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the owner, as is the term
+	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	Namespace     string                 `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Queue         string                 `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`
+	Groups        []string               `protobuf:"bytes,5,rep,name=groups,proto3" json:"groups,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupsLook) Reset() {
+	*x = GroupsLook{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupsLook) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupsLook) ProtoMessage() {}
+
+func (x *GroupsLook) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupsLook.ProtoReflect.Descriptor instead.
+func (*GroupsLook) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *GroupsLook) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *GroupsLook) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *GroupsLook) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *GroupsLook) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *GroupsLook) GetGroups() []string {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+// GroupsStanding is the answer to a GroupsLook.
+type GroupsStanding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
+	Done          uint64                 `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`                        // number of the last ask of the queue whose outcome is in the counts
+	ClearMs       int64                  `protobuf:"zigzag64,3,opt,name=clear_ms,json=clearMs,proto3" json:"clear_ms,omitempty"` // last instant for which no task waits in the wheel
+	Groups        []*GroupCount          `protobuf:"bytes,4,rep,name=groups,proto3" json:"groups,omitempty"`                     // in the order of the look
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupsStanding) Reset() {
+	*x = GroupsStanding{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupsStanding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupsStanding) ProtoMessage() {}
+
+func (x *GroupsStanding) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupsStanding.ProtoReflect.Descriptor instead.
+func (*GroupsStanding) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *GroupsStanding) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *GroupsStanding) GetDone() uint64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+func (x *GroupsStanding) GetClearMs() int64 {
+	if x != nil {
+		return x.ClearMs
+	}
+	return 0
+}
+
+func (x *GroupsStanding) GetGroups() []*GroupCount {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+type GroupCount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	UnderWay      uint32                 `protobuf:"varint,1,opt,name=under_way,json=underWay,proto3" json:"under_way,omitempty"` // attempts, leases and permits not yet used
+	Retrying      uint32                 `protobuf:"varint,2,opt,name=retrying,proto3" json:"retrying,omitempty"`
+	Waiting       bool                   `protobuf:"varint,3,opt,name=waiting,proto3" json:"waiting,omitempty"`                  // a task waits for a permit
+	Priority      uint32                 `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`                // of the best waiting task
+	FirstMs       int64                  `protobuf:"zigzag64,5,opt,name=first_ms,json=firstMs,proto3" json:"first_ms,omitempty"` // due time of the earliest waiting task; the lowest number: an attempt was made before
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GroupCount) Reset() {
+	*x = GroupCount{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GroupCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GroupCount) ProtoMessage() {}
+
+func (x *GroupCount) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GroupCount.ProtoReflect.Descriptor instead.
+func (*GroupCount) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *GroupCount) GetUnderWay() uint32 {
+	if x != nil {
+		return x.UnderWay
+	}
+	return 0
+}
+
+func (x *GroupCount) GetRetrying() uint32 {
+	if x != nil {
+		return x.Retrying
+	}
+	return 0
+}
+
+func (x *GroupCount) GetWaiting() bool {
+	if x != nil {
+		return x.Waiting
+	}
+	return false
+}
+
+func (x *GroupCount) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *GroupCount) GetFirstMs() int64 {
+	if x != nil {
+		return x.FirstMs
+	}
+	return 0
+}
+
 // BulkChange begins or stops a bulk operation. The leader sets the times. A repeated change has no further effect.
 type BulkChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3588,7 +4124,7 @@ type BulkChange struct {
 
 func (x *BulkChange) Reset() {
 	*x = BulkChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3600,7 +4136,7 @@ func (x *BulkChange) String() string {
 func (*BulkChange) ProtoMessage() {}
 
 func (x *BulkChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3613,7 +4149,7 @@ func (x *BulkChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkChange.ProtoReflect.Descriptor instead.
 func (*BulkChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *BulkChange) GetOp() isBulkChange_Op {
@@ -3668,7 +4204,7 @@ type BulkChanged struct {
 
 func (x *BulkChanged) Reset() {
 	*x = BulkChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3680,7 +4216,7 @@ func (x *BulkChanged) String() string {
 func (*BulkChanged) ProtoMessage() {}
 
 func (x *BulkChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3693,7 +4229,7 @@ func (x *BulkChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkChanged.ProtoReflect.Descriptor instead.
 func (*BulkChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *BulkChanged) GetImpossible() string {
@@ -3720,7 +4256,7 @@ type NamespaceCall struct {
 
 func (x *NamespaceCall) Reset() {
 	*x = NamespaceCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3732,7 +4268,7 @@ func (x *NamespaceCall) String() string {
 func (*NamespaceCall) ProtoMessage() {}
 
 func (x *NamespaceCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3745,7 +4281,7 @@ func (x *NamespaceCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceCall.ProtoReflect.Descriptor instead.
 func (*NamespaceCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *NamespaceCall) GetNamespace() string {
@@ -3768,7 +4304,7 @@ type NamespaceUse struct {
 
 func (x *NamespaceUse) Reset() {
 	*x = NamespaceUse{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3780,7 +4316,7 @@ func (x *NamespaceUse) String() string {
 func (*NamespaceUse) ProtoMessage() {}
 
 func (x *NamespaceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3793,7 +4329,7 @@ func (x *NamespaceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceUse.ProtoReflect.Descriptor instead.
 func (*NamespaceUse) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *NamespaceUse) GetPending() uint64 {
@@ -3835,7 +4371,7 @@ type QuotaSubject struct {
 
 func (x *QuotaSubject) Reset() {
 	*x = QuotaSubject{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3847,7 +4383,7 @@ func (x *QuotaSubject) String() string {
 func (*QuotaSubject) ProtoMessage() {}
 
 func (x *QuotaSubject) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3860,7 +4396,7 @@ func (x *QuotaSubject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaSubject.ProtoReflect.Descriptor instead.
 func (*QuotaSubject) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *QuotaSubject) GetNamespace() string {
@@ -3898,7 +4434,7 @@ type QuotaCall struct {
 
 func (x *QuotaCall) Reset() {
 	*x = QuotaCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3910,7 +4446,7 @@ func (x *QuotaCall) String() string {
 func (*QuotaCall) ProtoMessage() {}
 
 func (x *QuotaCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3923,7 +4459,7 @@ func (x *QuotaCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaCall.ProtoReflect.Descriptor instead.
 func (*QuotaCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *QuotaCall) GetSubject() *QuotaSubject {
@@ -4065,7 +4601,7 @@ type NamesCall struct {
 
 func (x *NamesCall) Reset() {
 	*x = NamesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4077,7 +4613,7 @@ func (x *NamesCall) String() string {
 func (*NamesCall) ProtoMessage() {}
 
 func (x *NamesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4090,7 +4626,7 @@ func (x *NamesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamesCall.ProtoReflect.Descriptor instead.
 func (*NamesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
 }
 
 // UseCall asks the owner for the present rates, and a node for its consumers.
@@ -4102,7 +4638,7 @@ type UseCall struct {
 
 func (x *UseCall) Reset() {
 	*x = UseCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4114,7 +4650,7 @@ func (x *UseCall) String() string {
 func (*UseCall) ProtoMessage() {}
 
 func (x *UseCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4127,7 +4663,7 @@ func (x *UseCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UseCall.ProtoReflect.Descriptor instead.
 func (*UseCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
 }
 
 // DrawCall asks for tokens of a rate.
@@ -4143,7 +4679,7 @@ type DrawCall struct {
 
 func (x *DrawCall) Reset() {
 	*x = DrawCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4155,7 +4691,7 @@ func (x *DrawCall) String() string {
 func (*DrawCall) ProtoMessage() {}
 
 func (x *DrawCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4168,7 +4704,7 @@ func (x *DrawCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrawCall.ProtoReflect.Descriptor instead.
 func (*DrawCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *DrawCall) GetNode() string {
@@ -4211,7 +4747,7 @@ type DivideCall struct {
 
 func (x *DivideCall) Reset() {
 	*x = DivideCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4223,7 +4759,7 @@ func (x *DivideCall) String() string {
 func (*DivideCall) ProtoMessage() {}
 
 func (x *DivideCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4236,7 +4772,7 @@ func (x *DivideCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DivideCall.ProtoReflect.Descriptor instead.
 func (*DivideCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *DivideCall) GetHolder() string {
@@ -4271,7 +4807,7 @@ type AdmitCall struct {
 
 func (x *AdmitCall) Reset() {
 	*x = AdmitCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4283,7 +4819,7 @@ func (x *AdmitCall) String() string {
 func (*AdmitCall) ProtoMessage() {}
 
 func (x *AdmitCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4296,7 +4832,7 @@ func (x *AdmitCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitCall.ProtoReflect.Descriptor instead.
 func (*AdmitCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *AdmitCall) GetQueue() string {
@@ -4324,7 +4860,7 @@ type TrimCall struct {
 
 func (x *TrimCall) Reset() {
 	*x = TrimCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4336,7 +4872,7 @@ func (x *TrimCall) String() string {
 func (*TrimCall) ProtoMessage() {}
 
 func (x *TrimCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4349,7 +4885,7 @@ func (x *TrimCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrimCall.ProtoReflect.Descriptor instead.
 func (*TrimCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *TrimCall) GetTerm() uint64 {
@@ -4379,7 +4915,7 @@ type RaiseCall struct {
 
 func (x *RaiseCall) Reset() {
 	*x = RaiseCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4391,7 +4927,7 @@ func (x *RaiseCall) String() string {
 func (*RaiseCall) ProtoMessage() {}
 
 func (x *RaiseCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4404,7 +4940,7 @@ func (x *RaiseCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseCall.ProtoReflect.Descriptor instead.
 func (*RaiseCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *RaiseCall) GetTerm() uint64 {
@@ -4452,7 +4988,7 @@ type QuotaReply struct {
 
 func (x *QuotaReply) Reset() {
 	*x = QuotaReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4464,7 +5000,7 @@ func (x *QuotaReply) String() string {
 func (*QuotaReply) ProtoMessage() {}
 
 func (x *QuotaReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4477,7 +5013,7 @@ func (x *QuotaReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReply.ProtoReflect.Descriptor instead.
 func (*QuotaReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *QuotaReply) GetTokens() uint32 {
@@ -4545,7 +5081,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4557,7 +5093,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4570,7 +5106,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -4591,7 +5127,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4603,7 +5139,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4616,7 +5152,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -4650,7 +5186,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4662,7 +5198,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4675,7 +5211,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -4708,7 +5244,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4720,7 +5256,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4733,7 +5269,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -4826,7 +5362,7 @@ type AccessChange struct {
 
 func (x *AccessChange) Reset() {
 	*x = AccessChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4838,7 +5374,7 @@ func (x *AccessChange) String() string {
 func (*AccessChange) ProtoMessage() {}
 
 func (x *AccessChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4851,7 +5387,7 @@ func (x *AccessChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessChange.ProtoReflect.Descriptor instead.
 func (*AccessChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *AccessChange) GetOp() isAccessChange_Op {
@@ -4985,7 +5521,7 @@ type AccessChanged struct {
 
 func (x *AccessChanged) Reset() {
 	*x = AccessChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4997,7 +5533,7 @@ func (x *AccessChanged) String() string {
 func (*AccessChanged) ProtoMessage() {}
 
 func (x *AccessChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5010,7 +5546,7 @@ func (x *AccessChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessChanged.ProtoReflect.Descriptor instead.
 func (*AccessChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *AccessChanged) GetImpossible() string {
@@ -5067,7 +5603,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5079,7 +5615,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5092,7 +5628,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -5128,13 +5664,14 @@ type LendCall struct {
 	Want          uint32                 `protobuf:"varint,6,opt,name=want,proto3" json:"want,omitempty"`                         // further permits wanted
 	Term          uint64                 `protobuf:"varint,7,opt,name=term,proto3" json:"term,omitempty"`                         // term of the asking leadership
 	Round         uint64                 `protobuf:"varint,8,opt,name=round,proto3" json:"round,omitempty"`                       // number of the call in that leadership
+	Priority      uint32                 `protobuf:"varint,9,opt,name=priority,proto3" json:"priority,omitempty"`                 // best priority of the waiting tasks; 0: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5146,7 +5683,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5159,7 +5696,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -5218,6 +5755,13 @@ func (x *LendCall) GetRound() uint64 {
 	return 0
 }
 
+func (x *LendCall) GetPriority() uint32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
 // MembersCall asks a shard's leader for the members of its group, after a change if one is set.
 type MembersCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5236,7 +5780,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5248,7 +5792,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5261,7 +5805,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -5353,7 +5897,7 @@ type BeginCall struct {
 
 func (x *BeginCall) Reset() {
 	*x = BeginCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5365,7 +5909,7 @@ func (x *BeginCall) String() string {
 func (*BeginCall) ProtoMessage() {}
 
 func (x *BeginCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5378,7 +5922,7 @@ func (x *BeginCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
 func (*BeginCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{74}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *BeginCall) GetOperation() *Operation {
@@ -5407,7 +5951,7 @@ type Began struct {
 
 func (x *Began) Reset() {
 	*x = Began{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5419,7 +5963,7 @@ func (x *Began) String() string {
 func (*Began) ProtoMessage() {}
 
 func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5432,7 +5976,7 @@ func (x *Began) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Began.ProtoReflect.Descriptor instead.
 func (*Began) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{75}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Began) GetImpossible() string {
@@ -5470,7 +6014,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5482,7 +6026,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5495,7 +6039,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{76}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *PlannedMove) GetShard() uint32 {
@@ -5547,7 +6091,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5559,7 +6103,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5572,7 +6116,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{77}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -5622,7 +6166,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5634,7 +6178,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5647,7 +6191,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{78}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Member) GetNode() string {
@@ -5687,7 +6231,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5699,7 +6243,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5712,7 +6256,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{79}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -5724,30 +6268,32 @@ func (x *ForwardReply) GetReplies() []*CallReply {
 
 // CallReply is the answer to the call of the same number.
 type CallReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	Error         *CallError             `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // error of the whole call
-	Commands      []*CommandReply        `protobuf:"bytes,3,rep,name=commands,proto3" json:"commands,omitempty"`
-	Task          *fsmpb.Task            `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"` // absent: no such task
-	Page          *fsmpb.ListPage        `protobuf:"bytes,5,opt,name=page,proto3" json:"page,omitempty"`
-	Queue         *QueueChanged          `protobuf:"bytes,6,opt,name=queue,proto3" json:"queue,omitempty"`
-	Counts        []*fsmpb.QueueCounts   `protobuf:"bytes,7,rep,name=counts,proto3" json:"counts,omitempty"` // of each queue that has tasks, sorted by queue
-	Loan          *Loan                  `protobuf:"bytes,8,opt,name=loan,proto3" json:"loan,omitempty"`
-	Members       *Membership            `protobuf:"bytes,9,opt,name=members,proto3" json:"members,omitempty"`
-	Began         *Began                 `protobuf:"bytes,10,opt,name=began,proto3" json:"began,omitempty"`
-	Access        *AccessChanged         `protobuf:"bytes,11,opt,name=access,proto3" json:"access,omitempty"`
-	Batch         *SlotsBatch            `protobuf:"bytes,16,opt,name=batch,proto3" json:"batch,omitempty"`
-	Progress      *SlotsProgress         `protobuf:"bytes,17,opt,name=progress,proto3" json:"progress,omitempty"`
-	NamespaceUse  *NamespaceUse          `protobuf:"bytes,18,opt,name=namespace_use,json=namespaceUse,proto3" json:"namespace_use,omitempty"`
-	Quota         *QuotaReply            `protobuf:"bytes,19,opt,name=quota,proto3" json:"quota,omitempty"`
-	Bulk          *BulkChanged           `protobuf:"bytes,20,opt,name=bulk,proto3" json:"bulk,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Number         uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Error          *CallError             `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // error of the whole call
+	Commands       []*CommandReply        `protobuf:"bytes,3,rep,name=commands,proto3" json:"commands,omitempty"`
+	Task           *fsmpb.Task            `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"` // absent: no such task
+	Page           *fsmpb.ListPage        `protobuf:"bytes,5,opt,name=page,proto3" json:"page,omitempty"`
+	Queue          *QueueChanged          `protobuf:"bytes,6,opt,name=queue,proto3" json:"queue,omitempty"`
+	Counts         []*fsmpb.QueueCounts   `protobuf:"bytes,7,rep,name=counts,proto3" json:"counts,omitempty"` // of each queue that has tasks, sorted by queue
+	Loan           *Loan                  `protobuf:"bytes,8,opt,name=loan,proto3" json:"loan,omitempty"`
+	Members        *Membership            `protobuf:"bytes,9,opt,name=members,proto3" json:"members,omitempty"`
+	Began          *Began                 `protobuf:"bytes,10,opt,name=began,proto3" json:"began,omitempty"`
+	Access         *AccessChanged         `protobuf:"bytes,11,opt,name=access,proto3" json:"access,omitempty"`
+	Batch          *SlotsBatch            `protobuf:"bytes,16,opt,name=batch,proto3" json:"batch,omitempty"`
+	Progress       *SlotsProgress         `protobuf:"bytes,17,opt,name=progress,proto3" json:"progress,omitempty"`
+	NamespaceUse   *NamespaceUse          `protobuf:"bytes,18,opt,name=namespace_use,json=namespaceUse,proto3" json:"namespace_use,omitempty"`
+	Quota          *QuotaReply            `protobuf:"bytes,19,opt,name=quota,proto3" json:"quota,omitempty"`
+	Bulk           *BulkChanged           `protobuf:"bytes,20,opt,name=bulk,proto3" json:"bulk,omitempty"`
+	GroupsAnswer   *GroupsAnswer          `protobuf:"bytes,24,opt,name=groups_answer,json=groupsAnswer,proto3" json:"groups_answer,omitempty"`
+	GroupsStanding *GroupsStanding        `protobuf:"bytes,25,opt,name=groups_standing,json=groupsStanding,proto3" json:"groups_standing,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5759,7 +6305,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5772,7 +6318,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{80}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -5887,6 +6433,20 @@ func (x *CallReply) GetBulk() *BulkChanged {
 	return nil
 }
 
+func (x *CallReply) GetGroupsAnswer() *GroupsAnswer {
+	if x != nil {
+		return x.GroupsAnswer
+	}
+	return nil
+}
+
+func (x *CallReply) GetGroupsStanding() *GroupsStanding {
+	if x != nil {
+		return x.GroupsStanding
+	}
+	return nil
+}
+
 type QueueChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Existed       bool                   `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`   // the queue had a policy before
@@ -5898,7 +6458,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5910,7 +6470,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5923,7 +6483,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{81}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -5958,7 +6518,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5970,7 +6530,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5983,7 +6543,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{82}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -6017,7 +6577,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6029,7 +6589,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6042,7 +6602,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{83}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -6077,7 +6637,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6089,7 +6649,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6102,7 +6662,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{84}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -6189,7 +6749,7 @@ type QuotaExceeded struct {
 
 func (x *QuotaExceeded) Reset() {
 	*x = QuotaExceeded{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6201,7 +6761,7 @@ func (x *QuotaExceeded) String() string {
 func (*QuotaExceeded) ProtoMessage() {}
 
 func (x *QuotaExceeded) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6214,7 +6774,7 @@ func (x *QuotaExceeded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaExceeded.ProtoReflect.Descriptor instead.
 func (*QuotaExceeded) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{85}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *QuotaExceeded) GetSubject() *QuotaSubject {
@@ -6265,7 +6825,7 @@ type ReadSlotsCall struct {
 
 func (x *ReadSlotsCall) Reset() {
 	*x = ReadSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6277,7 +6837,7 @@ func (x *ReadSlotsCall) String() string {
 func (*ReadSlotsCall) ProtoMessage() {}
 
 func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6290,7 +6850,7 @@ func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSlotsCall.ProtoReflect.Descriptor instead.
 func (*ReadSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{86}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ReadSlotsCall) GetMove() uint64 {
@@ -6336,7 +6896,7 @@ type SlotsBatch struct {
 
 func (x *SlotsBatch) Reset() {
 	*x = SlotsBatch{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6348,7 +6908,7 @@ func (x *SlotsBatch) String() string {
 func (*SlotsBatch) ProtoMessage() {}
 
 func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6361,7 +6921,7 @@ func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsBatch.ProtoReflect.Descriptor instead.
 func (*SlotsBatch) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{87}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *SlotsBatch) GetSession() uint64 {
@@ -6420,7 +6980,7 @@ type PullSlotsCall struct {
 
 func (x *PullSlotsCall) Reset() {
 	*x = PullSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6432,7 +6992,7 @@ func (x *PullSlotsCall) String() string {
 func (*PullSlotsCall) ProtoMessage() {}
 
 func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6445,7 +7005,7 @@ func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullSlotsCall.ProtoReflect.Descriptor instead.
 func (*PullSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{88}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *PullSlotsCall) GetMove() uint64 {
@@ -6499,7 +7059,7 @@ type SlotsProgress struct {
 
 func (x *SlotsProgress) Reset() {
 	*x = SlotsProgress{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6511,7 +7071,7 @@ func (x *SlotsProgress) String() string {
 func (*SlotsProgress) ProtoMessage() {}
 
 func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6524,7 +7084,7 @@ func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsProgress.ProtoReflect.Descriptor instead.
 func (*SlotsProgress) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{89}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *SlotsProgress) GetTasks() uint64 {
@@ -6585,7 +7145,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6597,7 +7157,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6610,7 +7170,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{90}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -6631,7 +7191,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6643,7 +7203,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6656,7 +7216,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{91}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -6689,7 +7249,7 @@ type SetBackupsRequest struct {
 
 func (x *SetBackupsRequest) Reset() {
 	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6701,7 +7261,7 @@ func (x *SetBackupsRequest) String() string {
 func (*SetBackupsRequest) ProtoMessage() {}
 
 func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6714,7 +7274,7 @@ func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
 func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{92}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *SetBackupsRequest) GetBackups() *Backups {
@@ -6734,7 +7294,7 @@ type SetBackupsReply struct {
 
 func (x *SetBackupsReply) Reset() {
 	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6746,7 +7306,7 @@ func (x *SetBackupsReply) String() string {
 func (*SetBackupsReply) ProtoMessage() {}
 
 func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6759,7 +7319,7 @@ func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
 func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{93}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *SetBackupsReply) GetError() *CallError {
@@ -7039,7 +7599,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\boutvoted\x18\x03 \x03(\tR\boutvoted\x12\x1a\n" +
 	"\bdiverged\x18\x04 \x01(\bR\bdiverged\"?\n" +
 	"\x0eForwardRequest\x12-\n" +
-	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xa9\a\n" +
+	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xaa\b\n" +
 	"\x04Call\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
@@ -7062,8 +7622,53 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\rnamespace_use\x18\x12 \x01(\v2 .belfry.cluster.v1.NamespaceCallH\x00R\fnamespaceUse\x124\n" +
 	"\x05quota\x18\x13 \x01(\v2\x1c.belfry.cluster.v1.QuotaCallH\x00R\x05quota\x12@\n" +
 	"\vchange_bulk\x18\x14 \x01(\v2\x1d.belfry.cluster.v1.BulkChangeH\x00R\n" +
-	"changeBulkB\x04\n" +
-	"\x02op\"b\n" +
+	"changeBulk\x12=\n" +
+	"\n" +
+	"ask_groups\x18\x18 \x01(\v2\x1c.belfry.cluster.v1.GroupsAskH\x00R\taskGroups\x12@\n" +
+	"\vlook_groups\x18\x19 \x01(\v2\x1d.belfry.cluster.v1.GroupsLookH\x00R\n" +
+	"lookGroupsB\x04\n" +
+	"\x02op\"\xf5\x01\n" +
+	"\tGroupsAsk\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x14\n" +
+	"\x05shard\x18\x03 \x01(\rR\x05shard\x12\x12\n" +
+	"\x04term\x18\x04 \x01(\x04R\x04term\x12\x16\n" +
+	"\x06number\x18\x05 \x01(\x04R\x06number\x122\n" +
+	"\x05wants\x18\x06 \x03(\v2\x1c.belfry.cluster.v1.GroupWantR\x05wants\x12\x14\n" +
+	"\x05ended\x18\a \x03(\tR\x05ended\x12\x12\n" +
+	"\x04wait\x18\b \x01(\bR\x04wait\x12\x14\n" +
+	"\x05epoch\x18\t \x01(\x04R\x05epoch\";\n" +
+	"\tGroupWant\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x18\n" +
+	"\apermits\x18\x02 \x01(\rR\apermits\"m\n" +
+	"\fGroupsAnswer\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\x123\n" +
+	"\x05given\x18\x03 \x03(\v2\x1d.belfry.cluster.v1.GroupGivenR\x05given\"W\n" +
+	"\n" +
+	"GroupGiven\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x18\n" +
+	"\apermits\x18\x02 \x01(\rR\apermits\x12\x19\n" +
+	"\bfirst_ms\x18\x03 \x01(\x12R\afirstMs\"\x82\x01\n" +
+	"\n" +
+	"GroupsLook\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x1c\n" +
+	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05queue\x18\x04 \x01(\tR\x05queue\x12\x16\n" +
+	"\x06groups\x18\x05 \x03(\tR\x06groups\"\x8a\x01\n" +
+	"\x0eGroupsStanding\x12\x12\n" +
+	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x12\n" +
+	"\x04done\x18\x02 \x01(\x04R\x04done\x12\x19\n" +
+	"\bclear_ms\x18\x03 \x01(\x12R\aclearMs\x125\n" +
+	"\x06groups\x18\x04 \x03(\v2\x1d.belfry.cluster.v1.GroupCountR\x06groups\"\x96\x01\n" +
+	"\n" +
+	"GroupCount\x12\x1b\n" +
+	"\tunder_way\x18\x01 \x01(\rR\bunderWay\x12\x1a\n" +
+	"\bretrying\x18\x02 \x01(\rR\bretrying\x12\x18\n" +
+	"\awaiting\x18\x03 \x01(\bR\awaiting\x12\x1a\n" +
+	"\bpriority\x18\x04 \x01(\rR\bpriority\x12\x19\n" +
+	"\bfirst_ms\x18\x05 \x01(\x12R\afirstMs\"b\n" +
 	"\n" +
 	"BulkChange\x128\n" +
 	"\x05begin\x18\x01 \x01(\v2 .belfry.cluster.v1.BulkOperationH\x00R\x05begin\x12\x14\n" +
@@ -7168,7 +7773,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"QueuesCall\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x10\n" +
-	"\x03all\x18\x03 \x01(\bR\x03all\"\xcd\x01\n" +
+	"\x03all\x18\x03 \x01(\bR\x03all\"\xe9\x01\n" +
 	"\bLendCall\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1a\n" +
@@ -7177,7 +7782,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06unused\x18\x05 \x01(\rR\x06unused\x12\x12\n" +
 	"\x04want\x18\x06 \x01(\rR\x04want\x12\x12\n" +
 	"\x04term\x18\a \x01(\x04R\x04term\x12\x14\n" +
-	"\x05round\x18\b \x01(\x04R\x05round\"\xc6\x01\n" +
+	"\x05round\x18\b \x01(\x04R\x05round\x12\x1a\n" +
+	"\bpriority\x18\t \x01(\rR\bpriority\"\xc6\x01\n" +
 	"\vMembersCall\x121\n" +
 	"\x04seen\x18\x01 \x01(\v2\x1d.belfry.cluster.v1.MembershipR\x04seen\x12#\n" +
 	"\fadd_nonvoter\x18\x02 \x01(\tH\x00R\vaddNonvoter\x12\x1d\n" +
@@ -7214,7 +7820,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"silence_ms\x18\x03 \x01(\x03R\tsilenceMs\x12\x10\n" +
 	"\x03lag\x18\x04 \x01(\x04R\x03lag\"F\n" +
 	"\fForwardReply\x126\n" +
-	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xc7\x06\n" +
+	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xd9\a\n" +
 	"\tCallReply\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x122\n" +
 	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12;\n" +
@@ -7232,7 +7838,9 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\bprogress\x18\x11 \x01(\v2 .belfry.cluster.v1.SlotsProgressR\bprogress\x12D\n" +
 	"\rnamespace_use\x18\x12 \x01(\v2\x1f.belfry.cluster.v1.NamespaceUseR\fnamespaceUse\x123\n" +
 	"\x05quota\x18\x13 \x01(\v2\x1d.belfry.cluster.v1.QuotaReplyR\x05quota\x122\n" +
-	"\x04bulk\x18\x14 \x01(\v2\x1e.belfry.cluster.v1.BulkChangedR\x04bulk\"^\n" +
+	"\x04bulk\x18\x14 \x01(\v2\x1e.belfry.cluster.v1.BulkChangedR\x04bulk\x12D\n" +
+	"\rgroups_answer\x18\x18 \x01(\v2\x1f.belfry.cluster.v1.GroupsAnswerR\fgroupsAnswer\x12J\n" +
+	"\x0fgroups_standing\x18\x19 \x01(\v2!.belfry.cluster.v1.GroupsStandingR\x0egroupsStanding\"^\n" +
 	"\fQueueChanged\x12\x18\n" +
 	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
@@ -7359,7 +7967,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 103)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 110)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(MoveWait)(0),              // 0: belfry.cluster.v1.MoveWait
 	(ErrorKind)(0),             // 1: belfry.cluster.v1.ErrorKind
@@ -7414,87 +8022,94 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*ReplicaReport)(nil),      // 50: belfry.cluster.v1.ReplicaReport
 	(*ForwardRequest)(nil),     // 51: belfry.cluster.v1.ForwardRequest
 	(*Call)(nil),               // 52: belfry.cluster.v1.Call
-	(*BulkChange)(nil),         // 53: belfry.cluster.v1.BulkChange
-	(*BulkChanged)(nil),        // 54: belfry.cluster.v1.BulkChanged
-	(*NamespaceCall)(nil),      // 55: belfry.cluster.v1.NamespaceCall
-	(*NamespaceUse)(nil),       // 56: belfry.cluster.v1.NamespaceUse
-	(*QuotaSubject)(nil),       // 57: belfry.cluster.v1.QuotaSubject
-	(*QuotaCall)(nil),          // 58: belfry.cluster.v1.QuotaCall
-	(*NamesCall)(nil),          // 59: belfry.cluster.v1.NamesCall
-	(*UseCall)(nil),            // 60: belfry.cluster.v1.UseCall
-	(*DrawCall)(nil),           // 61: belfry.cluster.v1.DrawCall
-	(*DivideCall)(nil),         // 62: belfry.cluster.v1.DivideCall
-	(*AdmitCall)(nil),          // 63: belfry.cluster.v1.AdmitCall
-	(*TrimCall)(nil),           // 64: belfry.cluster.v1.TrimCall
-	(*RaiseCall)(nil),          // 65: belfry.cluster.v1.RaiseCall
-	(*QuotaReply)(nil),         // 66: belfry.cluster.v1.QuotaReply
-	(*Commands)(nil),           // 67: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 68: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 69: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 70: belfry.cluster.v1.QueueChange
-	(*AccessChange)(nil),       // 71: belfry.cluster.v1.AccessChange
-	(*AccessChanged)(nil),      // 72: belfry.cluster.v1.AccessChanged
-	(*QueuesCall)(nil),         // 73: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 74: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 75: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),          // 76: belfry.cluster.v1.BeginCall
-	(*Began)(nil),              // 77: belfry.cluster.v1.Began
-	(*PlannedMove)(nil),        // 78: belfry.cluster.v1.PlannedMove
-	(*Membership)(nil),         // 79: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 80: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 81: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 82: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 83: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 84: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 85: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 86: belfry.cluster.v1.CallError
-	(*QuotaExceeded)(nil),      // 87: belfry.cluster.v1.QuotaExceeded
-	(*ReadSlotsCall)(nil),      // 88: belfry.cluster.v1.ReadSlotsCall
-	(*SlotsBatch)(nil),         // 89: belfry.cluster.v1.SlotsBatch
-	(*PullSlotsCall)(nil),      // 90: belfry.cluster.v1.PullSlotsCall
-	(*SlotsProgress)(nil),      // 91: belfry.cluster.v1.SlotsProgress
-	(*BackupRequest)(nil),      // 92: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 93: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 94: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 95: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 96: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 97: belfry.cluster.v1.Shape.AwayMsEntry
-	nil,                        // 98: belfry.cluster.v1.Shape.StuckMsEntry
-	nil,                        // 99: belfry.cluster.v1.Shape.SlotsEntry
-	nil,                        // 100: belfry.cluster.v1.Shape.StepsEntry
-	nil,                        // 101: belfry.cluster.v1.Shape.WaitsForEntry
-	nil,                        // 102: belfry.cluster.v1.Shape.SlotsWaitEntry
-	nil,                        // 103: belfry.cluster.v1.Shape.DeletionsEntry
-	nil,                        // 104: belfry.cluster.v1.Shape.BulkWaitsEntry
-	(*Shard)(nil),              // 105: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 106: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 107: belfry.cluster.v1.JoinToken
-	(*fsmpb.Task)(nil),         // 108: belfry.fsm.v1.Task
-	(*BulkOperation)(nil),      // 109: belfry.cluster.v1.BulkOperation
-	(*fsmpb.Command)(nil),      // 110: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 111: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 112: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 113: belfry.cluster.v1.DeleteQueue
-	(*SetCalendar)(nil),        // 114: belfry.cluster.v1.SetCalendar
-	(*DeleteCalendar)(nil),     // 115: belfry.cluster.v1.DeleteCalendar
-	(*AddKey)(nil),             // 116: belfry.cluster.v1.AddKey
-	(*RemoveKey)(nil),          // 117: belfry.cluster.v1.RemoveKey
-	(*RotateKey)(nil),          // 118: belfry.cluster.v1.RotateKey
-	(*UseKeys)(nil),            // 119: belfry.cluster.v1.UseKeys
-	(*EnforceKeys)(nil),        // 120: belfry.cluster.v1.EnforceKeys
-	(*SetNamespace)(nil),       // 121: belfry.cluster.v1.SetNamespace
-	(*DeleteNamespace)(nil),    // 122: belfry.cluster.v1.DeleteNamespace
-	(*ApiKey)(nil),             // 123: belfry.cluster.v1.ApiKey
-	(*Namespace)(nil),          // 124: belfry.cluster.v1.Namespace
-	(*Operation)(nil),          // 125: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 126: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 127: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 128: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 129: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 130: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 131: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 132: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 133: belfry.cluster.v1.Backups
+	(*GroupsAsk)(nil),          // 53: belfry.cluster.v1.GroupsAsk
+	(*GroupWant)(nil),          // 54: belfry.cluster.v1.GroupWant
+	(*GroupsAnswer)(nil),       // 55: belfry.cluster.v1.GroupsAnswer
+	(*GroupGiven)(nil),         // 56: belfry.cluster.v1.GroupGiven
+	(*GroupsLook)(nil),         // 57: belfry.cluster.v1.GroupsLook
+	(*GroupsStanding)(nil),     // 58: belfry.cluster.v1.GroupsStanding
+	(*GroupCount)(nil),         // 59: belfry.cluster.v1.GroupCount
+	(*BulkChange)(nil),         // 60: belfry.cluster.v1.BulkChange
+	(*BulkChanged)(nil),        // 61: belfry.cluster.v1.BulkChanged
+	(*NamespaceCall)(nil),      // 62: belfry.cluster.v1.NamespaceCall
+	(*NamespaceUse)(nil),       // 63: belfry.cluster.v1.NamespaceUse
+	(*QuotaSubject)(nil),       // 64: belfry.cluster.v1.QuotaSubject
+	(*QuotaCall)(nil),          // 65: belfry.cluster.v1.QuotaCall
+	(*NamesCall)(nil),          // 66: belfry.cluster.v1.NamesCall
+	(*UseCall)(nil),            // 67: belfry.cluster.v1.UseCall
+	(*DrawCall)(nil),           // 68: belfry.cluster.v1.DrawCall
+	(*DivideCall)(nil),         // 69: belfry.cluster.v1.DivideCall
+	(*AdmitCall)(nil),          // 70: belfry.cluster.v1.AdmitCall
+	(*TrimCall)(nil),           // 71: belfry.cluster.v1.TrimCall
+	(*RaiseCall)(nil),          // 72: belfry.cluster.v1.RaiseCall
+	(*QuotaReply)(nil),         // 73: belfry.cluster.v1.QuotaReply
+	(*Commands)(nil),           // 74: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 75: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 76: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 77: belfry.cluster.v1.QueueChange
+	(*AccessChange)(nil),       // 78: belfry.cluster.v1.AccessChange
+	(*AccessChanged)(nil),      // 79: belfry.cluster.v1.AccessChanged
+	(*QueuesCall)(nil),         // 80: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 81: belfry.cluster.v1.LendCall
+	(*MembersCall)(nil),        // 82: belfry.cluster.v1.MembersCall
+	(*BeginCall)(nil),          // 83: belfry.cluster.v1.BeginCall
+	(*Began)(nil),              // 84: belfry.cluster.v1.Began
+	(*PlannedMove)(nil),        // 85: belfry.cluster.v1.PlannedMove
+	(*Membership)(nil),         // 86: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 87: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 88: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 89: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 90: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 91: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 92: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 93: belfry.cluster.v1.CallError
+	(*QuotaExceeded)(nil),      // 94: belfry.cluster.v1.QuotaExceeded
+	(*ReadSlotsCall)(nil),      // 95: belfry.cluster.v1.ReadSlotsCall
+	(*SlotsBatch)(nil),         // 96: belfry.cluster.v1.SlotsBatch
+	(*PullSlotsCall)(nil),      // 97: belfry.cluster.v1.PullSlotsCall
+	(*SlotsProgress)(nil),      // 98: belfry.cluster.v1.SlotsProgress
+	(*BackupRequest)(nil),      // 99: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 100: belfry.cluster.v1.BackupReply
+	(*SetBackupsRequest)(nil),  // 101: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 102: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 103: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 104: belfry.cluster.v1.Shape.AwayMsEntry
+	nil,                        // 105: belfry.cluster.v1.Shape.StuckMsEntry
+	nil,                        // 106: belfry.cluster.v1.Shape.SlotsEntry
+	nil,                        // 107: belfry.cluster.v1.Shape.StepsEntry
+	nil,                        // 108: belfry.cluster.v1.Shape.WaitsForEntry
+	nil,                        // 109: belfry.cluster.v1.Shape.SlotsWaitEntry
+	nil,                        // 110: belfry.cluster.v1.Shape.DeletionsEntry
+	nil,                        // 111: belfry.cluster.v1.Shape.BulkWaitsEntry
+	(*Shard)(nil),              // 112: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 113: belfry.cluster.v1.Node
+	(*JoinToken)(nil),          // 114: belfry.cluster.v1.JoinToken
+	(*fsmpb.Task)(nil),         // 115: belfry.fsm.v1.Task
+	(*BulkOperation)(nil),      // 116: belfry.cluster.v1.BulkOperation
+	(*fsmpb.Command)(nil),      // 117: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 118: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 119: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 120: belfry.cluster.v1.DeleteQueue
+	(*SetCalendar)(nil),        // 121: belfry.cluster.v1.SetCalendar
+	(*DeleteCalendar)(nil),     // 122: belfry.cluster.v1.DeleteCalendar
+	(*AddKey)(nil),             // 123: belfry.cluster.v1.AddKey
+	(*RemoveKey)(nil),          // 124: belfry.cluster.v1.RemoveKey
+	(*RotateKey)(nil),          // 125: belfry.cluster.v1.RotateKey
+	(*UseKeys)(nil),            // 126: belfry.cluster.v1.UseKeys
+	(*EnforceKeys)(nil),        // 127: belfry.cluster.v1.EnforceKeys
+	(*SetNamespace)(nil),       // 128: belfry.cluster.v1.SetNamespace
+	(*DeleteNamespace)(nil),    // 129: belfry.cluster.v1.DeleteNamespace
+	(*ApiKey)(nil),             // 130: belfry.cluster.v1.ApiKey
+	(*Namespace)(nil),          // 131: belfry.cluster.v1.Namespace
+	(*Operation)(nil),          // 132: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 133: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 134: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 135: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 136: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 137: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 138: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 139: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 140: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -7504,14 +8119,14 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	4,   // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	8,   // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	105, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	106, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	112, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	113, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	14,  // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	107, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	114, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
 	23,  // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	25,  // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	108, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	86,  // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	115, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	93,  // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	45,  // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	44,  // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	36,  // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
@@ -7519,138 +8134,145 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	32,  // 19: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
 	35,  // 20: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
 	39,  // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	96,  // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	97,  // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	98,  // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	99,  // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
-	100, // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
-	101, // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
-	102, // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
+	103, // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	104, // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	105, // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	106, // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
+	107, // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
+	108, // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
+	109, // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
 	42,  // 29: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
-	103, // 30: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
-	104, // 31: belfry.cluster.v1.Shape.bulk_waits:type_name -> belfry.cluster.v1.Shape.BulkWaitsEntry
+	110, // 30: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
+	111, // 31: belfry.cluster.v1.Shape.bulk_waits:type_name -> belfry.cluster.v1.Shape.BulkWaitsEntry
 	48,  // 32: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
 	50,  // 33: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
 	44,  // 34: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	46,  // 35: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
 	52,  // 36: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	67,  // 37: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	68,  // 38: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	69,  // 39: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	70,  // 40: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	73,  // 41: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	74,  // 42: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	75,  // 43: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	76,  // 44: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	71,  // 45: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
-	88,  // 46: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	90,  // 47: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	55,  // 48: belfry.cluster.v1.Call.namespace_use:type_name -> belfry.cluster.v1.NamespaceCall
-	58,  // 49: belfry.cluster.v1.Call.quota:type_name -> belfry.cluster.v1.QuotaCall
-	53,  // 50: belfry.cluster.v1.Call.change_bulk:type_name -> belfry.cluster.v1.BulkChange
-	109, // 51: belfry.cluster.v1.BulkChange.begin:type_name -> belfry.cluster.v1.BulkOperation
-	109, // 52: belfry.cluster.v1.BulkChanged.operation:type_name -> belfry.cluster.v1.BulkOperation
-	57,  // 53: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	61,  // 54: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
-	62,  // 55: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
-	63,  // 56: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
-	64,  // 57: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
-	65,  // 58: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
-	59,  // 59: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
-	60,  // 60: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
-	110, // 61: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	111, // 62: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	112, // 63: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	113, // 64: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	114, // 65: belfry.cluster.v1.QueueChange.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
-	115, // 66: belfry.cluster.v1.QueueChange.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
-	116, // 67: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
-	117, // 68: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
-	118, // 69: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
-	119, // 70: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
-	120, // 71: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
-	121, // 72: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
-	122, // 73: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
-	123, // 74: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
-	124, // 75: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
-	125, // 76: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
-	79,  // 77: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	125, // 78: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	125, // 79: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	78,  // 80: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	80,  // 81: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	82,  // 82: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	86,  // 83: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	85,  // 84: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	108, // 85: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	126, // 86: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	83,  // 87: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	127, // 88: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	84,  // 89: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	79,  // 90: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	77,  // 91: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	72,  // 92: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
-	89,  // 93: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	91,  // 94: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	56,  // 95: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
-	66,  // 96: belfry.cluster.v1.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
-	54,  // 97: belfry.cluster.v1.CallReply.bulk:type_name -> belfry.cluster.v1.BulkChanged
-	128, // 98: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	86,  // 99: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	1,   // 100: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	87,  // 101: belfry.cluster.v1.CallError.quota:type_name -> belfry.cluster.v1.QuotaExceeded
-	57,  // 102: belfry.cluster.v1.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	129, // 103: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	130, // 104: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	131, // 105: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	129, // 106: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	132, // 107: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	86,  // 108: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	133, // 109: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	86,  // 110: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	91,  // 111: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
-	0,   // 112: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
-	43,  // 113: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
-	41,  // 114: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
-	9,   // 115: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	11,  // 116: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	51,  // 117: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	16,  // 118: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	28,  // 119: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	30,  // 120: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
-	33,  // 121: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	47,  // 122: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	18,  // 123: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	20,  // 124: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
-	22,  // 125: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	26,  // 126: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	6,   // 127: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	13,  // 128: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	92,  // 129: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	94,  // 130: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	37,  // 131: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
-	10,  // 132: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	12,  // 133: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	81,  // 134: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	17,  // 135: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	29,  // 136: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	31,  // 137: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	34,  // 138: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	49,  // 139: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	19,  // 140: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	21,  // 141: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
-	24,  // 142: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	27,  // 143: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	7,   // 144: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	15,  // 145: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	93,  // 146: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	95,  // 147: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	38,  // 148: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
-	132, // [132:149] is the sub-list for method output_type
-	115, // [115:132] is the sub-list for method input_type
-	115, // [115:115] is the sub-list for extension type_name
-	115, // [115:115] is the sub-list for extension extendee
-	0,   // [0:115] is the sub-list for field type_name
+	74,  // 37: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	75,  // 38: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	76,  // 39: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	77,  // 40: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	80,  // 41: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	81,  // 42: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	82,  // 43: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	83,  // 44: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	78,  // 45: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
+	95,  // 46: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	97,  // 47: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	62,  // 48: belfry.cluster.v1.Call.namespace_use:type_name -> belfry.cluster.v1.NamespaceCall
+	65,  // 49: belfry.cluster.v1.Call.quota:type_name -> belfry.cluster.v1.QuotaCall
+	60,  // 50: belfry.cluster.v1.Call.change_bulk:type_name -> belfry.cluster.v1.BulkChange
+	53,  // 51: belfry.cluster.v1.Call.ask_groups:type_name -> belfry.cluster.v1.GroupsAsk
+	57,  // 52: belfry.cluster.v1.Call.look_groups:type_name -> belfry.cluster.v1.GroupsLook
+	54,  // 53: belfry.cluster.v1.GroupsAsk.wants:type_name -> belfry.cluster.v1.GroupWant
+	56,  // 54: belfry.cluster.v1.GroupsAnswer.given:type_name -> belfry.cluster.v1.GroupGiven
+	59,  // 55: belfry.cluster.v1.GroupsStanding.groups:type_name -> belfry.cluster.v1.GroupCount
+	116, // 56: belfry.cluster.v1.BulkChange.begin:type_name -> belfry.cluster.v1.BulkOperation
+	116, // 57: belfry.cluster.v1.BulkChanged.operation:type_name -> belfry.cluster.v1.BulkOperation
+	64,  // 58: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	68,  // 59: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
+	69,  // 60: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
+	70,  // 61: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
+	71,  // 62: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
+	72,  // 63: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
+	66,  // 64: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
+	67,  // 65: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
+	117, // 66: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	118, // 67: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	119, // 68: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	120, // 69: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	121, // 70: belfry.cluster.v1.QueueChange.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
+	122, // 71: belfry.cluster.v1.QueueChange.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
+	123, // 72: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
+	124, // 73: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
+	125, // 74: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
+	126, // 75: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
+	127, // 76: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
+	128, // 77: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
+	129, // 78: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
+	130, // 79: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
+	131, // 80: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
+	132, // 81: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
+	86,  // 82: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	132, // 83: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	132, // 84: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	85,  // 85: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	87,  // 86: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	89,  // 87: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	93,  // 88: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	92,  // 89: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	115, // 90: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	133, // 91: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	90,  // 92: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	134, // 93: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	91,  // 94: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	86,  // 95: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	84,  // 96: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	79,  // 97: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
+	96,  // 98: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	98,  // 99: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	63,  // 100: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
+	73,  // 101: belfry.cluster.v1.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
+	61,  // 102: belfry.cluster.v1.CallReply.bulk:type_name -> belfry.cluster.v1.BulkChanged
+	55,  // 103: belfry.cluster.v1.CallReply.groups_answer:type_name -> belfry.cluster.v1.GroupsAnswer
+	58,  // 104: belfry.cluster.v1.CallReply.groups_standing:type_name -> belfry.cluster.v1.GroupsStanding
+	135, // 105: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	93,  // 106: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	1,   // 107: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	94,  // 108: belfry.cluster.v1.CallError.quota:type_name -> belfry.cluster.v1.QuotaExceeded
+	64,  // 109: belfry.cluster.v1.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	136, // 110: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	137, // 111: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	138, // 112: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	136, // 113: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	139, // 114: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	93,  // 115: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	140, // 116: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	93,  // 117: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	98,  // 118: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	0,   // 119: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
+	43,  // 120: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
+	41,  // 121: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
+	9,   // 122: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	11,  // 123: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	51,  // 124: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	16,  // 125: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	28,  // 126: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	30,  // 127: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
+	33,  // 128: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
+	47,  // 129: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	18,  // 130: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	20,  // 131: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
+	22,  // 132: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	26,  // 133: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	6,   // 134: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	13,  // 135: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
+	99,  // 136: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	101, // 137: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	37,  // 138: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
+	10,  // 139: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	12,  // 140: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	88,  // 141: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	17,  // 142: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	29,  // 143: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	31,  // 144: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	34,  // 145: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	49,  // 146: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	19,  // 147: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	21,  // 148: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
+	24,  // 149: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	27,  // 150: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	7,   // 151: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	15,  // 152: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	100, // 153: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	102, // 154: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	38,  // 155: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
+	139, // [139:156] is the sub-list for method output_type
+	122, // [122:139] is the sub-list for method input_type
+	122, // [122:122] is the sub-list for extension type_name
+	122, // [122:122] is the sub-list for extension extendee
+	0,   // [0:122] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -7679,12 +8301,14 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_NamespaceUse)(nil),
 		(*Call_Quota)(nil),
 		(*Call_ChangeBulk)(nil),
+		(*Call_AskGroups)(nil),
+		(*Call_LookGroups)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[51].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[58].OneofWrappers = []any{
 		(*BulkChange_Begin)(nil),
 		(*BulkChange_Stop)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[56].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[63].OneofWrappers = []any{
 		(*QuotaCall_Draw)(nil),
 		(*QuotaCall_Divide)(nil),
 		(*QuotaCall_Admit)(nil),
@@ -7693,13 +8317,13 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*QuotaCall_Names)(nil),
 		(*QuotaCall_Use)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[68].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[75].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 		(*QueueChange_SetCalendar)(nil),
 		(*QueueChange_DeleteCalendar)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[69].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[76].OneofWrappers = []any{
 		(*AccessChange_AddKey)(nil),
 		(*AccessChange_RemoveKey)(nil),
 		(*AccessChange_RotateKey)(nil),
@@ -7708,7 +8332,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*AccessChange_SetNamespace)(nil),
 		(*AccessChange_DeleteNamespace)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[73].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[80].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -7720,7 +8344,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   103,
+			NumMessages:   110,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

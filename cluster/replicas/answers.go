@@ -186,6 +186,24 @@ func (a Answers) Lend(ctx context.Context, owner uint32, ask shard.Borrow) (shar
 	return s.Lend(ctx, ask)
 }
 
+// AskGroups asks the replica for permits of groups.
+func (a Answers) AskGroups(ctx context.Context, owner uint32, ask shard.GroupsAsk) (shard.GroupsAnswer, error) {
+	s, err := a.Find(owner)
+	if err != nil {
+		return shard.GroupsAnswer{}, err
+	}
+	return s.AskGroups(ctx, ask)
+}
+
+// LookGroups asks the replica where groups stand.
+func (a Answers) LookGroups(ctx context.Context, id uint32, look shard.GroupsLook) (shard.GroupsStanding, error) {
+	s, err := a.Find(id)
+	if err != nil {
+		return shard.GroupsStanding{}, err
+	}
+	return s.LookGroups(ctx, look)
+}
+
 // Lease begins a standing demand for tasks at the replica.
 func (a Answers) Lease(id uint32, req task.LeaseRequest, c desk.Consumer) (consume.Demand, error) {
 	s, err := a.Find(id)

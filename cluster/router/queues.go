@@ -181,5 +181,30 @@ func (r *Router) Borrow(ctx context.Context, ask shard.Borrow) (shard.Loan, erro
 
 var _ shard.Limits = (*Router)(nil)
 
+// AskGroups asks the leader of the shard that owns a queue for permits of its groups. With LookGroups, it makes Router a
+// shard.Groups.
+func (r *Router) AskGroups(ctx context.Context, ask shard.GroupsAsk) (shard.GroupsAnswer, error) {
+	ctx, cancel := context.WithTimeout(ctx, lendPatience)
+	defer cancel()
+	l := r.layout()
+	if l == nil {
+		return shard.GroupsAnswer{}, errNoMap
+	}
+	slot := l.slots[ownerSlot(ask.Namespace, ask.Queue)]
+	ask.Epoch = slot.Epoch
+	return read(ctx, r, slot.Shard, false, func(ctx context.Context, s calls.Shards) (shard.GroupsAnswer, error) {
+		return s.AskGroups(ctx, slot.Shard, ask)
+	})
+}
+
+// LookGroups asks the leaders of all shards where groups of a queue stand.
+func (r *Router) LookGroups(ctx context.Context, look shard.GroupsLook) ([]shard.GroupsStanding, error) {
+	return eachShard(ctx, r, func(ctx context.Context, s calls.Shards, id uint32) (shard.GroupsStanding, error) {
+		return s.LookGroups(ctx, id, look)
+	})
+}
+
+var _ shard.Groups = (*Router)(nil)
+
 // ownerSlot spreads the queues over the shards. Task ids have no slash, so no id can be made to share a queue's key.
 func ownerSlot(namespace, queue string) uint32 { return task.Slot(namespace, "queue/"+queue) }

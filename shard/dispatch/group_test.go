@@ -27,8 +27,8 @@ func (w *world) take(ask groups.Ask) (cancel func()) {
 func (w *world) answer(most int) {
 	for _, name := range slices.SortedFunc(maps.Keys(w.asks), QueueName.compare) {
 		ask, answer := w.asks[name], groups.Answer{}
-		standing := w.planner.Standing(name, namesOf(ask.Wants))
-		if standing.Done != ask.Number-1 {
+		standing, ok := w.planner.Standing(groups.Look{Namespace: name.Namespace, Queue: name.Queue, Groups: namesOf(ask.Wants)})
+		if !ok || standing.Done != ask.Number-1 {
 			w.t.Fatalf("asks %d, and says %+v", ask.Number, standing)
 		}
 		for i, want := range ask.Wants {
@@ -55,11 +55,11 @@ func namesOf(wants []groups.Want) (names []string) {
 	return names
 }
 
-// firingAt returns the number of attempts under way at a receiver.
+// firingAt returns the number of attempts that have started at a receiver and not ended.
 func (w *world) firingAt(receiver task.Lane) (n int) {
-	for name, l := range w.lines {
-		if name.Receiver() == receiver {
-			n += l.Firing
+	for _, g := range w.running {
+		if g.Lane.Receiver() == receiver {
+			n++
 		}
 	}
 	return n

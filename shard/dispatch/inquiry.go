@@ -112,6 +112,9 @@ func (p *Planner) Answered(now time.Time, number uint64, name QueueName, answer 
 	if q == nil {
 		return
 	}
+	if answer.Owner.Compare(p.owners[name]) < 0 {
+		answer.Given = nil // a later owner has looked, and does not know of these permits
+	}
 	for _, given := range answer.Given {
 		if g := q.groups[given.Group]; g != nil && g.asked {
 			g.permits += given.Permits
@@ -126,20 +129,25 @@ func (p *Planner) Answered(now time.Time, number uint64, name QueueName, answer 
 	}
 }
 
-// Standing returns where the groups of a queue stand in this shard, after all entries applied so far. It is not called
-// while an entry is being made.
-func (p *Planner) Standing(name QueueName, names []string) groups.Standing {
-	standing := groups.Standing{Done: p.asks, Groups: make([]groups.Count, len(names))}
+// Standing returns where groups stand in this shard, after all entries applied so far. It is not called while an entry
+// is being made. ok is false if a later owner of the queue has looked before.
+func (p *Planner) Standing(look groups.Look) (standing groups.Standing, ok bool) {
+	name := QueueName{look.Namespace, look.Queue}
+	if look.Owner.Compare(p.owners[name]) < 0 {
+		return groups.Standing{}, false
+	}
+	p.owners[name] = look.Owner
+	standing = groups.Standing{Done: p.asks, Groups: make([]groups.Count, len(look.Groups))}
 	if i := p.inquiries[name]; i != nil && i.number != 0 {
 		standing.Done = i.number - 1
 	}
 	q := p.queues[name]
-	for i, group := range names {
+	for i, group := range look.Groups {
 		if q != nil {
 			standing.Groups[i] = p.count(q, group)
 		}
 	}
-	return standing
+	return standing, true
 }
 
 // count returns where a group stands. The queue's policy may not limit groups yet at this node.

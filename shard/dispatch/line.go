@@ -42,3 +42,13 @@ func (ls *lines) len() (n int) {
 	}
 	return n
 }
+
+// priority returns the best priority of the lanes in the lines.
+func (ls *lines) priority() int {
+	for i := range ls {
+		if ls[i].len() > 0 {
+			return i + task.FirstPriority
+		}
+	}
+	return task.LastPriority
+}

@@ -46,6 +46,14 @@ func (p *Planner) Empty(nowMs, nextMs int64) (empty []task.Lane) {
 	return empty
 }
 
+// Waiting returns the number of tasks that wait in a receiver's lane, with those of its groups.
+func (p *Planner) Waiting(receiver task.Lane) int {
+	if l := p.lanes[receiver]; l != nil {
+		return l.waiting()
+	}
+	return 0
+}
+
 // willGrant reports whether a later entry grants the tasks now waiting in a lane that has consumers.
 func (p *Planner) willGrant(key task.Lane) bool {
 	l := p.lanes[key]

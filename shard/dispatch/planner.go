@@ -56,9 +56,10 @@ type Planner struct {
 
 	beginning fifo[*space] // namespaces whose attempts the entry being made begins
 
-	inquiries map[QueueName]*inquiry // asks for permits of groups, under way or to be made
-	inquiring fifo[*inquiry]         // those to look at with the next report
-	asks      uint64                 // number of the last ask
+	inquiries map[QueueName]*inquiry     // asks for permits of groups, under way or to be made
+	inquiring fifo[*inquiry]             // those to look at with the next report
+	asks      uint64                     // number of the last ask
+	owners    map[QueueName]groups.Owner // the latest owners that have looked; one for each queue that limits groups
 
 	serving   fifo[*queue] // limited queues with a line and permits
 	reporting fifo[*queue] // limited queues whose owners need a report of the last entry
@@ -83,6 +84,7 @@ func New(cfg Config) *Planner {
 		drafted: fifo[*lane]{set: inDraft},
 		asked:   ring{id: ringAsked}, unusual: ring{id: ringUnusual},
 		serving: fifo[*queue]{set: serving}, reporting: fifo[*queue]{set: reporting},
+		owners:    map[QueueName]groups.Owner{},
 		inquiries: map[QueueName]*inquiry{}, inquiring: fifo[*inquiry]{set: inquiring},
 	}
 }

@@ -51,7 +51,7 @@ func drawScript(t *rapid.T) []step {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 		return step{
 			what:  rapid.IntRange(0, 13).Draw(t, "what"),
-			which: rapid.IntRange(0, 4*testReceivers).Draw(t, "which"),
+			which: rapid.IntRange(0, 2*testReceivers).Draw(t, "which"),
 			more:  rapid.IntRange(0, 11).Draw(t, "more"),
 		}
 	}), 30, 90).Draw(t, "script")

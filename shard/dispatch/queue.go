@@ -24,9 +24,9 @@ type Permits interface {
 	Free(now time.Time) int
 	// Take uses one permit. It returns false if there is none.
 	Take(now time.Time) bool
-	// Report sets the number of attempts and leases under way, including those of taken permits, and the number that
-	// could still begin. Permits beyond that number go back to the owner.
-	Report(now time.Time, inFlight, want int)
+	// Report sets the number of attempts and leases under way, including those of taken permits, the number that could
+	// still begin, and the best priority of their tasks. Permits beyond that number go back to the owner.
+	Report(now time.Time, inFlight, want, priority int)
 	// CountInFlight sets whether the queue limits the attempts under way, so that other borrowers may wait for one to
 	// end.
 	CountInFlight(bool)
@@ -87,7 +87,7 @@ func (p *Planner) leaveQueue(l *lane) {
 		return
 	}
 	if q.permits != nil {
-		q.permits.Report(p.now, 0, 0)
+		q.permits.Report(p.now, 0, 0, task.LastPriority)
 	}
 	delete(p.queues, q.QueueName)
 	p.leaveSpace(q.space)
@@ -129,7 +129,7 @@ func (p *Planner) setPolicy(q *queue) {
 	limit := LimitOf(q.policy)
 	if limit.IsNone() {
 		if q.permits != nil {
-			q.permits.Report(p.now, 0, 0)
+			q.permits.Report(p.now, 0, 0, task.LastPriority)
 			q.permits = nil
 		}
 		return
@@ -184,9 +184,9 @@ func (p *Planner) report() {
 		switch {
 		case q.permits == nil:
 		case q.isShut():
-			q.permits.Report(p.now, q.firing, 0)
+			q.permits.Report(p.now, q.firing, 0, task.LastPriority)
 		default:
-			q.permits.Report(p.now, q.firing, q.want)
+			q.permits.Report(p.now, q.firing, q.want, q.lines.priority())
 		}
 	})
 	p.inquiring.drain(p.inquire)

@@ -71,7 +71,7 @@ func (p *purse) Take(time.Time) bool {
 	return true
 }
 
-func (p *purse) Report(_ time.Time, inFlight, want int) {
+func (p *purse) Report(_ time.Time, inFlight, want, _ int) {
 	p.inFlight, p.want, p.unused = inFlight, want, min(p.unused, want)
 }
 

@@ -67,7 +67,7 @@ type Desk struct {
 	cfg Config
 
 	mu      sync.Mutex
-	lines   map[task.Lane]*line // the lanes with a demand
+	lines   map[task.Lane]*line // the lanes with a demand, by receiver: consumers take tasks of all groups
 	demands map[uint64]*Demand  // by tag, with the withdrawn ones that may yet get a grant
 	named   []*Demand           // demands that the entry being made may name
 	lastTag uint64
@@ -250,7 +250,7 @@ func (k *Desk) hand(grants []task.Grant, tasks []*fsmpb.Task) (back []task.Grant
 		}
 		d, terms := k.taker(g)
 		if d == nil {
-			if k.isAsked(g.Lane) || !k.shelf.put(g, tasks[i], terms) {
+			if k.isAsked(g.Lane.Receiver()) || !k.shelf.put(g, tasks[i], terms) {
 				back = append(back, g)
 			}
 			continue
@@ -332,7 +332,7 @@ func (k *Desk) Unload(grants []task.Grant) {
 func (k *Desk) unload(g task.Grant, task *fsmpb.Task) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	l, d := k.lines[g.Lane], k.demands[g.Tag]
+	l, d := k.lines[g.Lane.Receiver()], k.demands[g.Tag]
 	if l != nil && d != nil {
 		l.unload(task, d.terms.Holder)
 	}

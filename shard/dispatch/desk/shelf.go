@@ -61,7 +61,7 @@ func (s *shelf) offer(d *Demand) {
 	}
 	var hinders []task.Grant
 	s.take(func(t shelved) bool {
-		if t.Lane != d.line.lane || d.room() == 0 {
+		if t.Lane.Receiver() != d.line.lane || d.room() == 0 {
 			return false
 		}
 		if t.terms != d.terms {
@@ -98,7 +98,7 @@ func (s *shelf) take(wanted func(shelved) bool) {
 // nothing back.
 func (s *shelf) empty() {
 	for _, t := range s.tasks {
-		if l := s.desk.lines[t.Lane]; l != nil {
+		if l := s.desk.lines[t.Lane.Receiver()]; l != nil {
 			l.unload(t.task, t.terms.Holder)
 		}
 	}

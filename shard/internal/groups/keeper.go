@@ -83,7 +83,10 @@ func (k *Keeper) park(ask Ask, owner Owner, limit Limit) (*book, *parked) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	b := k.open([2]string{ask.Namespace, ask.Queue})
-	b.owner, b.limit = owner, limit
+	if b.owner.Compare(owner) < 0 {
+		b.owner = owner
+	}
+	b.limit = limit
 	for _, group := range ask.Ended {
 		b.ended[group] = true
 	}

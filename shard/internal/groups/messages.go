@@ -38,6 +38,7 @@ type Ask struct {
 	Wants            []Want   // at most MaxWants
 	Ended            []string // groups with fewer attempts under way than before: others may wait for them
 	Wait             bool     // the answer waits for a permit; otherwise it comes after one round
+	Epoch            uint64   // of the slot that makes the asked shard the owner, as the asker's node knows it
 }
 
 // Want is the wish of a group.

@@ -30,6 +30,7 @@ type Borrower struct {
 	unused   int       // permits not yet taken
 	until    time.Time // end of the permits' validity
 	want     int       // as last reported by Report: attempts that wait for a permit
+	priority int       // likewise: the best priority of their tasks
 	recorded int       // permits that the owner counts as held here
 	counted  bool      // max_in_flight counts: the owner must learn of an attempt's end at once
 	outdated bool      // the report of the call under way is no longer true
@@ -80,12 +81,12 @@ func (b *Borrower) CountInFlight(yes bool) {
 	b.counted = yes
 }
 
-// Report sets the number of attempts and leases under way, including those of taken permits, and the number that could
-// still begin. Permits beyond that number go back to the owner.
-func (b *Borrower) Report(now time.Time, inFlight, want int) {
+// Report sets the number of attempts and leases under way, including those of taken permits, the number that could
+// still begin, and the best priority of their tasks. Permits beyond that number go back to the owner.
+func (b *Borrower) Report(now time.Time, inFlight, want, priority int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.inFlight, b.begun, b.want = inFlight, 0, want
+	b.inFlight, b.begun, b.want, b.priority = inFlight, 0, want, priority
 	b.unused = min(b.free(now), want)
 	select {
 	case b.changed <- struct{}{}:
@@ -177,11 +178,12 @@ func (b *Borrower) say() Borrow {
 	return Borrow{
 		Namespace: b.cfg.Namespace, Queue: b.cfg.Queue, Shard: b.cfg.Shard, Term: b.cfg.Term, Round: b.round,
 		InFlight: b.inFlight + b.begun, Unused: unused, Want: min(max(b.want-unused, 0), maxWant),
+		Priority: b.priority,
 	}
 }
 
 // interrupt cancels a call that waits at the owner once its report is outdated: attempts have ended and the call may be
-// waiting for their permits, or no more permits are wanted.
+// waiting for their permits, no more permits are wanted, or a task of a better priority has come.
 func (b *Borrower) interrupt(ctx context.Context, cancel context.CancelFunc, ask Borrow) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -203,7 +205,7 @@ func (b *Borrower) interrupt(ctx context.Context, cancel context.CancelFunc, ask
 func (b *Borrower) isOutdated(ask Borrow) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.outdated = b.outdated || ask.Want > 0 && (b.hasNews() || b.want == 0)
+	b.outdated = b.outdated || ask.Want > 0 && (b.hasNews() || b.want == 0 || b.priority < ask.Priority)
 	return b.outdated
 }
 

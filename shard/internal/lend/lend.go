@@ -17,6 +17,7 @@ type Borrow struct {
 	InFlight         int    // attempts and leases under way at the borrower
 	Unused           int    // permits lent before and not yet used
 	Want             int    // further permits wanted
+	Priority         int    // best priority of the waiting tasks, 1 first; 0: not known
 }
 
 // Loan is the answer to a Borrow.

@@ -1,6 +1,7 @@
 package lend
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -15,6 +16,7 @@ type branch struct {
 	run          *run
 	begun, ended int
 	wants        int
+	priority     int
 }
 
 // run holds an owner and its borrowers.
@@ -82,7 +84,7 @@ func (b *branch) end() {
 	b.report()
 }
 
-func (b *branch) report() { b.Report(time.Now(), b.begun-b.ended, b.wants) }
+func (b *branch) report() { b.Report(time.Now(), b.begun-b.ended, b.wants, cmp.Or(b.priority, 3)) }
 
 // want makes all branches ask for n permits each time, until the end of the test.
 func (r *run) want(n int) {
@@ -178,6 +180,28 @@ func TestBothLimits(t *testing.T) {
 	}
 }
 
+// TestBetterPriorityBorrowsFirst checks that a borrower with tasks of a better priority gets all permits that it wants
+// before the others.
+func TestBetterPriorityBorrowsFirst(t *testing.T) {
+	simulate(t, 4, Limit{InFlight: 2}, 10*time.Millisecond, func(t *testing.T, r *run) {
+		r.branches[3].priority = 1
+		r.want(100)
+		sleep(Life + 10*time.Second)
+		all, each := r.begun()
+		if each[3] < all*9/10 || r.most > 2 {
+			t.Errorf("%d of %d attempts are urgent; %d at once", each[3], all, r.most)
+		}
+		r.branches[3].wants = 0
+		r.mu.Lock()
+		r.branches[3].report()
+		r.mu.Unlock()
+		sleep(10 * time.Second)
+		if later, _ := r.begun(); later < all*3/2 {
+			t.Errorf("the others began %d attempts after %d", later, all)
+		}
+	})
+}
+
 // TestLapse checks that a dead borrower's permits are free again after a Life, and not before.
 func TestLapse(t *testing.T) {
 	simulate(t, 2, Limit{InFlight: 2}, time.Hour, func(t *testing.T, r *run) {
@@ -185,14 +209,14 @@ func TestLapse(t *testing.T) {
 		ctx, die := context.WithCancel(t.Context())
 		a.Borrower = NewBorrower(BorrowerConfig{Context: ctx, Queue: "q", Shard: 7, Call: r.call, Got: a.got})
 		a.wants = 2
-		a.Report(time.Now(), 0, 2)
+		a.Report(time.Now(), 0, 2, 3)
 		sleep(2 * Life)
 		if a.count() != 2 {
 			t.Fatalf("%d begun", a.count())
 		}
 		die()
 		b.wants = 1
-		b.Report(time.Now(), 0, 1)
+		b.Report(time.Now(), 0, 1, 3)
 		sleep(Life / 3)
 		if b.count() != 0 {
 			t.Error("lent twice")
@@ -249,18 +273,18 @@ func TestUnusedGoesBack(t *testing.T) {
 		sleep(Life)
 		a, b := r.branches[0], r.branches[1]
 		a.cfg.Got = func() {}
-		a.Report(time.Now(), 0, 1)
+		a.Report(time.Now(), 0, 1, 3)
 		sleep(100 * time.Millisecond)
 		if a.Free(time.Now()) != 1 {
 			t.Fatalf("%d free", a.Free(time.Now()))
 		}
 		b.wants = 1
-		b.Report(time.Now(), 0, 1)
+		b.Report(time.Now(), 0, 1, 3)
 		sleep(100 * time.Millisecond)
 		if b.count() != 0 {
 			t.Fatal("lent twice")
 		}
-		a.Report(time.Now(), 0, 0)
+		a.Report(time.Now(), 0, 0, 3)
 		sleep(time.Millisecond)
 		if b.count() == 0 {
 			t.Error("it was not given back")

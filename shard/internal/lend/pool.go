@@ -1,6 +1,7 @@
 package lend
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -12,7 +13,7 @@ type pool struct {
 	opens  time.Time // no permit is lent before this instant
 	bucket bucket
 	held   map[uint32]*holding // by shard
-	line   []*holding          // shards that want permits, first come, first served
+	line   []*holding          // shards that want permits, in the order in which they came
 }
 
 // holding is the owner's record of one shard.
@@ -20,6 +21,7 @@ type holding struct {
 	term, round uint64
 	permits     int // attempts under way, and permits lent and not used
 	want        int // further permits wanted; the holding is in line while want > 0
+	priority    int // of the best task that waits for one
 	lapses      time.Time
 	parked      chan int // receives the lent permits once; nil: no call waits
 }
@@ -46,6 +48,7 @@ func (p *pool) ask(now time.Time, b Borrow) <-chan int {
 	p.answer(h, 0)
 	h.term, h.round = b.Term, b.Round
 	h.permits, h.lapses = max(b.InFlight, 0)+max(b.Unused, 0), now.Add(Life)
+	h.priority = b.Priority
 	p.setWant(h, max(b.Want, 0))
 	parked := make(chan int, 1)
 	h.parked = parked
@@ -120,6 +123,7 @@ func (p *pool) lent() int {
 	return lent
 }
 
+// parkedInLine returns the shards in line that wait for permits, those with the best priority first.
 func (p *pool) parkedInLine() []*holding {
 	var parked []*holding
 	for _, h := range p.line {
@@ -127,17 +131,21 @@ func (p *pool) parkedInLine() []*holding {
 			parked = append(parked, h)
 		}
 	}
+	slices.SortStableFunc(parked, func(a, b *holding) int { return cmp.Compare(a.priority, b.priority) })
 	return parked
 }
 
-// lendOut shares the free permits among the waiting shards. A shard that wants more afterwards asks again, at the end
-// of the line.
+// lendOut shares the free permits among the waiting shards of the best priority, then among those of the next. A shard
+// that wants more afterwards asks again, at the end of the line.
 func (p *pool) lendOut(free int, waiting []*holding) {
 	for i, h := range waiting {
 		if free == 0 {
 			return
 		}
-		left := len(waiting) - i
+		left := 1
+		for left < len(waiting)-i && waiting[i+left].priority == h.priority {
+			left++
+		}
 		n := min(h.want, (free-1)/left+1)
 		free -= n
 		h.permits += n

@@ -1,0 +1,164 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard/dispatch"
+	"github.com/belfryhq/belfry/shard/internal/groups"
+)
+
+// Groups reaches the other sides of the limits of groups, wherever their leaders are.
+type Groups interface {
+	// AskGroups asks the shard that owns a queue for permits of its groups. The owner may make the asker wait. An error
+	// gives nothing.
+	AskGroups(ctx context.Context, ask GroupsAsk) (GroupsAnswer, error)
+	// LookGroups asks the leaders of all shards where groups stand. It returns an error if one does not answer.
+	LookGroups(ctx context.Context, look GroupsLook) ([]GroupsStanding, error)
+}
+
+// The messages about groups: see package groups.
+type (
+	GroupsAsk      = groups.Ask
+	GroupsWant     = groups.Want
+	GroupsAnswer   = groups.Answer
+	GroupsGiven    = groups.Given
+	GroupsLook     = groups.Look
+	GroupsStanding = groups.Standing
+	GroupsCount    = groups.Count
+	GroupsOwner    = groups.Owner
+)
+
+// The errors of a shard that cannot answer about groups at present.
+var (
+	errNoGroups     = fmt.Errorf("%w: the queue does not limit its groups, as far as this node knows", task.ErrNotProposed)
+	errHandingOver  = fmt.Errorf("%w: slots of the shard are being handed over", task.ErrNotProposed)
+	errEarlierOwner = fmt.Errorf("%w: a later owner of the queue has looked", task.ErrNotProposed)
+)
+
+// AskGroups gives permits of groups, as the owner of their queue. The call may wait half a second for permits. Nothing
+// of it is in the log. Errors are *task.NotLeaderError, those that wrap task.ErrNotProposed, and the context's.
+func (s *Shard) AskGroups(ctx context.Context, ask GroupsAsk) (GroupsAnswer, error) {
+	l, err := s.leadership(ctx)
+	if err != nil {
+		return GroupsAnswer{}, err
+	}
+	if err := l.awaitReady(ctx); err != nil {
+		return GroupsAnswer{}, err
+	}
+	policy := s.policyOf(ask.Namespace, ask.Queue)
+	if !task.LimitsGroups(policy) {
+		return GroupsAnswer{}, errNoGroups
+	}
+	owner := groups.Owner{Epoch: ask.Epoch, Term: l.term.Load()}
+	limit := groups.Limit{InFlight: task.GroupLimit(policy), InOrder: policy.GetFifo()}
+	answer, err := l.keeper.Ask(ctx, ask, owner, limit)
+	if err == nil && !l.inTouch(ctx) {
+		return GroupsAnswer{}, s.notLeader()
+	}
+	return answer, err
+}
+
+// LookGroups returns where groups stand in this shard. Errors are *task.NotLeaderError, those that wrap
+// task.ErrNotProposed, and the context's.
+func (s *Shard) LookGroups(ctx context.Context, look GroupsLook) (GroupsStanding, error) {
+	l, err := s.leadership(ctx)
+	if err != nil {
+		return GroupsStanding{}, err
+	}
+	if err := l.awaitReady(ctx); err != nil {
+		return GroupsStanding{}, err
+	}
+	answers := make(chan groupsFound, 1)
+	l.proposer.intake.tell(func(p *dispatch.Planner, _ time.Time) { answers <- s.groupsIn(p, look) })
+	select {
+	case found := <-answers:
+		if found.err == nil && !l.inTouch(ctx) {
+			return GroupsStanding{}, s.notLeader()
+		}
+		found.Shard, found.Term = s.cfg.ID, l.term.Load()
+		return found.GroupsStanding, found.err
+	case <-l.ctx.Done():
+		return GroupsStanding{}, s.notLeader()
+	case <-ctx.Done():
+		return GroupsStanding{}, ctx.Err()
+	}
+}
+
+type groupsFound struct {
+	GroupsStanding
+	err error
+}
+
+// groupsIn returns where groups stand, between two entries.
+func (s *Shard) groupsIn(p *dispatch.Planner, look GroupsLook) groupsFound {
+	if s.isHandingOver() {
+		return groupsFound{err: errHandingOver}
+	}
+	standing, ok := p.Standing(look)
+	if !ok {
+		return groupsFound{err: errEarlierOwner}
+	}
+	standing.ClearMs = math.MaxInt64
+	if next, waits := s.machine.Next(); waits {
+		standing.ClearMs = next - 1
+	}
+	return groupsFound{GroupsStanding: standing}
+}
+
+// isHandingOver reports whether tasks of the shard rest in sealed slots: their attempts are in no lane's count.
+func (s *Shard) isHandingOver() bool {
+	if !s.machine.IsMoving() {
+		return false
+	}
+	for _, slot := range s.machine.Slots() {
+		if slot.Phase == fsmpb.SlotPhase_SLOT_PHASE_SEALED {
+			return true
+		}
+	}
+	return false
+}
+
+// askPause is the pause of an asker after an error.
+const askPause = 50 * time.Millisecond
+
+// askGroups makes an ask, and reports the answer to the planner. cancel ends it early.
+func (p *proposer) askGroups(ask groups.Ask) (cancel func()) {
+	ask.Shard, ask.Term = p.shard.cfg.ID, p.lead.term.Load()
+	ctx, cancel := context.WithCancel(p.lead.ctx)
+	p.lead.workers.Go(func() {
+		answer, err := p.shard.groups().AskGroups(ctx, ask)
+		if err != nil && !errors.Is(err, context.Canceled) {
+			p.shard.cfg.Logger.Debug("no permits of groups", "queue", ask.Queue, "err", err)
+			sleep(ctx, askPause)
+		}
+		cancel()
+		name := dispatch.QueueName{Namespace: ask.Namespace, Queue: ask.Queue}
+		p.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Answered(now, ask.Number, name, answer, err) })
+	})
+	return cancel
+}
+
+func (s *Shard) groups() Groups {
+	if s.cfg.Groups == nil {
+		return aloneWithGroups{s}
+	}
+	return s.cfg.Groups
+}
+
+// aloneWithGroups is the Groups of a shard that owns all queues itself.
+type aloneWithGroups struct{ shard *Shard }
+
+func (a aloneWithGroups) AskGroups(ctx context.Context, ask GroupsAsk) (GroupsAnswer, error) {
+	return a.shard.AskGroups(ctx, ask)
+}
+
+func (a aloneWithGroups) LookGroups(ctx context.Context, look GroupsLook) ([]GroupsStanding, error) {
+	standing, err := a.shard.LookGroups(ctx, look)
+	return []GroupsStanding{standing}, err
+}
