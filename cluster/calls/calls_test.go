@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -57,6 +59,31 @@ func (l local) Quota(_ context.Context, id uint32, call *clusterpb.QuotaCall) (*
 func (l local) Lend(_ context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error) {
 	sum := uint64(owner) + uint64(ask.Shard) + ask.Term + ask.Round + uint64(ask.InFlight+ask.Unused)
 	return shard.Loan{Permits: ask.Want, Life: time.Duration(sum) * time.Microsecond, RetryAfter: time.Millisecond}, l.err
+}
+
+// AskGroups gives the wants, for due times that are the sum of the numbers of the ask.
+func (l local) AskGroups(_ context.Context, owner uint32, ask shard.GroupsAsk) (shard.GroupsAnswer, error) {
+	answer := shard.GroupsAnswer{Owner: shard.GroupsOwner{Epoch: ask.Epoch, Term: ask.Term}}
+	for _, w := range ask.Wants {
+		given := shard.GroupsGiven{Group: w.Group + ask.Ended[0], Permits: w.Permits}
+		given.FirstMs = -int64(owner) - int64(ask.Shard) - int64(ask.Number)
+		answer.Given = append(answer.Given, given)
+	}
+	if !ask.Wait {
+		answer.Given = nil
+	}
+	return answer, l.err
+}
+
+// LookGroups returns a count for each group, with the numbers of the look.
+func (l local) LookGroups(_ context.Context, id uint32, look shard.GroupsLook) (shard.GroupsStanding, error) {
+	standing := shard.GroupsStanding{Shard: id, Term: look.Owner.Term, Done: look.Owner.Epoch, ClearMs: math.MinInt64}
+	for i := range look.Groups {
+		standing.Groups = append(standing.Groups, shard.GroupsCount{
+			UnderWay: i, Retrying: i + 1, Waiting: i == 1, Priority: 5, FirstMs: task.BegunMs,
+		})
+	}
+	return standing, l.err
 }
 
 // Members returns a member named after the change.
@@ -165,6 +192,23 @@ func TestCallsArriveWhole(t *testing.T) {
 		loan != want {
 		t.Errorf("Lend: %v, %v, want %v", loan, err, want)
 	}
+	groups := shard.GroupsAsk{
+		Namespace: "ns", Queue: "q", Shard: 1, Term: 10, Number: 100, Wait: true, Epoch: 7,
+		Wants: []shard.GroupsWant{{Group: "g", Permits: 2}}, Ended: []string{"h"},
+	}
+	given, err := r.AskGroups(ctx, 1000, groups)
+	want := shard.GroupsAnswer{
+		Owner: shard.GroupsOwner{Epoch: 7, Term: 10}, Given: []shard.GroupsGiven{{Group: "gh", Permits: 2, FirstMs: -1101}},
+	}
+	if diff := cmp.Diff(want, given); err != nil || diff != "" {
+		t.Errorf("AskGroups: %v\n%s", err, diff)
+	}
+	look := shard.GroupsLook{Owner: want.Owner, Namespace: "ns", Queue: "q", Groups: []string{"g", "h"}}
+	stands, err := r.LookGroups(ctx, 3, look)
+	local, _ := local{}.LookGroups(ctx, 3, look)
+	if diff := cmp.Diff(local, stands); err != nil || diff != "" {
+		t.Errorf("LookGroups: %v\n%s", err, diff)
+	}
 	batch, err := r.ReadSlots(ctx, 3, &clusterpb.ReadSlotsCall{Move: 1, Session: 2, Batch: 4})
 	if err != nil || batch.Session != 7 || batch.Left != 3 {
 		t.Errorf("ReadSlots: %v, %v", batch, err)
@@ -205,6 +249,8 @@ func each(ctx context.Context, n Node) map[string]error {
 	_, step := n.Quota(ctx, 3, &clusterpb.QuotaCall{})
 	_, use := n.NamespaceUse(ctx, 3, "n")
 	_, lend := n.Lend(ctx, 3, shard.Borrow{})
+	_, ask := n.AskGroups(ctx, 3, shard.GroupsAsk{})
+	_, look := n.LookGroups(ctx, 3, shard.GroupsLook{})
 	_, members := n.Members(ctx, 3, &clusterpb.MembersCall{})
 	_, batch := n.ReadSlots(ctx, 3, &clusterpb.ReadSlotsCall{})
 	_, progress := n.PullSlots(ctx, 3, &clusterpb.PullSlotsCall{})
@@ -216,6 +262,7 @@ func each(ctx context.Context, n Node) map[string]error {
 		"Do": n.Do(ctx, 3, []*fsmpb.Command{{Id: "x"}})[0].Err, "Get": get, "List": list, "Queues": queues, "Lend": lend,
 		"ReadSlots": batch, "PullSlots": progress, "Members": members, "Begin": begin, "ChangeQueue": change,
 		"ChangeAccess": access, "ChangeBulk": bulk, "NamespaceUse": use, "Quota": step,
+		"AskGroups": ask, "LookGroups": look,
 	}
 }
 

@@ -79,6 +79,33 @@ func TestLoansComeFromTheOwner(t *testing.T) {
 	}
 }
 
+// TestGroupsAreAskedOfTheOwner checks that an ask goes to the owner of the queue with the epoch of its slot, and that a
+// look needs the answers of all shards.
+func TestGroupsAreAskedOfTheOwner(t *testing.T) {
+	w := newWorld()
+	r := w.at("d")
+	owner := shardOf(ownerSlot("", "q"))
+	w.leader[owner] = "b"
+	if _, err := r.AskGroups(t.Context(), shard.GroupsAsk{Queue: "q"}); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.log) != 1 || w.log[0] != "b gives groups of q" {
+		t.Error(w.log)
+	}
+	for _, id := range r.shards() {
+		w.leader[id] = "b"
+	}
+	standings, err := r.LookGroups(t.Context(), shard.GroupsLook{Queue: "q", Groups: []string{"g", "h"}})
+	if err != nil || len(standings) != len(r.shards()) {
+		t.Fatalf("%+v, %v", standings, err)
+	}
+	for i, s := range standings {
+		if s.Shard != r.shards()[i] || s.Done != 2 {
+			t.Errorf("shard %d: %+v", r.shards()[i], s)
+		}
+	}
+}
+
 func TestBorrowerIsNotKeptWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

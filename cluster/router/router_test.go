@@ -164,6 +164,25 @@ func (node) PullSlots(context.Context, uint32, *clusterpb.PullSlotsCall) (*clust
 	return nil, task.ErrNotProposed
 }
 
+func (n node) AskGroups(_ context.Context, owner uint32, ask shard.GroupsAsk) (shard.GroupsAnswer, error) {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	if err := n.check(owner, false); err != nil {
+		return shard.GroupsAnswer{}, err
+	}
+	n.w.log = append(n.w.log, fmt.Sprintf("%s gives groups of %s", n.name, ask.Queue))
+	return shard.GroupsAnswer{Owner: shard.GroupsOwner{Epoch: ask.Epoch}}, nil
+}
+
+func (n node) LookGroups(_ context.Context, id uint32, look shard.GroupsLook) (shard.GroupsStanding, error) {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	if err := n.check(id, false); err != nil {
+		return shard.GroupsStanding{}, err
+	}
+	return shard.GroupsStanding{Shard: id, Done: uint64(len(look.Groups))}, nil
+}
+
 func (n node) Lend(_ context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()

@@ -125,6 +125,14 @@ func (l local) Lend(ctx context.Context, id uint32, ask shard.Borrow) (shard.Loa
 	return shard.Loan{Permits: ask.Want + int(id)}, r.Err
 }
 
+func (l local) AskGroups(ctx context.Context, id uint32, ask shard.GroupsAsk) (shard.GroupsAnswer, error) {
+	return shard.GroupsAnswer{}, l.do(ctx, id, ask.Queue).Err
+}
+
+func (l local) LookGroups(ctx context.Context, id uint32, look shard.GroupsLook) (shard.GroupsStanding, error) {
+	return shard.GroupsStanding{Shard: id}, l.do(ctx, id, look.Queue).Err
+}
+
 func (l local) ReadSlots(
 	ctx context.Context, id uint32, _ *clusterpb.ReadSlotsCall,
 ) (*clusterpb.SlotsBatch, error) {
