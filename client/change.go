@@ -28,6 +28,8 @@ type Patch struct {
 	Retry       *Retry            // zero fields leave the task's
 	Labels      map[string]string // merged; an empty value removes a label
 	Window      *Window           // replaces the whole window
+	Group       string
+	Priority    int
 	// Clear names fields to reset, with a dot for a field of an object: "target", "target.timeout", "labels".
 	Clear []string
 }
@@ -52,6 +54,8 @@ func (p Patch) fields() (map[string]any, error) {
 	if p.Window != nil {
 		m["window"] = p.Window
 	}
+	setText(m, "group", p.Group)
+	setNumber(m, "priority", p.Priority)
 	return m, clearFields(m, p.Clear)
 }
 

@@ -112,6 +112,8 @@ func readRare(r *contract.Reader, name string, place any) error {
 		return readBytes(r, name, p)
 	case *map[string]string:
 		return readMap(r, name, p)
+	case *map[string]int:
+		return readNumbers(r, name, p)
 	case *[]string:
 		return readList(r, name, p, func(text *string) error { return readText(r, name, text) })
 	case *[]time.Duration:
@@ -223,6 +225,7 @@ func (l *Leased) read(r *contract.Reader) error {
 		{contract.Delay, &t.Delay}, {contract.ExpiresAfter, &t.ExpiresAfter}, {contract.Target, &t.Target},
 		{contract.Retry, &t.Retry}, {contract.Labels, &t.Labels}, {contract.Outcome, &t.Outcome},
 		{contract.Window, &t.Window}, {contract.WaitsFor, &t.WaitsFor},
+		{contract.Group, &t.Group}, {contract.Priority, &t.Priority},
 		{contract.Previous, &t.Previous}, {contract.History, &t.History}, {contract.Schedule, &t.Schedule},
 		{contract.Occurrence, &t.Occurrence}, {contract.Scheduled, &t.Scheduled},
 	})
@@ -258,7 +261,8 @@ func (q *Queue) read(r *contract.Reader) error {
 			return readObject(r, "signing", []member{{contract.Secrets, &q.Secrets}})
 		}},
 		{contract.Window, &q.Window}, {contract.WindowOpen, &q.WindowOpen}, {contract.WindowOpensAt, &q.WindowOpensAt},
-		{contract.Counts, &q.Counts},
+		{contract.GroupInFlight, &q.GroupInFlight}, {contract.FIFO, &q.FIFO}, {contract.Fair, &q.Fair},
+		{contract.GroupWeights, &q.GroupWeights}, {contract.Counts, &q.Counts},
 	})
 }
 

@@ -54,7 +54,9 @@ func appendContent(b []byte, t *Task) ([]byte, error) {
 	b = appendTarget(b, t.Target)
 	b = appendRetry(b, t.Retry)
 	b = contract.AppendSpan(b, contract.ExpiresAfter, t.ExpiresAfter)
-	return appendWindow(appendMap(b, contract.Labels, t.Labels), t.Window)
+	b, err = appendWindow(appendMap(b, contract.Labels, t.Labels), t.Window)
+	b = contract.AppendTextIf(b, contract.Group, t.Group)
+	return appendInt(b, contract.Priority, t.Priority), err
 }
 
 // appendPayload appends a payload byte for byte after checking that it is one JSON value, since other bytes could pass
@@ -216,6 +218,7 @@ func appendQueue(b []byte, q *Queue) ([]byte, error) {
 		b = contract.AppendFloat(b, contract.MaxPerSecond, q.MaxPerSecond)
 	}
 	b = appendInt(b, contract.BatchMax, q.BatchMax)
+	b = appendGroups(b, q)
 	b = contract.AppendBool(b, contract.Paused, q.Paused)
 	b = contract.AppendSpan(b, contract.KeepDone, q.KeepDone)
 	b = contract.AppendSpan(b, contract.KeepDead, q.KeepDead)

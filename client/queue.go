@@ -25,6 +25,11 @@ type Queue struct {
 	KeepDead     time.Duration // how long dead letters are kept; 0: until they are replayed or dropped
 	Window       *Window       // in which attempts and leases begin; nil: at any time
 
+	GroupInFlight int            // attempts and leases of one group under way in the whole cluster; 0: no limit
+	FIFO          bool           // one task of a group at a time, in the order of due times
+	Fair          bool           // groups take turns by weight
+	GroupWeights  map[string]int // of a fair queue, 1 to 100; other groups have the weight 1
+
 	// Secrets sign requests, the newest first, at most two: "whsec_" and base64. The service never shows them. It answers
 	// "sha256:" and a few digits, which PutQueue accepts to keep a secret.
 	Secrets []string
@@ -158,6 +163,11 @@ type QueuePatch struct {
 	KeepDead     time.Duration
 	Window       *Window  // replaces the whole window
 	Secrets      []string // replace the whole list
+
+	GroupInFlight int
+	FIFO, Fair    *bool
+	GroupWeights  map[string]int // merged; 0 removes a weight
+
 	// Clear names fields to reset, with a dot for a field of an object: "target", "retry.max_attempts", "signing".
 	Clear []string
 }
@@ -181,6 +191,16 @@ func (p QueuePatch) fields() (map[string]any, error) {
 	setDuration(m, "keep_dead", p.KeepDead)
 	if p.Window != nil {
 		m["window"] = p.Window
+	}
+	setNumber(m, "group_in_flight", p.GroupInFlight)
+	if p.FIFO != nil {
+		m["fifo"] = *p.FIFO
+	}
+	if p.Fair != nil {
+		m["fair"] = *p.Fair
+	}
+	if p.GroupWeights != nil {
+		m["group_weights"] = mergeWeights(p.GroupWeights)
 	}
 	if p.Secrets != nil {
 		m["signing"] = map[string]any{"secrets": p.Secrets}

@@ -212,5 +212,7 @@ func (t Task) patch() (map[string]any, error) {
 	if t.Window != nil {
 		m["window"] = t.Window
 	}
+	setText(m, "group", t.Group)
+	setNumber(m, "priority", t.Priority)
 	return m, nil
 }

@@ -52,6 +52,11 @@ type Task struct {
 	Labels       map[string]string
 	Window       *Window // in which attempts may begin; nil: the queue's
 
+	// Group is what the task belongs to, such as a customer. The queue may limit the attempts of each group, or keep the
+	// order of their due times.
+	Group    string
+	Priority int // 1 to 5, the first first; 0: 3
+
 	// Jitter spreads tasks with the same due time: the task is due up to Jitter later, by a part that depends on its id
 	// only. Jitter is not stored: an answer has the resulting FireAt.
 	Jitter time.Duration

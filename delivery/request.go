@@ -61,7 +61,7 @@ func urlFault(err error) string {
 // time.
 func headers(a task.Attempt, version string, now time.Time) http.Header {
 	t, s := a.Task, a.Task.Spec
-	h := newHeaderSet(20 + len(s.Target.Headers))
+	h := newHeaderSet(21 + len(s.Target.Headers))
 	h.sender(version, s.Target)
 	h.webhook(t.WebhookId, now, s.Payload, a.Secrets)
 	due := instant(t.FireAtMs)
@@ -74,6 +74,9 @@ func headers(a task.Attempt, version string, now time.Time) http.Header {
 	h.set("belfry-attempt", strconv.FormatUint(uint64(t.Attempts), 10))
 	h.set("belfry-fence", strconv.FormatUint(t.Fence, 10))
 	h.set("belfry-due", due)
+	if s.Group != "" {
+		h.set("belfry-group", s.Group)
+	}
 	if schedule, number, ok := task.SplitOccurrence(t.Id); ok {
 		h.set("belfry-schedule", schedule)
 		h.set("belfry-occurrence", strconv.FormatUint(number, 10))

@@ -137,7 +137,7 @@ func appendSettings(b []byte, spec *fsmpb.Spec) []byte {
 		}
 		b = append(b, '}')
 	}
-	return appendWindow(b, spec.GetWindow())
+	return appendOrder(appendWindow(b, spec.GetWindow()), spec)
 }
 
 func appendTarget(b []byte, t *fsmpb.Target) []byte {

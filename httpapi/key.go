@@ -206,6 +206,19 @@ func (h *hasher) spec(s *fsmpb.Spec) {
 	if s.Window != nil { // and calls without a window
 		h.window(s.Window)
 	}
+	if s.Group != "" || s.Priority != 0 { // and calls without a group or a priority
+		h.order(&s.Group, &s.Priority)
+	}
+}
+
+// order hashes a group and a priority, each of which may be nil.
+func (h *hasher) order(group *string, priority *uint32) {
+	h.text("order")
+	h.optionalText(group)
+	h.flag(priority != nil)
+	if priority != nil {
+		h.num(int64(*priority))
+	}
 }
 
 func (h *hasher) window(w *fsmpb.Window) {
@@ -243,6 +256,10 @@ func (h *hasher) rule(r *fsmpb.Repeat) {
 	h.num(r.Count)
 	h.texts(r.Except)
 	h.num(r.JitterMs)
+	if r.Calendar != "" { // calls without a calendar hash as before there were any
+		h.text("calendar")
+		h.text(r.Calendar)
+	}
 }
 
 func (h *hasher) texts(list []string) {
@@ -287,6 +304,9 @@ func (h *hasher) patch(p *fsmpb.Patch) {
 	}
 	if p.Window != nil { // calls without a window hash as before there were any
 		h.window(p.Window)
+	}
+	if p.Group != nil || p.Priority != nil { // and calls without a group or a priority
+		h.order(p.Group, p.Priority)
 	}
 }
 

@@ -99,6 +99,10 @@ func (p *parser) specMember(r *contract.Reader, f contract.Field, spec *fsmpb.Sp
 		spec.Labels, err = labels(r)
 	case contract.Window:
 		spec.Window, err = p.window(r)
+	case contract.Group:
+		spec.Group, err = group(r)
+	case contract.Priority:
+		spec.Priority, err = priority(r)
 	default:
 		panic("httpapi: no parser for field " + f.String())
 	}

@@ -51,6 +51,14 @@ func (p *parser) patchMember(r *contract.Reader, f contract.Field, patch *fsmpb.
 		window, err := p.window(r)
 		patch.Window = window
 		return err
+	case contract.Group:
+		name, err := group(r)
+		patch.Group = &name
+		return err
+	case contract.Priority:
+		n, err := priority(r)
+		patch.Priority = &n
+		return err
 	}
 	panic("httpapi: no patch of field " + f.String())
 }
@@ -72,6 +80,10 @@ func restoreDefault(f contract.Field, patch *fsmpb.Patch) error {
 		patch.ClearLabels = true
 	case contract.Window:
 		patch.ClearWindow = true
+	case contract.Group:
+		patch.Group = new(string)
+	case contract.Priority:
+		patch.Priority = new(uint32)
 	}
 	return nil
 }

@@ -69,6 +69,14 @@ func (d *policyDraft) member(r *contract.Reader, f contract.Field) error {
 		return assign(d, r, &policy.BatchMax, func() (uint32, error) { return count32(r, name, task.MaxBatch) })
 	case contract.Window:
 		return assign(d, r, &policy.Window, func() (*fsmpb.Window, error) { return d.parser.window(r) })
+	case contract.GroupInFlight:
+		return assign(d, r, &policy.GroupInFlight, func() (uint32, error) { return count32(r, name, task.MaxInFlight) })
+	case contract.FIFO:
+		return assign(d, r, &policy.Fifo, func() (bool, error) { return r.Bool(name) })
+	case contract.Fair:
+		return assign(d, r, &policy.Fair, func() (bool, error) { return r.Bool(name) })
+	case contract.GroupWeights:
+		return assign(d, r, &policy.GroupWeights, func() ([]*fsmpb.GroupWeight, error) { return d.weights(r) })
 	case contract.Signing:
 		return assign(d, r, &policy.Secrets, func() ([][]byte, error) {
 			var err error

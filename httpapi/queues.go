@@ -213,7 +213,7 @@ func (s *Server) appendQueue(b []byte, name string, p *fsmpb.QueuePolicy, counts
 	begin := len(b)
 	b = contract.AppendText(b, contract.Queue, name)
 	b = appendSettings(b, &fsmpb.Spec{Target: p.GetTarget(), Retry: p.GetRetry(), Window: p.GetWindow()})
-	b = appendLimits(b, p)
+	b = appendGroups(appendLimits(b, p), p)
 	b = contract.AppendBool(b, contract.Paused, p.GetPaused())
 	b = appendSpan(b, contract.KeepDone, p.GetKeepDoneMs())
 	b = appendSpan(b, contract.KeepDead, p.GetKeepDeadMs())

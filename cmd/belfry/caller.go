@@ -65,6 +65,10 @@ func fillTask(t *cli.Table, task *client.Task) {
 	t.Field("retry", retry(task.Retry))
 	t.Field("labels", labels(task.Labels))
 	t.Field("window", window(task.Window))
+	t.Field("group", task.Group)
+	if task.Priority != 0 {
+		t.Field("priority", fmt.Sprint(task.Priority))
+	}
 	t.Field("waits for", task.WaitsFor)
 	t.Field("payload", payload(task))
 	t.Field("shard", fmt.Sprint(task.Shard))

@@ -148,6 +148,7 @@ func fillQueue(t *cli.Table, q *client.Queue) {
 	field("max in flight", q.MaxInFlight)
 	field("max per second", q.MaxPerSecond)
 	field("batch max", q.BatchMax)
+	field("groups", groups(q))
 	field("keep done", q.KeepDone)
 	field("keep dead", q.KeepDead)
 	field("window", window(q.Window))

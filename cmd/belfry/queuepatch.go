@@ -100,6 +100,7 @@ func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, err
 	p.Window = window
 	err = errors.Join(
 		err,
+		f.groups.patch(given, &p),
 		cli.ParseInto(&p.KeepDone, "keep-done", f.keepDone),
 		cli.ParseInto(&p.KeepDead, "keep-dead", f.keepDead),
 		cli.ParseInto(&target.Timeout, "attempt-timeout", f.attemptTimeout),
@@ -130,6 +131,7 @@ func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, err
 		{"keep-done", "keep_done", p.KeepDone == 0},
 		{"keep-dead", "keep_dead", p.KeepDead == 0},
 		{"window", "window", p.Window == nil},
+		{"group-in-flight", "group_in_flight", p.GroupInFlight == 0},
 	} {
 		if given(field.flag) && field.isDefault {
 			p.Clear = append(p.Clear, field.name)

@@ -29,6 +29,7 @@ type queueFlags struct {
 	paused, reset           bool
 	keepDone, keepDead      string
 	window                  string
+	groups                  groupFlags
 	secretFiles, secretEnvs []string
 	generate                string
 	newestOnly              bool
@@ -86,7 +87,8 @@ func (f *queueFlags) addFlags(flags *pflag.FlagSet) {
 // queuePatchable are the names of the flags that addPatchable adds.
 var queuePatchable = []string{
 	"url", "header", "attempt-timeout", "max-attempts", "min-backoff", "max-backoff", "retry-delays", "max-in-flight",
-	"max-per-second", "batch-max", "paused", "keep-done", "keep-dead", "window",
+	"max-per-second", "batch-max", "paused", "keep-done", "keep-dead", "window", "group-in-flight", "fifo", "fair",
+	"group-weight",
 }
 
 // addPatchable adds the flags for the fields that one step can change: all but secrets.
@@ -106,6 +108,7 @@ func (f *queueFlags) addPatchable(flags *pflag.FlagSet) {
 	flags.StringVar(&f.keepDone, "keep-done", "", "`duration` for which finished tasks can be read")
 	flags.StringVar(&f.keepDead, "keep-dead", "", "`duration` for which dead letters are kept")
 	flags.StringVar(&f.window, "window", "", windowUsage)
+	f.groups.addFlags(flags)
 }
 
 // current returns the policy that the flags change.
@@ -137,6 +140,7 @@ func (f *queueFlags) apply(given func(flag string) bool, q *client.Queue) error 
 		setSpan(given, &q.KeepDone, "keep-done", f.keepDone),
 		setSpan(given, &q.KeepDead, "keep-dead", f.keepDead),
 		f.setWindow(given, q),
+		f.groups.apply(given, q),
 		f.setTarget(given, q),
 		f.setRetry(given, q),
 	)

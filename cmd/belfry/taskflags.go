@@ -24,7 +24,8 @@ type taskFlags struct {
 	url, queue              string
 	headers, labels         []string
 	attemptTimeout, expires string
-	window                  string
+	window, group           string
+	priority                int
 	minBackoff, maxBackoff  string
 	maxAttempts             int
 	delays                  []string
@@ -43,12 +44,14 @@ func (f *taskFlags) addTemplate(flags *pflag.FlagSet) {
 	f.addFixed(flags)
 }
 
-// addFixed adds the flags for the fields that a patch cannot change.
+// addFixed adds the flags for the fields that belfry task patch leaves.
 func (f *taskFlags) addFixed(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.queue, "queue", "q", "", "`queue` whose policy applies (default \"default\")")
 	flags.StringVar(&f.expires, "expires-after", "",
 		"give up if no attempt has begun this `duration` after the task was due")
 	flags.StringVar(&f.window, "window", "", windowUsage)
+	flags.StringVar(&f.group, "group", "", "`group` whose attempts the queue limits or keeps in order")
+	flags.IntVar(&f.priority, "priority", 0, "1 to 5, the first first (default 3)")
 }
 
 // patchable are the names of the flags that addPatchable adds.
@@ -109,8 +112,9 @@ func (f *taskFlags) task(id string, stdin io.Reader) (client.Task, error) {
 // parse reads all flags. Target and Retry of the task are never nil.
 func (f *taskFlags) parse(id string, stdin io.Reader) (client.Task, error) {
 	t := client.Task{
-		ID: id, Queue: f.queue, ContentType: f.contentType, Target: &client.Target{URL: f.url},
-		Retry: &client.Retry{MaxAttempts: f.maxAttempts},
+		ID: id, Queue: f.queue, Group: f.group, Priority: f.priority, ContentType: f.contentType,
+		Target: &client.Target{URL: f.url},
+		Retry:  &client.Retry{MaxAttempts: f.maxAttempts},
 	}
 	if f.delay != "" && f.at != "" || f.payload != "" && f.payloadFile != "" {
 		return t, errors.New("give one of --delay and --at, and one of --payload and --payload-file")

@@ -26,9 +26,9 @@
 //
 //   - A message is the payload byte for byte. The metadata of a webhook's headers are the message's headers, under the
 //     same names: webhook-id, ce-specversion, ce-id, ce-type, ce-source, ce-subject, ce-time, belfry-attempt,
-//     belfry-fence, belfry-due, belfry-schedule, belfry-occurrence and belfry-scheduled (of an occurrence),
-//     content-type (if there is a payload), traceparent (if the task has one), and the headers of the target. For
-//     Kafka the prefix is ce_ instead of ce-, as in its CloudEvents binding.
+//     belfry-fence, belfry-due, belfry-group (if the task has a group), belfry-schedule, belfry-occurrence and
+//     belfry-scheduled (of an occurrence), content-type (if there is a payload), traceparent (if the task has one), and
+//     the headers of the target. For Kafka the prefix is ce_ instead of ce-, as in its CloudEvents binding.
 //   - Messages are not signed: each broker decides which users may publish to it.
 //   - A consumer drops repeats by webhook-id.
 //   - The worth of a confirm depends on the broker's configuration: Redis with appendfsync everysec answers before the

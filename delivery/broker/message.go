@@ -66,6 +66,9 @@ func (m *message) describe(t *fsmpb.Task, ce string) {
 	m.add("belfry-attempt", strconv.FormatUint(uint64(t.GetAttempts()), 10))
 	m.add("belfry-fence", m.fence)
 	m.add("belfry-due", due)
+	if group := t.GetSpec().GetGroup(); group != "" {
+		m.add("belfry-group", group)
+	}
 	if schedule, number, ok := task.SplitOccurrence(t.GetId()); ok {
 		m.add("belfry-schedule", schedule)
 		m.add("belfry-occurrence", strconv.FormatUint(number, 10))

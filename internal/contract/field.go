@@ -24,25 +24,10 @@ const (
 	ExpiresAfter
 	Labels
 	Window
+	Group
+	Priority
 	NoLaterThan
 	OrSchedule
-
-	// Members of a task that the service sets.
-	State
-	Attempts
-	NextAttemptAt
-	LastError
-	Revision
-	Shard
-	CreatedAt
-	WebhookID
-	Outcome
-	Previous
-	History
-	LeaseEndsAt
-	Receipt
-	Attempt
-	Fence
 
 	// Members of a target and of a retry policy.
 	URL
@@ -57,14 +42,18 @@ const (
 	MaxInFlight
 	MaxPerSecond
 	BatchMax
+	GroupInFlight
+	FIFO
+	Fair
+	GroupWeights
 	Paused
 	KeepDone
 	KeepDead
 	Signing
 	Secrets
-	Counts
 
 	// Members of a lease, a settle, and a line of a stream.
+	Receipt
 	Max
 	Wait
 	Lease
@@ -82,7 +71,24 @@ const (
 	Slots
 	To
 
-	// Members of answers only: a line of a batch, a result of a settle, an ended attempt, a problem, a count.
+	// Members of a task that the service sets.
+	State
+	Attempts
+	NextAttemptAt
+	LastError
+	Revision
+	Shard
+	CreatedAt
+	WebhookID
+	Outcome
+	Previous
+	History
+	LeaseEndsAt
+	Attempt
+	Fence
+
+	// Members of answers only: a queue, a line of a batch, a result of a settle, an ended attempt, a problem, a count.
+	Counts
 	Status
 	Problem
 	Results
@@ -164,7 +170,7 @@ var names = [...]string{
 	Op: "op", ID: "id", Key: "key", IfMatch: "if_match", IfNoneMatch: "if_none_match", Queue: "queue",
 	FireAt: "fire_at", Delay: "delay", Jitter: "jitter", Payload: "payload", PayloadBase64: "payload_base64",
 	ContentType: "content_type", Target: "target", Retry: "retry", ExpiresAfter: "expires_after", Labels: "labels",
-	Window:      "window",
+	Window: "window", Group: "group", Priority: "priority",
 	NoLaterThan: "no_later_than", OrSchedule: "or_schedule",
 
 	State: "state", Attempts: "attempts", NextAttemptAt: "next_attempt_at", LastError: "last_error",
@@ -176,6 +182,7 @@ var names = [...]string{
 	MaxBackoff: "max_backoff", Delays: "delays",
 
 	MaxInFlight: "max_in_flight", MaxPerSecond: "max_per_second", BatchMax: "batch_max", Paused: "paused",
+	GroupInFlight: "group_in_flight", FIFO: "fifo", Fair: "fair", GroupWeights: "group_weights",
 	KeepDone: "keep_done", KeepDead: "keep_dead", Signing: "signing", Secrets: "secrets", Counts: "counts",
 
 	Max: "max", Wait: "wait", Lease: "lease", Ack: "ack", Nack: "nack", Extend: "extend", Release: "release",
@@ -242,7 +249,7 @@ func slot[T string | []byte](name T) uint {
 	return (uint(len(name))*31 + uint(name[0])*7 + uint(name[len(name)-1])*67 + uint(name[len(name)/2])*11) % 256
 }
 
-// Set is a set of the fields from Op to To, with one bit for each. All bits are taken.
+// Set is a set of the fields from Op to To, with one bit for each.
 type Set uint64
 
 // Has reports whether f is in the set.

@@ -5,29 +5,27 @@ type Object struct {
 	Prefix string // precedes the members' names in errors, like "target."
 	Takes  Set
 	// A member in one of these sets is refused with a text of its own. A member in none of them is refused as unknown.
-	Elsewhere Set // members that other calls take
-	Answered  Set // members that only answers have
-	Unpatched Set // members of a task that a patch cannot change
+	Elsewhere Set      // members that other calls take
+	Answered  answered // the members that only answers have
+	Unpatched Set      // members of a task that a patch cannot change
 }
 
 // The sets of members that calls take.
 const (
 	SpecFields = Set(1<<Queue | 1<<Payload | 1<<PayloadBase64 | 1<<ContentType | 1<<Target | 1<<Retry |
-		1<<ExpiresAfter | 1<<Labels | 1<<Window)
+		1<<ExpiresAfter | 1<<Labels | 1<<Window | 1<<Group | 1<<Priority)
 	TaskFields  = SpecFields | 1<<FireAt | 1<<Delay | 1<<Jitter
 	PutFields   = TaskFields | 1<<ID
 	TouchFields = Set(1<<Delay | 1<<NoLaterThan | 1<<OrSchedule)
 	PatchFields = Set(1<<FireAt | 1<<Delay | 1<<Payload | 1<<PayloadBase64 | 1<<ContentType | 1<<Target | 1<<Retry |
-		1<<Labels | 1<<Window)
+		1<<Labels | 1<<Window | 1<<Group | 1<<Priority)
 	HeadFields  = Set(1<<Op | 1<<ID | 1<<Key | 1<<IfMatch | 1<<IfNoneMatch)
 	LineFields  = HeadFields | PutFields | TouchFields
 	RetryFields = Set(1<<MaxAttempts | 1<<MinBackoff | 1<<MaxBackoff | 1<<Delays)
 
 	policyFields = Set(1<<Queue | 1<<Target | 1<<Retry | 1<<MaxInFlight | 1<<MaxPerSecond | 1<<Paused | 1<<KeepDone |
-		1<<KeepDead | 1<<BatchMax | 1<<Signing | 1<<Window)
+		1<<KeepDead | 1<<BatchMax | 1<<Signing | 1<<Window | 1<<GroupInFlight | 1<<FIFO | 1<<Fair | 1<<GroupWeights)
 	settleFields = Set(1<<Ack | 1<<Nack | 1<<Extend | 1<<Release)
-	answerFields = Set(1<<State | 1<<Attempts | 1<<NextAttemptAt | 1<<LastError | 1<<Revision | 1<<Shard | 1<<CreatedAt |
-		1<<WebhookID | 1<<Outcome | 1<<Previous | 1<<History | 1<<LeaseEndsAt | 1<<Receipt | 1<<Attempt | 1<<Fence)
 )
 
 // The objects of requests.
@@ -41,7 +39,7 @@ var (
 	PatchLineObject   = ofPatch(HeadFields | PatchFields)
 	TargetObject      = Object{Prefix: "target.", Takes: 1<<URL | 1<<Headers | 1<<Timeout}
 	RetryObject       = Object{Prefix: "retry.", Takes: RetryFields}
-	PolicyObject      = Object{Takes: policyFields, Answered: 1 << Counts}
+	PolicyObject      = Object{Takes: policyFields, Answered: ofQueues}
 	SigningObject     = Object{Prefix: "signing.", Takes: 1 << Secrets}
 	LeaseObject       = Object{Takes: 1<<Max | 1<<Wait | 1<<Lease}
 	SettleObject      = Object{Takes: settleFields}
@@ -55,7 +53,7 @@ var (
 )
 
 func ofTask(takes Set) Object {
-	return Object{Takes: takes, Elsewhere: LineFields, Answered: answerFields}
+	return Object{Takes: takes, Elsewhere: LineFields, Answered: ofTasks}
 }
 
 func ofPatch(takes Set) Object {
@@ -76,13 +74,21 @@ func (o *Object) admit(seen *Set, name []byte) (Field, error) {
 	return f, o.refusal(f, name)
 }
 
-// isOfAnswers reports whether only answers have a member that a Set cannot hold.
-func (o *Object) isOfAnswers(f Field) bool {
+// answered names a kind of objects, and with it the members that only answers have.
+type answered int
+
+const (
+	ofTasks answered = iota + 1
+	ofQueues
+)
+
+func (a answered) has(f Field) bool {
 	switch f {
-	case Schedule, Occurrence, Scheduled, WaitsFor:
-		return o.Answered.Has(State)
-	case Version, WindowOpen, WindowOpensAt:
-		return o.Answered.Has(Counts)
+	case State, Attempts, NextAttemptAt, LastError, Revision, Shard, CreatedAt, WebhookID, Outcome, Previous, History,
+		LeaseEndsAt, Receipt, Attempt, Fence, Schedule, Occurrence, Scheduled, WaitsFor:
+		return a == ofTasks
+	case Counts, Version, WindowOpen, WindowOpensAt:
+		return a == ofQueues
 	}
 	return false
 }
@@ -92,7 +98,7 @@ func (o *Object) refusal(f Field, name []byte) error {
 	switch {
 	case o.Takes.Has(f):
 		return Twice(full)
-	case o.Answered.Has(f), o.isOfAnswers(f):
+	case o.Answered.has(f):
 		return &MemberError{Name: full, Detail: "is set by the service and cannot be sent"}
 	case o.Unpatched.Has(f):
 		return &MemberError{Name: full, Detail: "cannot be patched; PUT the task anew"}
