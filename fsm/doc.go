@@ -35,6 +35,13 @@
 //   - A tombstone's retention is set by its queue's rule, else by the policy. It counts from the instant of the entry
 //     that ends the task.
 //
+// # Groups and priorities
+//
+//   - The tasks of a group have a lane of their own beside the lane of the receiver's other tasks.
+//   - A ready task waits in the order in which it came due. With a group or a priority of its own, it waits by
+//     priority, then due time, and only a Grant begins it. The Grant says whether priorities count.
+//   - A group's lane stays open while a task of the group waits for its next attempt.
+//
 // # Rules
 //
 //   - A queue's policy belongs to the control group and is part of no command. When it changes, the shard's leader

@@ -22,16 +22,23 @@ type Groups interface {
 	LookGroups(ctx context.Context, look GroupsLook) ([]GroupsStanding, error)
 }
 
-// The messages about groups: see package groups.
 type (
-	GroupsAsk      = groups.Ask
-	GroupsWant     = groups.Want
-	GroupsAnswer   = groups.Answer
-	GroupsGiven    = groups.Given
-	GroupsLook     = groups.Look
+	// GroupsAsk is a leader's request for permits of groups of one queue.
+	GroupsAsk = groups.Ask
+	// GroupsWant is the wish of a group in a GroupsAsk.
+	GroupsWant = groups.Want
+	// GroupsAnswer is the answer to a GroupsAsk.
+	GroupsAnswer = groups.Answer
+	// GroupsGiven is the permits that a group gets.
+	GroupsGiven = groups.Given
+	// GroupsLook asks a shard's leader where groups stand.
+	GroupsLook = groups.Look
+	// GroupsStanding is the answer to a GroupsLook.
 	GroupsStanding = groups.Standing
-	GroupsCount    = groups.Count
-	GroupsOwner    = groups.Owner
+	// GroupsCount is where a group stands in one shard.
+	GroupsCount = groups.Count
+	// GroupsOwner identifies a leadership of a queue's owner.
+	GroupsOwner = groups.Owner
 )
 
 // The errors of a shard that cannot answer about groups at present.

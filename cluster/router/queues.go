@@ -181,8 +181,8 @@ func (r *Router) Borrow(ctx context.Context, ask shard.Borrow) (shard.Loan, erro
 
 var _ shard.Limits = (*Router)(nil)
 
-// AskGroups asks the leader of the shard that owns a queue for permits of its groups. With LookGroups, it makes Router a
-// shard.Groups.
+// AskGroups asks the leader of the shard that owns a queue for permits of its groups. With LookGroups, it makes Router
+// a shard.Groups.
 func (r *Router) AskGroups(ctx context.Context, ask shard.GroupsAsk) (shard.GroupsAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, lendPatience)
 	defer cancel()

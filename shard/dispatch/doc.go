@@ -12,6 +12,7 @@
 //	Policies  the queues' policies may have changed
 //	Asked     a consumer asks for tasks of a lane, or none does
 //	Lent      the owner of a limited queue has lent permits
+//	Answered  the owner of a queue has answered an ask for its groups
 //	Called    a user's command is in the entry being made
 //	Ended     an attempt's settle is in the entry being made
 //	Plan      the entry is being made                           Grants, Credits and Window for it
@@ -19,6 +20,7 @@
 //	Next                                                        the instant at which the next plan may grant more
 //	Look      a consumer asks whether a task is there
 //	Empty     how far the wheel has come                        the lanes whose consumers can be told that none is
+//	Standing  the owner of a queue looks at its groups          where they stand in this shard
 //
 // An entry is made between two calls of Applied. A lane's changes from Ended and Plan count until then. Applied
 // replaces them with the load that the machine reports.
@@ -55,6 +57,24 @@
 // another window: lanes with consumers, and lanes whose throttle has left its first window. The machine does not know
 // of an open breaker or of the newest policy. A grant that meets either is given back, uncounted.
 //
+// # Groups and priorities
+//
+// The machine has a lane for each group of a receiver's tasks. The planner keeps them as the parts of the receiver's
+// one lane, which has the throttle and the demands:
+//
+//		lane (receiver)     part (group)        group (queue)      inquiry (queue)
+//		throttle, wish  ->  ready, first   ->   permits, want  ->  the Ask under way (package groups)
+//
+//	  - A part whose group the queue limits has as many tasks that may begin as its group has permits. In order, only the
+//	    part with the group's earliest task has one.
+//	  - A lane counts as ready only the tasks that may begin. So a group without a permit holds up nothing.
+//	  - The parts of a lane get its grants by priority, then by turns: weighted ones in a fair queue, otherwise the
+//	    earliest due time first. A limited queue has a line of lanes for each priority.
+//	  - A group asks for permits only while its receiver takes tasks. A permit would otherwise wait for a consumer, while
+//	    an earlier task comes elsewhere.
+//	  - An Advance gives no grant for a group or for a priority other than the default, since the machine does not know
+//	    whose turn it is. Such a task begins with the next entry.
+//
 // # A backlog beside users
 //
 // Tasks that have come due at once, or waited for consumers, cost more to send, acknowledge and settle than to grant.
@@ -84,6 +104,7 @@
 //
 //	shard/internal/throttle  how many attempts one receiver may have under way: an adaptive window and a circuit breaker
 //	shard/internal/lend      a queue's limits over all shards: its owner lends permits to the leaders
+//	shard/internal/groups    the limits and the order of its groups
 //	shard/dispatch/desk      the demands of consumers, and the tasks that are leased for them
 //
 // # Why not otherwise
@@ -94,6 +115,8 @@
 //     and one by one they cost the machine more than the rests save.
 //   - Not a rest that follows how long users' commands wait in the intake and commit: on an overloaded machine they
 //     wait before the intake, and the shard would find no delay.
+//   - Not the lanes of groups as lanes of the planner: they would share one throttle and one demand, and each of a
+//     hundred thousand groups would stand in every set.
 //   - Not a random or a fair queueing of single lanes by weight: within a namespace, the planner looks at woken lanes
 //     in the order in which they woke, and a lane with tasks left over goes to the end.
 package dispatch

@@ -50,8 +50,8 @@ func (p *Planner) wish(g *group) {
 	p.inquiryOf(g.queue.QueueName)
 }
 
-// inquire makes the next ask of a queue, unless one is under way. An ask that waits at the owner is ended first if there
-// is news.
+// inquire makes the next ask of a queue, unless one is under way. An ask that waits at the owner is ended first if
+// there is news.
 func (p *Planner) inquire(i *inquiry) {
 	q := p.queues[i.QueueName]
 	isNews := len(i.ended) > 0 || q != nil && q.wanting.len() > 0

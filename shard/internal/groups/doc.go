@@ -16,13 +16,13 @@
 //
 //   - A leader has one Ask of a queue under way at a time. Its Standing says up to which one all permits are counted
 //     (Done). So a permit given to ask n counts beside a Standing until Done reaches n, or a later leader answers.
-//   - Owners are ordered, by the epoch of the queue's slot and the leader's term. A leader that has answered the Look of
-//     an owner refuses the looks and the permits of earlier owners. So a permit of an earlier owner is in the Standing
-//     that the present owner gets, or is never used.
+//   - Owners are ordered, by the epoch of the queue's slot and the leader's term. A leader that has answered the Look
+//     of an owner refuses the looks and the permits of earlier owners. So a permit of an earlier owner is in the
+//     Standing that the present owner gets, or is never used.
 //   - A round gives nothing if one shard does not answer. The limits are strict before they are fast.
-//   - In order, the permit is for the earliest task of all shards: one that was begun before, else the earliest due time.
-//     No task of the group may be under way or wait for its next attempt, and no wheel may hold a task that is due
-//     earlier. An attempt whose turn was given keeps its turn if an earlier task comes late.
+//   - In order, the permit is for the earliest task of all shards: one that was begun before, else the earliest due
+//     time. No task of the group may be under way or wait for its next attempt, and no wheel may hold a task that is
+//     due earlier. An attempt whose turn was given keeps its turn if an earlier task comes late.
 //   - Otherwise free permits go to the asks with the best priority, then the earliest due time.
 //
 // # Costs
@@ -35,8 +35,8 @@
 //   - Not as package lend does it: reports and loans have a life of a second, and a shard that changes its leader for
 //     longer than that is no longer counted. An order cannot be kept by reports at all, since the owner must know that
 //     no shard has an earlier task.
-//   - Not all tasks of a group in one shard: the shard of a task follows from its id, and a group may be as large as the
-//     queue.
+//   - Not all tasks of a group in one shard: the shard of a task follows from its id, and a group may be as large as
+//     the queue.
 //   - Not permits in the log: they would cost a commit for each attempt.
 //
 // One gap remains: an owner that was deposed without its knowledge, and a shard that changed its leader in the same
