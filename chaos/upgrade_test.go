@@ -123,7 +123,7 @@ func TestNodesGoBackUntilTheVersionIsRaised(t *testing.T) {
 
 // The command versions of the present build and of the last build without keys.
 const (
-	newest  = 5
+	newest  = 6
 	keyless = 2
 )
 
