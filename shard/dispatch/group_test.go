@@ -55,10 +55,10 @@ func namesOf(wants []groups.Want) (names []string) {
 	return names
 }
 
-// firingAt returns the number of attempts that have started at a receiver and not ended.
+// firingAt returns the number of attempts that have started at a receiver and not ended, without consumers' leases.
 func (w *world) firingAt(receiver task.Lane) (n int) {
 	for _, g := range w.running {
-		if g.Lane.Receiver() == receiver {
+		if g.Tag == 0 && g.Lane.Receiver() == receiver {
 			n++
 		}
 	}

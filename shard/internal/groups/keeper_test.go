@@ -276,11 +276,12 @@ func playShards(t *testing.T, seed uint64, limit Limit) {
 			w.shards[w.draw.IntN(len(w.shards))].depose()
 		}
 		done = w.done
+		endless := w.begun > 100*tasks
 		w.mu.Unlock()
-		time.Sleep(50 * time.Millisecond)
-		if w.begun > 100*tasks {
+		if endless {
 			t.Fatal("it does not end")
 		}
+		time.Sleep(50 * time.Millisecond)
 	}
 	cancel()
 	time.Sleep(2 * time.Second)
