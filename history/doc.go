@@ -1,0 +1,71 @@
+// Package history keeps the events of tasks on the disk of one node, for all replicas of shards on it.
+//
+//	Store     the events of one node: opens shards, reads, applies the limits
+//	Shard     the events of one replica: a buffer in memory, and segments on disk
+//	Event     one thing that happened to a task, at a Position of the shard's log
+//	Page      some events of a namespace in a shard, in order, with the gaps between them
+//
+//	Append ─▶ buffer ─▶ writer ─▶ active segment ─▶ sealed segments ─▶ keeper: limits, rewriting
+//	             │                      │                 │
+//	Read, Task ◀─┴──────────────────────┴─────────────────┘
+//
+// # Positions
+//
+//   - An event is a function of a log entry. All replicas of a shard have the same event at the same Position, so the
+//     answers of several nodes merge by position.
+//   - Append takes the entries of a shard in order. It ignores events at or before the last position that the shard
+//     has, because a restarted node applies entries again.
+//   - Missing events leave a Gap, and each Page that passes the gap has it. Gaps come from a full buffer, from Gap
+//     (a replica that a snapshot restored), and from unreadable blocks.
+//   - Events that the limits removed leave a floor, not a gap. A reader that asks for events before the floor gets a
+//     *GoneError with the oldest position that can be read.
+//
+// # Writing
+//
+//   - Append, Gap and Wait never wait for the disk. Append keeps the events in memory, and readers see them at once.
+//   - The writer makes a block of every 64 KiB of events, and writes the rest on Sync and Close. No timer flushes: a
+//     crash loses no event, because the log still has its entry until Sync returns.
+//   - Sync(index) comes before the log up to the index is cut. It records the index, so that Gap after a restart knows
+//     the part that is really missing.
+//   - When the disk takes no writes, the events wait in the buffer (Config.Buffer bytes), and the writer tries again
+//     every second. Further events are dropped and leave one gap, until half of the buffer is free again.
+//
+// # Files
+//
+// A shard has a folder with segments that hold the events of all its namespaces in the order of their positions, and
+// one small file, the mark, with the floors.
+//
+//		segment    header, blocks, directory, summary, trailer (the last three: sealed only)
+//		block      magic, length and CRC of the head, head, body
+//		head       first and last place, count, sizes, CRC of the body, Bloom filter of namespaces and tasks
+//		body       events, each with its length, compressed with zstd
+//		directory  the heads of all blocks
+//		summary    range of positions, and the bytes of each namespace
+//
+//	  - A torn end of the active segment is cut when the shard is opened. An unreadable block is skipped, counted, and
+//	    reported as a gap.
+//	  - A sealed segment is never changed. Rewriting makes a new file of a higher generation, which replaces the old ones
+//	    by its range, also after a crash between the two steps.
+//
+// # Limits
+//
+//   - Age removes whole segments whose last event is older.
+//   - Bytes bounds each namespace over all shards of the node. The namespace's share of its oldest segment goes first:
+//     the namespace's floor rises at once, and the segment is rewritten without the share when less than half of the
+//     segment is alive. So a namespace may take up to twice its limit on disk, and further its share of the active
+//     segments, each at most a 32nd of the limit or 4 MiB.
+//   - Total bounds all segments together. The oldest of the node go first.
+//   - Erase rewrites each segment that has events of the namespace, at once.
+//
+// # Costs
+//
+//   - Descriptors: one for each shard, and one for each read under way. A segment is opened for a read and closed
+//     after it.
+//   - Memory: the buffers, the heads of the active segments (some 0.5 MiB a shard), some 200 bytes a sealed segment,
+//     and some 150 bytes for each pair of shard and namespace that has events: 18 MB for 10,000 namespaces in 12 shards.
+//   - Disk: a namespace with few events has no file of its own. It costs its events, and one entry of about 50 bytes in
+//     the summary of each segment that has one of them.
+//   - The events of a task are found by the Bloom filters: 16 bits for each task of a block, one block in 1,700 is
+//     decompressed in vain.
+//   - Reading a namespace decompresses at most one block for each of its events, since the filters have the namespaces.
+package history

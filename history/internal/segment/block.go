@@ -1,0 +1,139 @@
+package segment
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/belfryhq/belfry/history/historypb"
+)
+
+// maxBlock is the limit on the bytes of a block, before and after decompression.
+const maxBlock = 16 << 20
+
+// ErrCorrupt is returned for bytes that a Writer did not write.
+var ErrCorrupt = errors.New("segment: corrupt")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// codec compresses and decompresses bodies. Its parts are safe for concurrent use.
+type codec struct {
+	*zstd.Encoder
+	*zstd.Decoder
+}
+
+var codecs = sync.OnceValues(func() (codec, error) {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2))
+	if err != nil {
+		return codec{}, err
+	}
+	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlock))
+	return codec{encoder, decoder}, err
+})
+
+// pack returns the block of some events and its body. The offset is not set.
+func pack(events []*historypb.Event) (*historypb.Block, []byte, error) {
+	raw, err := marshal(events)
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := codecs()
+	if err != nil {
+		return nil, nil, err
+	}
+	body := c.EncodeAll(raw, nil)
+	return &historypb.Block{
+		First: events[0].Place(), Last: events[len(events)-1].Place(), Count: uint32(len(events)),
+		Raw: uint32(len(raw)), Body: uint32(len(body)), Sum: crc32.Checksum(body, castagnoli),
+		Filter: newFilter(keys(events)),
+	}, body, nil
+}
+
+func marshal(events []*historypb.Event) ([]byte, error) {
+	var raw []byte
+	for _, e := range events {
+		size := e.SizeVT()
+		raw = binary.AppendUvarint(raw, uint64(size))
+		start := len(raw)
+		raw = append(raw, make([]byte, size)...)
+		if _, err := e.MarshalToSizedBufferVT(raw[start:]); err != nil {
+			return nil, err
+		}
+	}
+	if len(raw) > maxBlock {
+		return nil, fmt.Errorf("segment: events of %d bytes exceed the limit of a block, %d", len(raw), maxBlock)
+	}
+	return raw, nil
+}
+
+func keys(events []*historypb.Event) map[Key]struct{} {
+	keys := make(map[Key]struct{}, len(events))
+	for _, e := range events {
+		keys[NamespaceKey(e.Namespace)] = struct{}{}
+		keys[TaskKey(e.Namespace, e.Task)] = struct{}{}
+	}
+	return keys
+}
+
+// Read returns the events of a block. It returns an error that is ErrCorrupt if the bytes in the file are damaged.
+func Read(r io.ReaderAt, b *historypb.Block) ([]*historypb.Event, error) {
+	if b.Count == 0 {
+		return nil, nil
+	}
+	if b.Body > maxBlock || b.Raw > maxBlock {
+		return nil, fmt.Errorf("%w: a block of %d bytes, %d decompressed", ErrCorrupt, b.Body, b.Raw)
+	}
+	body := make([]byte, b.Body)
+	if _, err := r.ReadAt(body, b.Offset); err != nil {
+		return nil, readError("block", b.Offset, err)
+	}
+	return unpack(b, body)
+}
+
+func readError(part string, at int64, err error) error {
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: the file ends in the %s at byte %d", ErrCorrupt, part, at)
+	}
+	return err
+}
+
+func unpack(b *historypb.Block, body []byte) ([]*historypb.Event, error) {
+	if sum := crc32.Checksum(body, castagnoli); sum != b.Sum {
+		return nil, fmt.Errorf("%w: the block at byte %d has checksum %08x instead of %08x", ErrCorrupt, b.Offset, sum, b.Sum)
+	}
+	c, err := codecs()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.DecodeAll(body, make([]byte, 0, b.Raw))
+	if err != nil {
+		return nil, fmt.Errorf("%w: the block at byte %d: %w", ErrCorrupt, b.Offset, err)
+	}
+	events, err := unmarshal(raw)
+	if err == nil && len(events) != int(b.Count) {
+		err = fmt.Errorf("%w: the block at byte %d has %d events instead of %d", ErrCorrupt, b.Offset, len(events), b.Count)
+	}
+	return events, err
+}
+
+// unmarshal returns the events in raw. Their strings share its memory.
+func unmarshal(raw []byte) ([]*historypb.Event, error) {
+	var events []*historypb.Event
+	for len(raw) > 0 {
+		size, n := binary.Uvarint(raw)
+		if n <= 0 || size > uint64(len(raw)-n) {
+			return nil, fmt.Errorf("%w: the length of event %d", ErrCorrupt, len(events))
+		}
+		e := &historypb.Event{}
+		if err := e.UnmarshalVTUnsafe(raw[n : n+int(size)]); err != nil {
+			return nil, fmt.Errorf("%w: event %d: %w", ErrCorrupt, len(events), err)
+		}
+		events, raw = append(events, e), raw[n+int(size):]
+	}
+	return events, nil
+}

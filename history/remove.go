@@ -1,0 +1,153 @@
+package history
+
+import (
+	"errors"
+	"os"
+
+	"github.com/belfryhq/belfry/history/historypb"
+)
+
+// oldest returns the oldest sealed segment, or nil.
+func (s *Shard) oldest() *part {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.segments) == 0 || !s.segments[0].sealed() {
+		return nil
+	}
+	return s.segments[0]
+}
+
+// addUsage adds the bytes of each namespace.
+func (s *Shard) addUsage(usage map[string]int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for namespace, u := range s.usage {
+		usage[namespace] += u.Bytes
+	}
+}
+
+// expire removes the segments whose last event is before an instant.
+func (s *Shard) expire(instantMs int64) error {
+	if err := s.sealBefore(instantMs); err != nil {
+		return err
+	}
+	for p := s.oldest(); p != nil && p.last.AtMs < instantMs; p = s.oldest() {
+		if err := s.removeOldest(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sealBefore seals the active segment if its last event is before an instant.
+func (s *Shard) sealBefore(instantMs int64) error {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	if s.active == nil {
+		return nil
+	}
+	last := s.active.Contents().Last
+	if last == nil || last.AtMs >= instantMs {
+		return nil
+	}
+	return s.result(s.seal())
+}
+
+// removeOldest raises the floor of all namespaces to the end of the oldest segment, and removes the segment.
+func (s *Shard) removeOldest(p *part) error {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	if s.isClosed() {
+		return nil
+	}
+	c, err := load(p.path, false)
+	if err != nil {
+		return err
+	}
+	before := s.markNow()
+	mark := raiseFloors(before, p.last)
+	if err := writeMark(s.dir, mark); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.mark = mark
+	s.segments = s.segments[1:]
+	for namespace, u := range c.Usage {
+		if u.Last.Position().After(floorOf(before, namespace).Position()) {
+			s.unuse(namespace, u.Bytes)
+		}
+	}
+	s.mu.Unlock()
+	return s.unlink(p)
+}
+
+func (s *Shard) markNow() *historypb.Mark {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.mark
+}
+
+func (s *Shard) unlink(p *part) error {
+	s.store.metrics.removed.Add(float64(p.size))
+	if err := os.Remove(p.path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// unuse subtracts bytes from the usage of a namespace. mu is held.
+func (s *Shard) unuse(namespace string, bytes int64) {
+	u := s.usage[namespace]
+	if u == nil {
+		return
+	}
+	if u.Bytes -= bytes; u.Bytes > 0 {
+		return
+	}
+	delete(s.usage, namespace)
+	if !s.newest[namespace].After(u.Last.Position()) {
+		delete(s.newest, namespace)
+	}
+}
+
+// oldestShare returns the oldest events of a namespace in a sealed segment, above its floor, or nil.
+func (s *Shard) oldestShare(namespace string) (*share, error) {
+	v, err := s.view()
+	if errors.Is(err, ErrClosed) {
+		return nil, nil
+	}
+	floor := floorOf(v.mark, namespace).Position()
+	for _, p := range v.parts {
+		if !p.sealed() || !p.last.Position().After(floor) {
+			continue
+		}
+		c, err := load(p.path, false)
+		if err != nil {
+			return nil, err
+		}
+		if u := c.Usage[namespace]; u != nil && u.Last.Position().After(floor) {
+			return &share{s, p, u}, nil
+		}
+	}
+	return nil, nil
+}
+
+// removeShare raises the floor of a namespace to the end of its share. It returns the next share, or nil.
+func (s *Shard) removeShare(sh *share) (*share, error) {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	if s.isClosed() {
+		return nil, nil
+	}
+	namespace := sh.usage.Namespace
+	mark := raiseFloor(s.markNow(), namespace, sh.usage.Last)
+	if err := writeMark(s.dir, mark); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.mark = mark
+	sh.part.live -= sh.usage.Bytes
+	s.unuse(namespace, sh.usage.Bytes)
+	s.mu.Unlock()
+	return s.oldestShare(namespace)
+}

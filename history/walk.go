@@ -1,0 +1,228 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/belfryhq/belfry/history/historypb"
+	"github.com/belfryhq/belfry/history/internal/segment"
+)
+
+// view is the state of a shard for one reader.
+type view struct {
+	parts   []*part
+	records []record
+	mark    *historypb.Mark
+	last    Position
+}
+
+func (s *Shard) view() (view, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return view{}, ErrClosed
+	}
+	return view{s.segments, s.buffer.view(), s.mark, s.last.Position()}, nil
+}
+
+// has reports whether the segment is still one of the shard.
+func (s *Shard) has(p *part) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.segments, func(q *part) bool { return q.path == p.path })
+}
+
+// walk reads events of one namespace after a position, oldest first. It is for one use.
+type walk struct {
+	shard     *Shard
+	namespace string
+	keys      []segment.Key // a block is read if its filter has all of them
+	blocks    int           // to be read at most; negative: any number
+	strict    bool          // fail if events after at are gone, instead of passing over them
+
+	at    Position // up to which the walk has read
+	event func(*Event) bool
+	gaps  []Gap
+}
+
+// errStopped ends a walk before the end of the shard.
+var errStopped = errors.New("history: stopped")
+
+// run reads to the end of the shard. It returns errStopped if the event function returned false, or if no more blocks
+// may be read. Segments may be replaced meanwhile: the walk then goes on from where it is.
+func (w *walk) run(ctx context.Context) error {
+	for {
+		v, err := w.shard.view()
+		if err != nil {
+			return err
+		}
+		if err := w.floor(v.mark); err != nil {
+			return err
+		}
+		if err = w.parts(ctx, v.parts); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = w.records(v.records)
+		}
+		if err == nil {
+			w.raise(v.last)
+		}
+		return err
+	}
+}
+
+// floor passes over the events that are gone, or returns a *GoneError.
+func (w *walk) floor(m *historypb.Mark) error {
+	floor := floorOf(m, w.namespace)
+	if w.strict && floor.Position().After(w.at) {
+		return &GoneError{After: floor.Position(), Since: instant(floor.AtMs)}
+	}
+	w.raise(floor.Position())
+	return nil
+}
+
+func (w *walk) raise(p Position) {
+	if p.After(w.at) {
+		w.at = p
+	}
+}
+
+func (w *walk) parts(ctx context.Context, parts []*part) error {
+	for _, p := range parts {
+		if !p.last.Position().After(w.at) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := w.part(ctx, p); err != nil {
+			return err
+		}
+		w.raise(p.last.Position())
+	}
+	return nil
+}
+
+func (w *walk) part(ctx context.Context, p *part) (err error) {
+	f, err := os.Open(p.path)
+	if err != nil {
+		return w.missing(err, p)
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	blocks := p.blocks
+	if p.sealed() {
+		if blocks, err = segment.LoadBlocks(f, p.size); err != nil {
+			return w.unreadable(err, p.first, p.last)
+		}
+	}
+	return w.walkBlocks(ctx, f, blocks)
+}
+
+// missing makes a gap of a segment whose file was removed by another program.
+func (w *walk) missing(err error, p *part) error {
+	if errors.Is(err, os.ErrNotExist) && w.shard.has(p) {
+		err = fmt.Errorf("%w: %w", segment.ErrCorrupt, err)
+	}
+	return w.unreadable(err, p.first, p.last)
+}
+
+func (w *walk) walkBlocks(ctx context.Context, f *os.File, blocks []*historypb.Block) error {
+	for _, b := range blocks {
+		if !b.Last.Position().After(w.at) {
+			continue
+		}
+		if err := errors.Join(ctx.Err(), w.block(f, b)); err != nil {
+			return err
+		}
+		w.raise(b.Last.Position())
+	}
+	return nil
+}
+
+func (w *walk) block(f *os.File, b *historypb.Block) error {
+	if b.Count == 0 {
+		w.miss(b.First.Position(), b.Last.Position())
+		return nil
+	}
+	if !w.wants(b.Filter) {
+		return nil
+	}
+	if w.blocks == 0 {
+		return errStopped
+	}
+	w.blocks--
+	events, err := segment.Read(f, b)
+	if err != nil {
+		return w.unreadable(err, b.First, b.Last)
+	}
+	for _, e := range events {
+		if err := w.visit(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *walk) wants(filter []byte) bool {
+	for _, k := range w.keys {
+		if !k.In(filter) {
+			return false
+		}
+	}
+	return true
+}
+
+// unreadable makes a gap of a damaged range, and returns all other errors.
+func (w *walk) unreadable(err error, first, last *historypb.Place) error {
+	if !errors.Is(err, segment.ErrCorrupt) {
+		return err
+	}
+	w.shard.store.metrics.corrupt.Inc()
+	w.shard.log.Error("events are unreadable", "first", first.Position(), "last", last.Position(), "err", err)
+	w.miss(first.Position(), last.Position())
+	return nil
+}
+
+// miss notes a gap, less the part that the walk has passed.
+func (w *walk) miss(first, last Position) {
+	if !last.After(w.at) {
+		return
+	}
+	if !first.After(w.at) {
+		first = Position{Index: w.at.Index, Number: w.at.Number + 1}
+		if first.Number == 0 {
+			first.Index++
+		}
+	}
+	w.gaps = append(w.gaps, Gap{first, last})
+	w.raise(last)
+}
+
+func (w *walk) visit(e *Event) error {
+	if !e.Position().After(w.at) {
+		return nil
+	}
+	if e.Namespace == w.namespace {
+		e.Shard = w.shard.id
+		if !w.event(e) {
+			return errStopped
+		}
+	}
+	w.at = e.Position()
+	return nil
+}
+
+func (w *walk) records(records []record) error {
+	for _, r := range records {
+		if r.gap != nil {
+			w.miss(r.gap.First.Position(), r.gap.Last.Position())
+		} else if err := w.visit(r.event); err != nil {
+			return err
+		}
+	}
+	return nil
+}
