@@ -62,7 +62,7 @@
 //   - Descriptors: one for each shard, and one for each read under way. A segment is opened for a read and closed
 //     after it.
 //   - Memory: the buffers, the heads of the active segments (some 0.5 MiB a shard), some 200 bytes a sealed segment,
-//     and some 150 bytes for each pair of shard and namespace that has events: 18 MB for 10,000 namespaces in 12 shards.
+//     and some 150 bytes for each pair of shard and namespace with events: 18 MB for 10,000 namespaces in 12 shards.
 //   - Disk: a namespace with few events has no file of its own. It costs its events, and one entry of about 50 bytes in
 //     the summary of each segment that has one of them.
 //   - The events of a task are found by the Bloom filters: 16 bits for each task of a block, one block in 1,700 is

@@ -1,0 +1,277 @@
+package segment
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/belfryhq/belfry/history/historypb"
+)
+
+// memory is a file in memory. Its writes fail beyond the room.
+type memory struct {
+	data []byte
+	room int // 0: no limit
+}
+
+var errFull = errors.New("full")
+
+func (m *memory) WriteAt(p []byte, at int64) (int, error) {
+	n := len(p)
+	if m.room > 0 {
+		n = min(n, max(0, m.room-int(at)))
+	}
+	if end := int(at) + n; end > len(m.data) {
+		m.data = append(m.data, make([]byte, end-len(m.data))...)
+	}
+	copy(m.data[at:], p[:n])
+	if n < len(p) {
+		return n, errFull
+	}
+	return n, nil
+}
+
+func (m *memory) Truncate(size int64) error { m.data = m.data[:size]; return nil }
+func (m *memory) Sync() error               { return nil }
+func (m *memory) Close() error              { return nil }
+
+func event(index uint64) *historypb.Event {
+	return &historypb.Event{
+		Index: index, AtMs: int64(1000 * index), Type: historypb.Type_TYPE_FIRED,
+		Namespace: fmt.Sprintf("ns-%d", index%3), Task: fmt.Sprintf("task-%d", index/4), Queue: "mail",
+		Labels: []*historypb.Label{{Name: "tenant", Value: "acme"}}, DueMs: int64(1000*index) - 3, LatenessMs: 3,
+	}
+}
+
+func events(from, to uint64) []*historypb.Event {
+	var all []*historypb.Event
+	for i := from; i <= to; i++ {
+		all = append(all, event(i))
+	}
+	return all
+}
+
+// written returns a segment with a number of blocks of ten events, and the ends of the blocks.
+func written(t testing.TB, blocks int) (w *Writer, m *memory, ends []int) {
+	t.Helper()
+	m = &memory{}
+	w, err := Create(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(blocks) {
+		if _, err := w.Append(events(10*i+1, 10*i+10)); err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, len(m.data))
+	}
+	return w, m, ends
+}
+
+// readAll returns the events of all blocks, and the number of blocks that are gaps or unreadable.
+func readAll(t testing.TB, data []byte) (all []*historypb.Event, missing int) {
+	t.Helper()
+	blocks, err := LoadBlocks(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range blocks {
+		got, err := Read(bytes.NewReader(data), b)
+		if err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Fatal(err)
+		}
+		if err != nil || b.Count == 0 {
+			missing++
+		}
+		all = append(all, got...)
+	}
+	return all, missing
+}
+
+func wantEvents(t testing.TB, got, want []*historypb.Event) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Fatalf("events differ (-want +got):\n%s", diff)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	w, m, _ := written(t, 5)
+	got, missing := readAll(t, m.data)
+	wantEvents(t, got, events(1, 50))
+	if err := w.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	got, sealed := readAll(t, m.data)
+	wantEvents(t, got, events(1, 50))
+	c, err := Load(bytes.NewReader(m.data), int64(len(m.data)))
+	if err != nil || !c.Sealed || c.First.Index != 1 || c.Last.Index != 50 || missing+sealed != 0 {
+		t.Fatalf("contents %+v, %d blocks missing, error %v", c, missing+sealed, err)
+	}
+	if u := c.Usage["ns-1"]; u.Bytes <= 0 || u.First.Index != 1 || u.Last.Index != 49 {
+		t.Fatalf("usage of ns-1: %v", u)
+	}
+}
+
+func TestTornEndLeavesWholeBlocks(t *testing.T) {
+	_, m, ends := written(t, 4)
+	for size := range len(m.data) + 1 {
+		whole := 0
+		for whole < len(ends) && ends[whole] <= size {
+			whole++
+		}
+		got, missing := readAll(t, m.data[:size])
+		wantEvents(t, got, events(1, uint64(10*whole)))
+		if missing > 0 {
+			t.Fatalf("cut at %d: %d blocks missing, want a torn end", size, missing)
+		}
+	}
+}
+
+func TestTornEndIsWrittenOver(t *testing.T) {
+	_, m, ends := written(t, 3)
+	for size := ends[1]; size < ends[2]; size++ {
+		torn := &memory{data: bytes.Clone(m.data[:size])}
+		c, err := Load(bytes.NewReader(torn.data), int64(size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := Resume(torn, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Append(events(21, 22)); err != nil {
+			t.Fatal(err)
+		}
+		got, missing := readAll(t, torn.data)
+		wantEvents(t, got, events(1, 22))
+		if missing > 0 {
+			t.Fatalf("cut at %d: %d blocks missing", size, missing)
+		}
+	}
+}
+
+func TestDamagedByteLosesOneBlock(t *testing.T) {
+	w, m, ends := written(t, 4)
+	if err := w.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	for _, sealed := range []bool{false, true} {
+		data := bytes.Clone(m.data)
+		if !sealed {
+			data = data[:ends[3]]
+		}
+		for at := range data {
+			data[at] ^= 0x55
+			got, _ := readAll(t, data)
+			checkLoss(t, got, at, ends, sealed)
+			data[at] ^= 0x55
+		}
+	}
+}
+
+// checkLoss wants all events except for those of the block with the damage.
+func checkLoss(t *testing.T, got []*historypb.Event, at int, ends []int, sealed bool) {
+	t.Helper()
+	var want []*historypb.Event
+	start := len(header)
+	for i, end := range ends {
+		headOnly := sealed && at < end // the directory may spare a block whose frame alone is damaged
+		if damaged := at >= start && at < end; !damaged || headOnly && len(got) == 10*len(ends) {
+			want = append(want, events(uint64(10*i+1), uint64(10*i+10))...)
+		}
+		start = end
+	}
+	if len(got) != len(want) || len(want) < 10*(len(ends)-1) {
+		t.Fatalf("damage at %d (sealed: %v) leaves %d events, want %d", at, sealed, len(got), len(want))
+	}
+	wantEvents(t, got, want)
+}
+
+func TestDamageInTheMiddleIsAGap(t *testing.T) {
+	_, m, ends := written(t, 3)
+	m.data[ends[0]] ^= 1
+	c, err := Load(bytes.NewReader(m.data), int64(len(m.data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gap := c.Blocks[1]
+	if c.Corrupt != 1 || gap.Count != 0 || gap.First.Position() != (historypb.Position{Index: 10, Number: 1}) ||
+		gap.Last.Index != 20 {
+		t.Fatalf("%d damaged places, block %v; want a gap from 10.1 to 20", c.Corrupt, gap)
+	}
+}
+
+func TestFailedWriteIsRepeated(t *testing.T) {
+	w, m, _ := written(t, 1)
+	full := len(m.data)
+	for extra := 1; extra < 40; extra++ {
+		m.room = full + extra
+		if _, err := w.Append(events(11, 300)); !errors.Is(err, errFull) {
+			t.Fatalf("error %v with room for %d bytes, want %v", err, extra, errFull)
+		}
+	}
+	if err := w.Seal(); !errors.Is(err, errFull) {
+		t.Fatalf("Seal: %v, want %v", err, errFull)
+	}
+	m.room = 0
+	if _, err := w.Append(events(11, 12)); err != nil {
+		t.Fatal(err)
+	}
+	got, missing := readAll(t, m.data)
+	wantEvents(t, got, events(1, 12))
+	if missing > 0 {
+		t.Fatalf("%d blocks missing", missing)
+	}
+}
+
+func TestFilterHasItsKeys(t *testing.T) {
+	keys := keys(events(1, 2000))
+	filter := newFilter(keys)
+	for k := range keys {
+		if !k.In(filter) {
+			t.Fatalf("key %x is not found", k)
+		}
+	}
+	found := 0
+	const others = 100_000
+	for i := range others {
+		if TaskKey("other", fmt.Sprint(i)).In(filter) {
+			found++
+		}
+	}
+	if found > others/500 {
+		t.Fatalf("%d of %d other keys seem to be in the filter", found, others)
+	}
+	t.Logf("%d of %d other keys seem to be in the filter", found, others)
+}
+
+func FuzzLoad(f *testing.F) {
+	w, m, _ := written(f, 2)
+	f.Add(bytes.Clone(m.data))
+	if err := w.Seal(); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(m.data)
+	f.Add([]byte(header))
+	f.Add([]byte(header + blockMagic + "\xff\xff\xff\x00\x00\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Load(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatalf("a read from memory failed: %v", err)
+		}
+		if c.Size > int64(len(data)) {
+			t.Fatalf("the contents have %d bytes of %d", c.Size, len(data))
+		}
+		all, _ := LoadBlocks(bytes.NewReader(data), int64(len(data)))
+		for _, b := range all {
+			if _, err := Read(bytes.NewReader(data), b); err != nil && !errors.Is(err, ErrCorrupt) {
+				t.Fatalf("a read from memory failed: %v", err)
+			}
+		}
+	})
+}
