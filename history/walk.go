@@ -206,11 +206,8 @@ func (w *walk) visit(e *Event) error {
 	if !e.Position().After(w.at) {
 		return nil
 	}
-	if e.Namespace == w.namespace {
-		e.Shard = w.shard.id
-		if !w.event(e) {
-			return errStopped
-		}
+	if e.Namespace == w.namespace && !w.event(e) {
+		return errStopped
 	}
 	w.at = e.Position()
 	return nil

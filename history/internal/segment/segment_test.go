@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/belfryhq/belfry/history/historypb"
@@ -94,6 +96,10 @@ func readAll(t testing.TB, data []byte) (all []*historypb.Event, missing int) {
 
 func wantEvents(t testing.TB, got, want []*historypb.Event) {
 	t.Helper()
+	same := func(a, b *historypb.Event) bool { return proto.Equal(a, b) }
+	if slices.EqualFunc(got, want, same) {
+		return
+	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Fatalf("events differ (-want +got):\n%s", diff)
 	}
