@@ -49,7 +49,7 @@ func (s *Shard) writeBlock(records []record) error {
 	if err != nil {
 		return err
 	}
-	s.synced = false
+	s.durable = false
 	s.wrote(len(records), shares)
 	if s.active.Contents().Size < s.store.cfg.segmentBytes() {
 		return nil
@@ -83,7 +83,7 @@ func (s *Shard) begin(first record) error {
 		return err
 	}
 	s.made++
-	s.active, s.path, s.synced = w, path, false
+	s.active, s.path, s.durable = w, path, false
 	return nil
 }
 

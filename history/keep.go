@@ -30,13 +30,22 @@ func (s *Store) limit() {
 	defer s.keeping.Unlock()
 	shards := s.open()
 	slices.SortFunc(shards, func(a, b *Shard) int { return cmp.Compare(a.id, b.id) })
-	for _, step := range []func([]*Shard) error{s.limitAge, s.limitBytes, s.limitTotal, s.rewriteSparse} {
+	for _, step := range []func([]*Shard) error{s.limitAge, s.limitBytes, saveFloors, s.limitTotal, s.rewriteSparse} {
 		if err := step(shards); err != nil {
 			s.metrics.errors.Inc()
 			s.cfg.Logger.Error("the limits of history cannot be applied", "err", err)
 			return
 		}
 	}
+}
+
+func saveFloors(shards []*Shard) error {
+	for _, sh := range shards {
+		if err := sh.saveFloors(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // limitAge removes the segments that are too old.

@@ -41,7 +41,7 @@ func (s *Shard) loadMark() error {
 	if err != nil {
 		return err
 	}
-	s.mark = mark
+	s.floors, s.synced = floorsOf(mark), mark.Synced
 	s.last = &historypb.Place{Index: mark.Synced, AtMs: mark.Floor.GetAtMs()}
 	if mark.Synced > 0 {
 		s.last.Number = endOf(mark.Synced).Number
@@ -129,7 +129,7 @@ func replaced(p *part, contents map[*part]*segment.Contents) bool {
 // countUsage adds the shares of a segment to the usage, and returns the bytes of those above the floors.
 func (s *Shard) countUsage(c *segment.Contents) (live int64) {
 	for namespace, u := range c.Usage {
-		if !u.Last.Position().After(floorOf(s.mark, namespace).Position()) {
+		if !u.Last.Position().After(s.floors.of(namespace).Position()) {
 			continue
 		}
 		live += u.Bytes

@@ -7,8 +7,6 @@ import (
 	"hash/crc32"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/belfryhq/belfry/history/historypb"
 	"github.com/belfryhq/belfry/history/internal/segment"
@@ -18,6 +16,31 @@ const (
 	markName = "mark"
 	draft    = ".draft" // ends the names of files that are not whole yet
 )
+
+// saveMark writes a mark of the floors and of the index of the last Sync. disk is held.
+func (s *Shard) saveMark(f floors, synced uint64) error { return writeMark(s.dir, f.mark(synced)) }
+
+// saveFloors writes the floors that have risen in memory only.
+func (s *Shard) saveFloors() error {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	if !s.unsaved || s.isClosed() {
+		return nil
+	}
+	f, synced := s.floorsNow()
+	if err := s.saveMark(f, synced); err != nil {
+		return err
+	}
+	s.unsaved = false
+	return nil
+}
+
+// floorsNow returns a copy of the floors, and the index of the last Sync.
+func (s *Shard) floorsNow() (floors, uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.floors.clone(), s.synced
+}
 
 // writeMark replaces the mark of a folder.
 func writeMark(dir string, m *historypb.Mark) error {
@@ -60,51 +83,4 @@ func readMark(dir string) (*historypb.Mark, error) {
 		return nil, fmt.Errorf("%w: the mark", segment.ErrCorrupt)
 	}
 	return m, m.UnmarshalVT(data[:n])
-}
-
-// floorOf returns the place up to which the events of a namespace are gone; nil: none is gone.
-func floorOf(m *historypb.Mark, namespace string) *historypb.Place {
-	i, found := findFloor(m, namespace)
-	if found && m.Namespaces[i].Place.Position().After(m.Floor.Position()) {
-		return m.Namespaces[i].Place
-	}
-	return m.Floor
-}
-
-func findFloor(m *historypb.Mark, namespace string) (int, bool) {
-	return slices.BinarySearchFunc(m.Namespaces, namespace, func(f *historypb.Floor, namespace string) int {
-		return strings.Compare(f.Namespace, namespace)
-	})
-}
-
-// raiseFloor returns a mark with the floor of one namespace at the place.
-func raiseFloor(m *historypb.Mark, namespace string, place *historypb.Place) *historypb.Mark {
-	m = m.CloneVT()
-	i, found := findFloor(m, namespace)
-	if !found {
-		m.Namespaces = slices.Insert(m.Namespaces, i, &historypb.Floor{Namespace: namespace})
-	}
-	m.Namespaces[i].Place = place
-	return m
-}
-
-// raiseFloors returns a mark with the floor of all namespaces at the place.
-func raiseFloors(m *historypb.Mark, place *historypb.Place) *historypb.Mark {
-	m = m.CloneVT()
-	m.Floor = place
-	m.Namespaces = slices.DeleteFunc(m.Namespaces, func(f *historypb.Floor) bool {
-		return !f.Place.Position().After(place.Position())
-	})
-	return m
-}
-
-// forgetFloor returns a mark without the namespace.
-func forgetFloor(m *historypb.Mark, namespace string) *historypb.Mark {
-	i, found := findFloor(m, namespace)
-	if !found {
-		return m
-	}
-	m = m.CloneVT()
-	m.Namespaces = slices.Delete(m.Namespaces, i, i+1)
-	return m
 }

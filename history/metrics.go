@@ -26,7 +26,7 @@ func newMetrics(s *Store) *metrics {
 		written: counter("events", "Events written to the disk."),
 		dropped: counter("dropped_events", "Events dropped because too many waited for the disk."),
 		gaps:    counter("gaps", "Gaps recorded, for dropped events and for entries that the node never had."),
-		corrupt: counter("corrupt", "Unreadable places found in files, each one a gap."),
+		corrupt: counter("corrupt", "Unreadable places met in files, counted each time."),
 		errors:  counter("errors", "Failed writes, and failed removals of old events."),
 		removed: counter("removed_bytes", "Bytes of segments removed by the limits, rewriting or deletion."),
 		bytes:   gauge("bytes", "Bytes of all segments.", (*Shard).size),

@@ -56,9 +56,13 @@ func byFirst(p, q *part) int {
 	return cmp.Or(p.first.Position().Compare(q.first.Position()), cmp.Compare(p.path, q.path))
 }
 
-// load reads the contents of a segment, with its blocks if they are wanted.
+// load reads the contents of a segment, with its blocks if they are wanted. A file that another program has removed has
+// no contents.
 func load(path string, blocks bool) (*segment.Contents, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return &segment.Contents{}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -94,7 +94,7 @@ func (s *Shard) task(ctx context.Context, namespace, id string, limit int, story
 func (s *Shard) since(namespace string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	floor := floorOf(s.mark, namespace)
+	floor := s.floors.of(namespace)
 	if floor == nil {
 		return time.Time{}
 	}
@@ -128,7 +128,7 @@ func (s *Shard) newer(namespace string, after Position) (<-chan struct{}, error)
 	if s.closed {
 		return nil, ErrClosed
 	}
-	if s.newest[namespace].After(after) || floorOf(s.mark, namespace).Position().After(after) {
+	if s.newest[namespace].After(after) || s.floors.of(namespace).Position().After(after) {
 		return nil, nil
 	}
 	if s.waiting[namespace] == nil {

@@ -3,8 +3,6 @@ package history
 import (
 	"errors"
 	"os"
-
-	"github.com/belfryhq/belfry/history/historypb"
 )
 
 // oldest returns the oldest sealed segment, or nil.
@@ -64,27 +62,22 @@ func (s *Shard) removeOldest(p *part) error {
 	if err != nil {
 		return err
 	}
-	before := s.markNow()
-	mark := raiseFloors(before, p.last)
-	if err := writeMark(s.dir, mark); err != nil {
+	before, synced := s.floorsNow()
+	after := before.clone()
+	after.raiseAll(p.last)
+	if err := s.saveMark(after, synced); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	s.mark = mark
+	s.floors = after
 	s.segments = s.segments[1:]
 	for namespace, u := range c.Usage {
-		if u.Last.Position().After(floorOf(before, namespace).Position()) {
+		if u.Last.Position().After(before.of(namespace).Position()) {
 			s.unuse(namespace, u.Bytes)
 		}
 	}
 	s.mu.Unlock()
 	return s.unlink(p)
-}
-
-func (s *Shard) markNow() *historypb.Mark {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.mark
 }
 
 func (s *Shard) unlink(p *part) error {
@@ -112,11 +105,11 @@ func (s *Shard) unuse(namespace string, bytes int64) {
 
 // oldestShare returns the oldest events of a namespace in a sealed segment, above its floor, or nil.
 func (s *Shard) oldestShare(namespace string) (*share, error) {
-	v, err := s.view()
+	v, err := s.view(namespace)
 	if errors.Is(err, ErrClosed) {
 		return nil, nil
 	}
-	floor := floorOf(v.mark, namespace).Position()
+	floor := v.floor.Position()
 	for _, p := range v.parts {
 		if !p.sealed() || !p.last.Position().After(floor) {
 			continue
@@ -132,7 +125,8 @@ func (s *Shard) oldestShare(namespace string) (*share, error) {
 	return nil, nil
 }
 
-// removeShare raises the floor of a namespace to the end of its share. It returns the next share, or nil.
+// removeShare raises the floor of a namespace to the end of its share, in memory only: saveFloors follows. It returns
+// the next share, or nil.
 func (s *Shard) removeShare(sh *share) (*share, error) {
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -140,12 +134,9 @@ func (s *Shard) removeShare(sh *share) (*share, error) {
 		return nil, nil
 	}
 	namespace := sh.usage.Namespace
-	mark := raiseFloor(s.markNow(), namespace, sh.usage.Last)
-	if err := writeMark(s.dir, mark); err != nil {
-		return nil, err
-	}
+	s.unsaved = true
 	s.mu.Lock()
-	s.mark = mark
+	s.floors.raise(namespace, sh.usage.Last)
 	sh.part.live -= sh.usage.Bytes
 	s.unuse(namespace, sh.usage.Bytes)
 	s.mu.Unlock()

@@ -49,7 +49,7 @@ func (s *Shard) erase(namespace string) error {
 	if err := s.forget(namespace); err != nil {
 		return err
 	}
-	v, err := s.view()
+	v, err := s.view(namespace)
 	if errors.Is(err, ErrClosed) {
 		return nil
 	}
@@ -75,15 +75,15 @@ func (s *Shard) forget(namespace string) error {
 	if s.isClosed() {
 		return nil
 	}
-	before := s.markNow()
-	mark := forgetFloor(before, namespace)
-	if mark != before {
-		if err := writeMark(s.dir, mark); err != nil {
+	f, synced := s.floorsNow()
+	if f.namespaces[namespace] != nil {
+		delete(f.namespaces, namespace)
+		if err := s.saveMark(f, synced); err != nil {
 			return err
 		}
 	}
 	s.mu.Lock()
-	s.mark = mark
+	s.floors = f
 	s.buffer.remove(namespace)
 	delete(s.usage, namespace)
 	delete(s.newest, namespace)
@@ -119,14 +119,15 @@ func (s *Shard) rewrite(run []*part, erased func(namespace string) bool) error {
 
 // alive returns the bytes of each namespace above its floor in some segments.
 func (s *Shard) alive(run []*part) (map[string]int64, error) {
-	mark, bytes := s.markNow(), map[string]int64{}
+	f, _ := s.floorsNow()
+	bytes := map[string]int64{}
 	for _, p := range run {
 		c, err := load(p.path, false)
 		if err != nil {
 			return nil, err
 		}
 		for namespace, u := range c.Usage {
-			if u.Last.Position().After(floorOf(mark, namespace).Position()) {
+			if u.Last.Position().After(f.of(namespace).Position()) {
 				bytes[namespace] += u.Bytes
 			}
 		}
@@ -151,7 +152,8 @@ func (s *Shard) copy(path string, run []*part, erased func(string) bool) (*segme
 	if err != nil {
 		return nil, err
 	}
-	cp := &copier{to: w, mark: s.markNow(), erased: erased}
+	f, _ := s.floorsNow()
+	cp := &copier{to: w, floors: f, erased: erased}
 	for _, p := range run {
 		err = errors.Join(err, cp.part(p))
 	}
@@ -186,7 +188,7 @@ func (s *Shard) replace(run []*part, by *part) error {
 // copier copies the events that stay into one segment.
 type copier struct {
 	to     *segment.Writer
-	mark   *historypb.Mark
+	floors floors
 	erased func(namespace string) bool
 
 	events []*Event
@@ -195,6 +197,9 @@ type copier struct {
 
 func (c *copier) part(p *part) (err error) {
 	f, err := os.Open(p.path)
+	if errors.Is(err, os.ErrNotExist) { // removed by another program
+		return errors.Join(c.flush(), c.to.Gap(p.first, p.last))
+	}
 	if err != nil {
 		return err
 	}
@@ -232,7 +237,7 @@ func (c *copier) block(f *os.File, b *historypb.Block) error {
 }
 
 func (c *copier) event(e *Event) error {
-	if c.erased(e.Namespace) || !e.Position().After(floorOf(c.mark, e.Namespace).Position()) {
+	if c.erased(e.Namespace) || !e.Position().After(c.floors.of(e.Namespace).Position()) {
 		return nil
 	}
 	c.events = append(c.events, e)

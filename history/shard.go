@@ -21,7 +21,8 @@ type Shard struct {
 	active  *segment.Writer // nil: none
 	path    string          // of the active segment
 	made    uint64          // generation of the newest segment
-	synced  bool            // the active segment has no unsynced block
+	durable bool            // the active segment has no unsynced block
+	unsaved bool            // the mark on disk has older floors
 	failing bool            // the last write failed
 
 	mu       sync.Mutex // held briefly, never during a read or write of a file
@@ -29,7 +30,8 @@ type Shard struct {
 	buffer   buffer
 	segments []*part // oldest first; the active one is last
 	last     *historypb.Place
-	mark     *historypb.Mark             // never changed in place
+	floors   floors
+	synced   uint64                      // index of the last Sync that the mark has
 	usage    map[string]*historypb.Usage // of namespaces with events in segments; the bytes are those above the floor
 	newest   map[string]Position         // of namespaces with events, also in memory
 	waiting  map[string]chan struct{}    // closed when the namespace has a newer event
@@ -125,11 +127,11 @@ func (s *Shard) Sync(index uint64) error {
 
 // sync syncs the active segment and records the index. disk is held.
 func (s *Shard) sync(index uint64) error {
-	if s.active != nil && !s.synced {
+	if s.active != nil && !s.durable {
 		if err := s.active.Sync(); err != nil {
 			return err
 		}
-		s.synced = true
+		s.durable = true
 	}
 	return s.noteSynced(index)
 }
@@ -137,19 +139,18 @@ func (s *Shard) sync(index uint64) error {
 // noteSynced writes the index into the mark, if the segments do not show it. disk is held.
 func (s *Shard) noteSynced(index uint64) error {
 	s.mu.Lock()
-	known := index <= s.last.GetIndex()
-	mark := s.mark.CloneVT()
+	known, f := index <= s.last.GetIndex(), s.floors.clone()
 	s.mu.Unlock()
 	if known {
 		return nil
 	}
-	mark.Synced = index
-	if err := writeMark(s.dir, mark); err != nil {
+	if err := s.saveMark(f, index); err != nil {
 		return err
 	}
+	s.unsaved = false
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.mark = mark
+	s.synced = index
 	if end := endOf(index); end.After(s.last.Position()) {
 		s.last = &historypb.Place{Index: index, Number: end.Number, AtMs: s.last.GetAtMs()}
 	}

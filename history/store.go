@@ -20,7 +20,8 @@ type Store struct {
 	stop   chan struct{}
 	work   sync.WaitGroup
 
-	keeping sync.Mutex // held by the one call of keep
+	opening sync.Mutex // held while a shard is opened, and by Close
+	keeping sync.Mutex // held while limits are applied, or a namespace or shard is removed
 
 	mu     sync.Mutex
 	shards map[uint32]*Shard
@@ -50,18 +51,17 @@ func Open(cfg Config) (*Store, error) {
 
 // Shard opens the events of a replica. A second call returns the same Shard.
 func (s *Store) Shard(id uint32) (*Shard, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, ErrClosed
-	}
-	if sh := s.shards[id]; sh != nil {
-		return sh, nil
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if sh, err := s.shard(id); !errors.Is(err, ErrNoShard) {
+		return sh, err
 	}
 	sh, err := openShard(s, id)
 	if err != nil {
 		return nil, fmt.Errorf("history: open shard %d: %w", id, err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.shards[id] = sh
 	return sh, nil
 }
@@ -96,6 +96,8 @@ func (s *Store) Erase(namespace string) error {
 
 // Close writes the events in memory and closes the files. Later calls of the shards fail or do nothing.
 func (s *Store) Close() error {
+	s.opening.Lock()
+	defer s.opening.Unlock()
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()

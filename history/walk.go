@@ -11,21 +11,21 @@ import (
 	"github.com/belfryhq/belfry/history/internal/segment"
 )
 
-// view is the state of a shard for one reader.
+// view is the state of a shard for one reader of a namespace.
 type view struct {
 	parts   []*part
 	records []record
-	mark    *historypb.Mark
+	floor   *historypb.Place // of the reader's namespace
 	last    Position
 }
 
-func (s *Shard) view() (view, error) {
+func (s *Shard) view(namespace string) (view, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return view{}, ErrClosed
 	}
-	return view{s.segments, s.buffer.view(), s.mark, s.last.Position()}, nil
+	return view{s.segments, s.buffer.view(), s.floors.of(namespace), s.last.Position()}, nil
 }
 
 // has reports whether the segment is still one of the shard.
@@ -55,11 +55,11 @@ var errStopped = errors.New("history: stopped")
 // may be read. Segments may be replaced meanwhile: the walk then goes on from where it is.
 func (w *walk) run(ctx context.Context) error {
 	for {
-		v, err := w.shard.view()
+		v, err := w.shard.view(w.namespace)
 		if err != nil {
 			return err
 		}
-		if err := w.floor(v.mark); err != nil {
+		if err := w.pass(v.floor); err != nil {
 			return err
 		}
 		if err = w.parts(ctx, v.parts); errors.Is(err, os.ErrNotExist) {
@@ -75,9 +75,8 @@ func (w *walk) run(ctx context.Context) error {
 	}
 }
 
-// floor passes over the events that are gone, or returns a *GoneError.
-func (w *walk) floor(m *historypb.Mark) error {
-	floor := floorOf(m, w.namespace)
+// pass passes over the events that are gone, or returns a *GoneError.
+func (w *walk) pass(floor *historypb.Place) error {
 	if w.strict && floor.Position().After(w.at) {
 		return &GoneError{After: floor.Position(), Since: instant(floor.AtMs)}
 	}
