@@ -52,8 +52,8 @@
 //   - Age removes whole segments whose last event is older.
 //   - Bytes bounds each namespace over all shards of the node. The namespace's share of its oldest segment goes first:
 //     the namespace's floor rises at once, and the segment is rewritten without the share when less than half of the
-//     segment is alive. So a namespace may take up to twice its limit on disk, and further its share of the active
-//     segments, each at most a 32nd of the limit or 4 MiB.
+//     segment is alive. So a namespace may take up to twice its limit on disk, and its share of the active segments.
+//     A segment is sealed at a 32nd of the limit, and at 64 KiB at least and 4 MiB at most.
 //   - Total bounds all segments together. The oldest of the node go first.
 //   - Erase rewrites each segment that has events of the namespace, at once.
 //
@@ -61,11 +61,40 @@
 //
 //   - Descriptors: one for each shard, and one for each read under way. A segment is opened for a read and closed
 //     after it.
-//   - Memory: the buffers, the heads of the active segments (some 0.5 MiB a shard), some 200 bytes a sealed segment,
-//     and some 150 bytes for each pair of shard and namespace with events: 18 MB for 10,000 namespaces in 12 shards.
+//   - Memory: the buffers, the heads of the active segments (some 0.5 MiB a shard), some 300 bytes a sealed segment,
+//     and some 380 bytes for each pair of shard and namespace with events: 43 MB for 10,000 namespaces in 12 shards.
 //   - Disk: a namespace with few events has no file of its own. It costs its events, and one entry of about 50 bytes in
 //     the summary of each segment that has one of them.
-//   - The events of a task are found by the Bloom filters: 16 bits for each task of a block, one block in 1,700 is
+//   - The events of a task are found by the Bloom filters: 16 bits for each task of a block, one block in 1,800 is
 //     decompressed in vain.
 //   - Reading a namespace decompresses at most one block for each of its events, since the filters have the namespaces.
+//
+// # Measurements
+//
+// On two cores of a cloud machine, with events of 127 bytes (BenchmarkAppend, BenchmarkRead):
+//
+//	Append                              0.4 µs an event for the caller
+//	writing and Sync                    2.5 µs an event, 400,000 events/s
+//	disk                                22.6 bytes an event
+//	Task among 10 million events        18 ms, in one shard
+//	Read of a page with a filter        20 ms for 80 events of one namespace in 20
+//	opening a shard of 225 MB           20 ms
+//
+// # Why not otherwise
+//
+// Not bbolt, although the module has it already: with one bucket of events by position and one of keys by task, a
+// million of the same events took 268 bytes and 11.6 µs each, with one commit for 10,000 events. Retention would delete
+// key by key, and the file never shrinks.
+//
+// Not pebble or badger: an LSM tree sorts and merges keys, but events come in order already and only whole ranges go.
+// Its compactions would write each event several times beside the journal of Raft. One instance for all shards would
+// couple their Syncs, and one for each shard needs its own memory table and goroutines. Both bring many modules.
+//
+// Not s2: it decodes twice as fast as zstd, but its blocks are twice as large (ratio 2.2 against 4.3, BenchmarkCodec).
+// Disk is what bounds the history. klauspost/compress was in the module graph before.
+//
+// Not files for each namespace: 10,000 namespaces in 12 shards would be 120,000 files of 4 KiB at least, and a Sync
+// would sync thousands of them. Blocks of a mixture compress as well, because names repeat.
+//
+// Not a timer that flushes: the log has every entry that Sync has not confirmed.
 package history

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/belfryhq/belfry/history/historypb"
 	"github.com/belfryhq/belfry/history/internal/segment"
 )
 
@@ -125,19 +124,8 @@ func (s *Shard) wrote(n int, shares map[string]int64) {
 	}
 	for namespace, bytes := range shares {
 		p.live += bytes
-		s.use(namespace, bytes, c.Usage[namespace].Last)
+		s.use(namespace, bytes, c.Usage[namespace].Last.Position())
 	}
-}
-
-// use adds bytes to the usage of a namespace. mu is held.
-func (s *Shard) use(namespace string, bytes int64, last *historypb.Place) {
-	u := s.usage[namespace]
-	if u == nil {
-		u = &historypb.Usage{Namespace: namespace}
-		s.usage[namespace] = u
-	}
-	u.Bytes += bytes
-	u.Last = last
 }
 
 // seal ends the active segment, if there is one. disk is held.

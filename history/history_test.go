@@ -120,6 +120,29 @@ func TestSyncedEntriesWithoutEventsAreNoGap(t *testing.T) {
 	}
 }
 
+func TestSyncCountsOnlyEventsOnDisk(t *testing.T) {
+	w := newWorld(t, nil)
+	sh := w.shard(1)
+	appendAll(sh, 1, 3, "a")
+	if err := sh.flush(all); err != nil {
+		t.Fatal(err)
+	}
+	appendAll(sh, 60, 60, "a") // between the two steps of Sync(50)
+	sh.disk.Lock()
+	err := sh.sync(50)
+	sh.disk.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := w.crash()
+	c.shard(1).Gap(1, 50)
+	if _, gaps := c.read(1, "a", Position{}, Filter{}); len(gaps) > 0 {
+		t.Fatalf("gaps %v after a sync up to the snapshot", gaps)
+	}
+	appendAll(c.shard(1), 51, 60, "a")
+	c.wantIndexes(1, "a", 51, 60)
+}
+
 // A crash leaves the files as they are, or with a part of the bytes that were written last.
 func TestCrashKeepsSyncedEventsAndAPrefix(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

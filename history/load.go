@@ -15,8 +15,8 @@ import (
 func openShard(store *Store, id uint32) (*Shard, error) {
 	s := &Shard{
 		id: id, dir: store.folder(id), store: store, log: store.cfg.Logger.With("shard", id),
-		buffer: buffer{limit: store.cfg.Buffer}, usage: map[string]*historypb.Usage{},
-		newest: map[string]Position{}, waiting: map[string]chan struct{}{},
+		buffer: buffer{limit: store.cfg.Buffer}, usage: map[string]*used{},
+		waiting: map[string]chan struct{}{},
 	}
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {
 		return nil, err
@@ -133,10 +133,7 @@ func (s *Shard) countUsage(c *segment.Contents) (live int64) {
 			continue
 		}
 		live += u.Bytes
-		if newest := s.newest[namespace]; u.Last.Position().After(newest) {
-			s.newest[namespace] = u.Last.Position()
-		}
-		s.use(namespace, u.Bytes, u.Last)
+		s.use(namespace, u.Bytes, u.Last.Position())
 	}
 	return live
 }

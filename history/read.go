@@ -128,7 +128,7 @@ func (s *Shard) newer(namespace string, after Position) (<-chan struct{}, error)
 	if s.closed {
 		return nil, ErrClosed
 	}
-	if s.newest[namespace].After(after) || s.floors.of(namespace).Position().After(after) {
+	if s.newestOf(namespace).After(after) || s.floors.of(namespace).Position().After(after) {
 		return nil, nil
 	}
 	if s.waiting[namespace] == nil {

@@ -15,15 +15,6 @@ func (s *Shard) oldest() *part {
 	return s.segments[0]
 }
 
-// addUsage adds the bytes of each namespace.
-func (s *Shard) addUsage(usage map[string]int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for namespace, u := range s.usage {
-		usage[namespace] += u.Bytes
-	}
-}
-
 // expire removes the segments whose last event is before an instant.
 func (s *Shard) expire(instantMs int64) error {
 	if err := s.sealBefore(instantMs); err != nil {
@@ -86,21 +77,6 @@ func (s *Shard) unlink(p *part) error {
 		return err
 	}
 	return nil
-}
-
-// unuse subtracts bytes from the usage of a namespace. mu is held.
-func (s *Shard) unuse(namespace string, bytes int64) {
-	u := s.usage[namespace]
-	if u == nil {
-		return
-	}
-	if u.Bytes -= bytes; u.Bytes > 0 {
-		return
-	}
-	delete(s.usage, namespace)
-	if !s.newest[namespace].After(u.Last.Position()) {
-		delete(s.newest, namespace)
-	}
 }
 
 // oldestShare returns the oldest events of a namespace in a sealed segment, above its floor, or nil.

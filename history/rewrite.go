@@ -86,7 +86,6 @@ func (s *Shard) forget(namespace string) error {
 	s.floors = f
 	s.buffer.remove(namespace)
 	delete(s.usage, namespace)
-	delete(s.newest, namespace)
 	s.mu.Unlock()
 	if s.active == nil || s.active.Contents().Usage[namespace] == nil {
 		return nil
@@ -141,7 +140,7 @@ func (s *Shard) recount(before map[string]int64, after map[string]*historypb.Usa
 	defer s.mu.Unlock()
 	for namespace, bytes := range before {
 		if u := s.usage[namespace]; u != nil {
-			u.Bytes += after[namespace].GetBytes() - bytes
+			u.bytes += after[namespace].GetBytes() - bytes
 		}
 	}
 }

@@ -31,10 +31,9 @@ type Shard struct {
 	segments []*part // oldest first; the active one is last
 	last     *historypb.Place
 	floors   floors
-	synced   uint64                      // index of the last Sync that the mark has
-	usage    map[string]*historypb.Usage // of namespaces with events in segments; the bytes are those above the floor
-	newest   map[string]Position         // of namespaces with events, also in memory
-	waiting  map[string]chan struct{}    // closed when the namespace has a newer event
+	synced   uint64                   // index of the last Sync that the mark has
+	usage    map[string]*used         // of namespaces with events above their floors
+	waiting  map[string]chan struct{} // closed when the namespace has a newer event
 }
 
 // ID returns the number of the shard.
@@ -75,7 +74,7 @@ func (s *Shard) take(events []*Event) {
 		return
 	}
 	for _, e := range events {
-		s.newest[e.Namespace] = e.Position()
+		s.of(e.Namespace).newest = e.Position()
 		s.release(e.Namespace)
 	}
 	if s.buffer.ready() {
@@ -139,7 +138,7 @@ func (s *Shard) sync(index uint64) error {
 // noteSynced writes the index into the mark, if the segments do not show it. disk is held.
 func (s *Shard) noteSynced(index uint64) error {
 	s.mu.Lock()
-	known, f := index <= s.last.GetIndex(), s.floors.clone()
+	known, f := index <= s.writtenTo(), s.floors.clone()
 	s.mu.Unlock()
 	if known {
 		return nil
@@ -155,6 +154,14 @@ func (s *Shard) noteSynced(index uint64) error {
 		s.last = &historypb.Place{Index: index, Number: end.Number, AtMs: s.last.GetAtMs()}
 	}
 	return nil
+}
+
+// writtenTo returns the index of the last entry in segments. mu is held.
+func (s *Shard) writtenTo() uint64 {
+	if len(s.segments) == 0 {
+		return s.floors.all.GetIndex()
+	}
+	return s.segments[len(s.segments)-1].last.Index
 }
 
 // Drop removes all events of the shard, in memory and on disk, and closes it. A later Store.Shard begins anew.

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/belfryhq/belfry/history/historypb"
 )
@@ -208,8 +209,8 @@ func (c *Contents) count(b *historypb.Block, events []*historypb.Event) map[stri
 		shares[e.Namespace] += share
 		u := c.Usage[e.Namespace]
 		if u == nil {
-			u = &historypb.Usage{Namespace: e.Namespace, First: e.Place()}
-			c.Usage[e.Namespace] = u
+			u = &historypb.Usage{Namespace: strings.Clone(e.Namespace), First: e.Place()} // not with its block's memory
+			c.Usage[u.Namespace] = u
 		}
 		u.Bytes += share
 		u.Last = e.Place()
