@@ -18,7 +18,7 @@
 //   - Missing events leave a Gap, and each Page that passes the gap has it. Gaps come from a full buffer, from Gap
 //     (a replica that a snapshot restored), and from unreadable blocks.
 //   - Events that the limits removed leave a floor, not a gap. A reader that asks for events before the floor gets a
-//     *GoneError with the oldest position that can be read.
+//     *GoneError with the position to go on after.
 //
 // # Writing
 //
@@ -35,17 +35,22 @@
 // A shard has a folder with segments that hold the events of all its namespaces in the order of their positions, and
 // one small file, the mark, with the floors.
 //
-//		segment    header, blocks, directory, summary, trailer (the last three: sealed only)
-//		block      magic, length and CRC of the head, head, body
-//		head       first and last place, count, sizes, CRC of the body, Bloom filter of namespaces and tasks
-//		body       events, each with its length, compressed with zstd
-//		directory  the heads of all blocks
-//		summary    range of positions, and the bytes of each namespace
+//	segment    header, blocks, directory, summary, trailer (the last three: sealed only)
+//	block      magic, length and CRC of the head, head, body
+//	head       first and last place, count, sizes, CRC of the body, Bloom filter of namespaces and tasks
+//	body       events, each with its length, compressed with zstd
+//	directory  the heads of all blocks
+//	summary    range of positions, and the bytes of each namespace
 //
-//	  - A torn end of the active segment is cut when the shard is opened. An unreadable block is skipped, counted, and
-//	    reported as a gap.
-//	  - A sealed segment is never changed. Rewriting makes a new file of a higher generation, which replaces the old ones
-//	    by its range, also after a crash between the two steps.
+// Files can be damaged, and other programs can remove them:
+//
+//   - A torn end of the active segment is cut when the shard is opened. An unreadable block is skipped, counted, and
+//     reported as a gap. So is a segment whose file is missing.
+//   - A damaged mark begins anew, with the floor in front of the oldest segment. The floors of namespaces and the index
+//     of the last Sync are lost with it, so a restart may report a gap that is none.
+//   - A sealed segment is never changed, except that an opened shard goes on with its newest one. Rewriting makes a new
+//     file of a higher generation, which replaces the old ones by its range, also after a crash between the two steps.
+//   - After an fsync that failed, the kernel may drop the blocks. A crash then shows them as a gap.
 //
 // # Limits
 //

@@ -21,24 +21,34 @@ func openShard(store *Store, id uint32) (*Shard, error) {
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {
 		return nil, err
 	}
-	if err := s.loadMark(); err != nil {
-		return nil, err
+	damaged := s.loadMark()
+	if damaged != nil && !errors.Is(damaged, segment.ErrCorrupt) {
+		return nil, damaged
 	}
 	if err := s.loadSegments(); err != nil {
 		return nil, err
 	}
+	if damaged != nil {
+		s.beginMark(damaged)
+	}
 	return s, s.resume()
 }
 
-// loadMark reads the mark. A damaged one is lost: the floors are then those that the segments show.
+// beginMark begins a mark anew after a damage. The floor is in front of the oldest segment: no reader takes events that
+// may have been removed for events that never were.
+func (s *Shard) beginMark(damage error) {
+	s.log.Error("the mark of a shard's history is damaged and begins anew", "err", damage)
+	s.store.metrics.corrupt.Inc()
+	if len(s.segments) > 0 {
+		s.floors.raiseAll(segment.Before(s.segments[0].first))
+		s.unsaved = true
+	}
+}
+
+// loadMark reads the mark. Its error is segment.ErrCorrupt if the mark is damaged, and s has no floors then.
 func (s *Shard) loadMark() error {
 	mark, err := readMark(s.dir)
-	if errors.Is(err, segment.ErrCorrupt) {
-		s.log.Error("the mark of a shard's history is damaged and begins anew", "err", err)
-		s.store.metrics.corrupt.Inc()
-		mark, err = &historypb.Mark{}, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, segment.ErrCorrupt) {
 		return err
 	}
 	s.floors, s.synced = floorsOf(mark), mark.Synced
@@ -47,7 +57,7 @@ func (s *Shard) loadMark() error {
 		s.last.Number = endOf(mark.Synced).Number
 	}
 	s.reach(mark.Floor)
-	return nil
+	return err
 }
 
 // reach moves the last place forward.

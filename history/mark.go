@@ -80,7 +80,7 @@ func readMark(dir string) (*historypb.Mark, error) {
 	}
 	n := len(data) - 4
 	if n < 0 || crc32.Checksum(data[:n], crc32.MakeTable(crc32.Castagnoli)) != binary.LittleEndian.Uint32(data[n:]) {
-		return nil, fmt.Errorf("%w: the mark", segment.ErrCorrupt)
+		return m, fmt.Errorf("%w: the mark", segment.ErrCorrupt)
 	}
 	return m, m.UnmarshalVT(data[:n])
 }

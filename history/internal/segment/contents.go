@@ -136,7 +136,7 @@ func (c *Contents) found(b *historypb.Block, data []byte, damaged bool) {
 	}
 	if damaged {
 		c.Corrupt++
-		c.lost(before(b.First))
+		c.lost(Before(b.First))
 	}
 	events, err := unpackIn(data, b)
 	if err != nil {
@@ -175,8 +175,8 @@ func After(p *historypb.Place) *historypb.Place {
 	return p
 }
 
-// before returns the place in front of p, at the same instant.
-func before(p *historypb.Place) *historypb.Place {
+// Before returns the place in front of p, at the same instant.
+func Before(p *historypb.Place) *historypb.Place {
 	p = p.CloneVT()
 	if p.Number == 0 && p.Index > 0 {
 		p.Index--
