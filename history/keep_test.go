@@ -185,8 +185,15 @@ func TestEraseLeavesNoByteOfTheNamespace(t *testing.T) {
 	if err := w.store.Erase("erased-namespace"); err != nil {
 		t.Fatal(err)
 	}
+	if err := sh.flush(all); err != nil {
+		t.Fatal(err)
+	}
+	used := w.usage("kept")
 	w.restart()
 	w.shard(1)
+	if again := w.usage("kept"); again != used {
+		t.Fatalf("%d bytes of the other namespace, %d after a restart", used, again)
+	}
 	w.wantIndexes(1, "kept", 1, 20010)
 	if events, _ := w.read(1, "erased-namespace", Position{}, Filter{}); len(events) > 0 {
 		t.Fatalf("%d events of the erased namespace are left", len(events))

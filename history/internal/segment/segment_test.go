@@ -18,6 +18,8 @@ import (
 type memory struct {
 	data []byte
 	room int // 0: no limit
+
+	syncing error // of Sync
 }
 
 var errFull = errors.New("full")
@@ -38,7 +40,7 @@ func (m *memory) WriteAt(p []byte, at int64) (int, error) {
 }
 
 func (m *memory) Truncate(size int64) error { m.data = m.data[:size]; return nil }
-func (m *memory) Sync() error               { return nil }
+func (m *memory) Sync() error               { return m.syncing }
 func (m *memory) Close() error              { return nil }
 
 func event(index uint64) *historypb.Event {
@@ -230,6 +232,23 @@ func TestFailedWriteIsRepeated(t *testing.T) {
 	}
 	got, missing := readAll(t, m.data)
 	wantEvents(t, got, events(1, 12))
+	if missing > 0 {
+		t.Fatalf("%d blocks missing", missing)
+	}
+}
+
+// A summary that was written but not synced must not outlive the blocks that follow it.
+func TestAppendAfterAFailedSeal(t *testing.T) {
+	w, m, _ := written(t, 20)
+	m.syncing = errFull
+	if err := w.Seal(); !errors.Is(err, errFull) {
+		t.Fatalf("Seal: %v, want %v", err, errFull)
+	}
+	if _, err := w.Append(events(201, 201)); err != nil {
+		t.Fatal(err)
+	}
+	got, missing := readAll(t, m.data)
+	wantEvents(t, got, events(1, 201))
 	if missing > 0 {
 		t.Fatalf("%d blocks missing", missing)
 	}
