@@ -32,7 +32,9 @@ func TestDamagedMarkBeginsAnew(t *testing.T) {
 			t.Fatalf("last %v with %d bytes of a mark, want 10.0", last, size)
 		}
 		c.wantIndexes(1, "a", 1, 10)
-		c.wantGone(1, "a", 10)
+		if gone := c.wantGone(1, "a", 10); gone.After.Index != 0 {
+			t.Fatalf("gone up to %v, want the place before entry 1", gone.After)
+		}
 		if n := testutil.ToFloat64(c.store.metrics.corrupt); n != 1 {
 			t.Fatalf("%v damaged places are counted, want 1", n)
 		}
