@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -36,6 +37,10 @@ func addRandom(f *testing.F) {
 func replicasAreEqual(t *rapid.T) {
 	g := logGenerator{t: t, now: 1_700_000_000_000, m: New(3)}
 	follower := New(3)
+	var told, toldAgain []task.Event
+	g.m.Observe(func(e task.Event) { told = append(told, e) })
+	observeAgain := func(e task.Event) { toldAgain = append(toldAgain, e) }
+	follower.Observe(observeAgain)
 	known := map[task.Lane]task.LaneLoad{}
 	for range rapid.IntRange(1, 60).Draw(t, "entries") {
 		data := g.entry()
@@ -47,7 +52,12 @@ func replicasAreEqual(t *rapid.T) {
 		}
 		if rapid.IntRange(0, 9).Draw(t, "snapshot") == 0 {
 			follower = restored(t, follower)
+			follower.Observe(observeAgain)
 		}
+		if diff := cmp.Diff(told, toldAgain, protocmp.Transform()); diff != "" {
+			t.Fatalf("the events of two replicas (-, +):\n%s", diff)
+		}
+		told, toldAgain = nil, nil
 		sameHash(t, g.m, follower)
 		sameCounts(t, g.m, follower, g.now)
 		followLanes(t, g.m, known, applied.Lanes)

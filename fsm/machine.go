@@ -25,6 +25,8 @@ type Machine struct {
 	mu    sync.RWMutex // guards all fields below
 	store *store.Store
 
+	observer func(task.Event) // nil: nobody wants events
+
 	full   bool         // the caller wants the results of the current entry
 	grants []task.Grant // made by the current entry
 	after  []func()     // work of the current command for its end, when no task is being changed
@@ -32,6 +34,15 @@ type Machine struct {
 
 // New returns an empty machine.
 func New(shard uint32) *Machine { return &Machine{shard: shard, store: store.New(shard)} }
+
+// Observe sets the receiver of the events of the entries that are applied from now on. It gets them in their order, from
+// the goroutine that calls Apply, and must not call the machine.
+func (m *Machine) Observe(observer func(task.Event)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.observer = observer
+	m.store.Observe(observer)
+}
 
 // Applied holds the results of one entry.
 type Applied struct {

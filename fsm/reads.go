@@ -33,6 +33,7 @@ func (m *Machine) Restore(r io.Reader) error {
 	defer m.mu.Unlock()
 	flawKeepsScheduled(fresh, m.store)
 	m.store = fresh
+	m.store.Observe(m.observer)
 	m.moving.Store(!m.store.Slots.AllOpen())
 	return nil
 }

@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -61,6 +63,7 @@ type script struct {
 	now int64
 
 	changed []task.LaneLoad // by the last entry
+	events  []task.Event    // since the last look at them
 }
 
 // block runs one block and returns it with its output.
@@ -100,13 +103,19 @@ func (s *script) apply(entry *fsmpb.Entry) []string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	copied := restored(s.t, s.m)
+	copied, told := restored(s.t, s.m), len(s.events)
+	s.m.Observe(func(e task.Event) { s.events = append(s.events, e) })
+	var toldAgain []task.Event
+	copied.Observe(func(e task.Event) { toldAgain = append(toldAgain, e) })
 	applied := applyBytes(s.t, s.m, data)
 	again := applyBytes(s.t, copied, data)
 	s.changed = applied.Lanes
 	out, outCopied := printApplied(applied), printApplied(again)
 	if diff := gocmp.Diff(out, outCopied); diff != "" {
 		s.t.Errorf("a machine restored from a snapshot went another way (- first, + restored):\n%s", diff)
+	}
+	if diff := gocmp.Diff(s.events[told:], toldAgain, cmpopts.EquateEmpty(), protocmp.Transform()); diff != "" {
+		s.t.Errorf("a machine restored from a snapshot told other events (- first, + restored):\n%s", diff)
 	}
 	audit(s.t, s.m)
 	audit(s.t, copied)
@@ -213,6 +222,13 @@ func (s *script) look(line string) string {
 		return "loads" + printLoads(loads)
 	case "changed":
 		return "changed" + printLoads(s.changed)
+	case "events":
+		out := "events"
+		for _, e := range s.events {
+			out += "\n  " + printEvent(e)
+		}
+		s.events = nil
+		return out
 	case "queues":
 		return fmt.Sprintf("queues %v", s.m.Queues(""))
 	case "queue":
@@ -231,6 +247,29 @@ func (s *script) look(line string) string {
 	}
 	s.t.Fatalf("no verb %q", verb)
 	return ""
+}
+
+var eventNames = []string{
+	task.EventScheduled: "scheduled", task.EventMoved: "moved", task.EventFired: "fired",
+	task.EventDelivered: "delivered", task.EventFailed: "failed", task.EventDead: "dead",
+	task.EventCancelled: "cancelled", task.EventExpired: "expired", task.EventSkipped: "skipped",
+}
+
+func printEvent(e task.Event) string {
+	out := fmt.Sprintf("%d %s %s queue=%s due=%d", e.AtMs, e.ID, eventNames[e.Type], e.Queue, e.DueMs)
+	for _, l := range e.Labels {
+		out += fmt.Sprintf(" label.%s=%s", l.Name, l.Value)
+	}
+	if e.Attempt != 0 {
+		out += fmt.Sprintf(" attempt=%d late=%d webhook=%v", e.Attempt, e.LatenessMs, e.WebhookID != "")
+	}
+	if e.Node != "" {
+		out += " node=" + e.Node
+	}
+	if e.Answer != "" {
+		out += fmt.Sprintf(" answer=%q", e.Answer)
+	}
+	return out
 }
 
 func printLoads(loads []task.LaneLoad) string {
@@ -333,7 +372,7 @@ func (s *script) parse(line string) (*fsmpb.Command, string) {
 	case "now":
 		s.now = a.int("")
 		return nil, ""
-	case "get", "next", "counts", "attempt", "loads", "changed", "queue", "queues", "rules", "series", "wanting":
+	case "get", "next", "counts", "attempt", "loads", "changed", "events", "queue", "queues", "rules", "series", "wanting":
 		return nil, line
 	}
 	c := &fsmpb.Command{Id: a.id, Answer: fsmpb.Answer_ANSWER_BRIEF}

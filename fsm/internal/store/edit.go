@@ -8,10 +8,18 @@ type Edit struct{ Task }
 // Change calls edit to write to a task. It first takes the task out of the state hash and of all counts, and
 // afterwards puts the changed task back unless edit has dropped it.
 func (s *Store) Change(t Task, edit func(Edit)) {
+	var before outline
+	if s.observer != nil {
+		before = s.outlineOf(t.h)
+	}
 	s.lift(t.h)
 	edit(Edit{t})
-	if s.tasks.Read(t.h).state != 0 {
-		s.land(t.h)
+	if s.tasks.Read(t.h).state == 0 {
+		return
+	}
+	s.land(t.h)
+	if s.observer != nil {
+		s.tellChange(t.h, before)
 	}
 }
 

@@ -37,7 +37,7 @@ func (e Edit) EditSeries(edit func(*fsmpb.Series)) {
 	c := e.cold()
 	extra := s.extraOf(&c) // of its own: no other task shares a schedule's
 	s.sum -= s.digestContent(e.record(), &c, extra)
-	number := s.Number
+	number, passed := s.Number, extra.Series.Passed
 	edit(extra.Series)
 	if s.Number != number {
 		s.Number++ // the numbers since are those of other tasks in the wheel
@@ -53,6 +53,9 @@ func (e Edit) EditSeries(edit func(*fsmpb.Series)) {
 	r.cold = ref
 	s.sum += s.digestContent(r, &c, extra)
 	e.AwaitNext(extra.Series)
+	if s.observer != nil && extra.Series.Passed > passed {
+		s.tellSkipped(e.h, extra.Series, extra.Series.Passed-passed)
+	}
 }
 
 // AwaitNext makes a schedule with this state wait in the wheel for its next instant, if it has one.

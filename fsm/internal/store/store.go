@@ -32,11 +32,12 @@ type Store struct {
 	tombstones     list  // delivered and cancelled tasks, oldest first
 	tombstoneBytes int64 // sum of their sizes
 
-	counts  byState
-	bySlot  slotCounts
-	idle    map[uint32][]handle // by slot: see rest; may have stale handles
-	watch   *Watch              // nil: no move reads the changes
-	wanting map[handle]struct{} // schedules that want coming instants; derived from the tasks
+	counts   byState
+	bySlot   slotCounts
+	idle     map[uint32][]handle // by slot: see rest; may have stale handles
+	watch    *Watch              // nil: no move reads the changes
+	observer func(task.Event)    // nil: nobody wants events
+	wanting  map[handle]struct{} // schedules that want coming instants; derived from the tasks
 
 	calendars calendarUses
 	ended     []EndedOccurrence // by the current command
@@ -152,6 +153,7 @@ func (s *Store) Add(at Place, namespace, id string, key *fsmpb.Key, content Cont
 	if c.first.kept {
 		Edit{Task{s, h}}.addKeys()
 	}
+	s.tellAdded(h)
 }
 
 // add allocates a scheduled record with this id and blob. The record is not yet in the wheel, the state hash or the
