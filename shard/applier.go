@@ -2,6 +2,7 @@ package shard
 
 import (
 	"io"
+	"log/slog"
 	"sync/atomic"
 
 	"github.com/belfryhq/belfry/fsm"
@@ -19,6 +20,7 @@ type applier struct {
 	restores    atomic.Uint64 // times that a snapshot replaced the machine's state
 	wanted      atomic.Int32  // the leaderships and lost entries of this node that may be waiting for results
 	checkpoints *checkpoints
+	chronicle   chronicle
 }
 
 var _ raftgroup.Machine = (*applier)(nil)
@@ -34,6 +36,14 @@ func newApplier(machine *fsm.Machine) *applier {
 	return &applier{machine: machine, checkpoints: newCheckpoints()}
 }
 
+// keep hands the events of the entries to a history.
+func (a *applier) keep(h History, logger *slog.Logger) {
+	a.chronicle = chronicle{history: h, logger: logger}
+	if h != nil {
+		a.machine.Observe(a.chronicle.take)
+	}
+}
+
 // Apply applies one committed entry and returns an applied.
 func (a *applier) Apply(e raftgroup.Entry) (any, error) {
 	answer := applied{index: e.Index, term: e.Term}
@@ -43,6 +53,7 @@ func (a *applier) Apply(e raftgroup.Entry) (any, error) {
 			return nil, err
 		}
 	}
+	a.chronicle.applied(e.Index)
 	a.term.Store(e.Term)
 	a.index.Store(e.Index)
 	a.checkpoints.add(a.checkpoint(e.Index))
@@ -57,7 +68,9 @@ func (a *applier) checkpoint(index uint64) Checkpoint {
 
 // Snapshot marks the machine's present state. Raft calls it between two entries.
 func (a *applier) Snapshot() (raftgroup.Snapshot, error) {
-	return &snapshot{index: a.index.Load(), term: a.term.Load(), machine: a.machine.Snapshot()}, nil
+	return &snapshot{
+		index: a.index.Load(), term: a.term.Load(), machine: a.machine.Snapshot(), begin: a.chronicle.sync,
+	}, nil
 }
 
 // Restore replaces the machine's state with the snapshot's. The machine builds the new state aside and keeps the old
@@ -70,6 +83,7 @@ func (a *applier) Restore(source io.Reader) error {
 	if err != nil {
 		return err
 	}
+	a.chronicle.restored(index)
 	a.index.Store(index)
 	a.term.Store(term)
 	a.checkpoints.restart(a.checkpoint(index))

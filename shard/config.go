@@ -39,6 +39,9 @@ type Config struct {
 	Limits   Limits
 	Groups   Groups
 
+	// History keeps the events of the entries; nil: nothing does.
+	History History
+
 	// Weight returns the weight of a namespace. Namespaces with calls or due tasks share the shard by weight. Nil: all
 	// weigh the same. It must be quick.
 	Weight func(namespace string) int

@@ -61,6 +61,7 @@ func Open(cfg Config) (*Shard, error) {
 	}
 	s.clock = newClockGuard(cfg.Clock, cfg.Timing.ClockJump, s.isAlone)
 	s.applier = newApplier(s.machine)
+	s.applier.keep(cfg.History, cfg.Logger)
 	s.metrics = newMetrics(s, cfg.Registerer)
 	if err := s.open(); err != nil {
 		cancel()

@@ -25,10 +25,14 @@ const snapshotHeaderBytes = len(snapshotMagic) + 16
 type snapshot struct {
 	index, term uint64
 	machine     *fsm.Snapshot
+	begin       func(index uint64) // called before the state is written; nil: nothing
 }
 
 // WriteTo writes the header and the state.
 func (s *snapshot) WriteTo(w io.Writer) (int64, error) {
+	if s.begin != nil {
+		s.begin(s.index)
+	}
 	header := make([]byte, 0, snapshotHeaderBytes)
 	header = append(header, snapshotMagic...)
 	header = binary.BigEndian.AppendUint64(header, s.index)
