@@ -23,6 +23,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
 	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/cluster/size"
+	"github.com/belfryhq/belfry/history"
 	"github.com/belfryhq/belfry/raftgroup/copies"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 	"github.com/belfryhq/belfry/shard"
@@ -104,6 +105,9 @@ type Config struct {
 	Machine     func() (memory.Machine, error)
 	// MaxPending is the number of bytes of calls that may wait at each shard led here; 0: the shard's default.
 	MaxPending int64
+
+	// History keeps the events of the replicas here; nil: the node keeps none. The caller closes it after the node.
+	History *history.Store
 
 	// AuditFault returns the reason why the audit log of this node is not written, or nil, for the doctor; nil: there is
 	// no log. Audit answers other nodes that read it.

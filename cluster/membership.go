@@ -29,6 +29,7 @@ func (n *Node) follow(ctx context.Context) {
 	}
 	for _, run := range []func(context.Context){
 		n.member.Announce, n.registrar.Run, n.directory.Run, n.tenants.Run, n.keepTime, n.keepPlaced,
+		n.keepHistory,
 	} {
 		n.workers.Go(func() { run(ctx) })
 	}

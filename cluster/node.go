@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/calls"
+	"github.com/belfryhq/belfry/cluster/chronicle"
 	"github.com/belfryhq/belfry/cluster/clocks"
 	"github.com/belfryhq/belfry/cluster/consume"
 	"github.com/belfryhq/belfry/cluster/control"
@@ -80,6 +81,8 @@ type Node struct {
 	memory    *memory.Watch
 	router    *router.Router
 	consumers *consume.Consumers
+	chronicle *chronicle.Keeper
+	events    *chronicle.Reader
 	copies    *copies.Meter // of the snapshots that this node sends, and of the tasks of moving slots
 	policies  *policies.Policies
 	taker     *cuts.Taker
@@ -209,6 +212,10 @@ func (n *Node) openShards() {
 	n.tenants = n.newTenants()
 	n.quotas = n.newQuotas()
 	n.copies = n.newCopies()
+	n.chronicle, n.events = chronicle.NewKeeper(n.cfg.History), n.newEvents()
+	if err := n.chronicle.DropStrays(n.heldShards()); err != nil {
+		n.cfg.Logger.Warn("events of replicas that moved away are left", "err", err)
+	}
 	n.replicas = n.newReplicas()
 	if n.cfg.DevClock != nil {
 		n.cfg.DevClock.Use(n.replicas.All)

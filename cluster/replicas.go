@@ -65,6 +65,12 @@ func (n *Node) openReplica(
 	if n.cfg.DevClock != nil {
 		cfg.DevClock = n.cfg.DevClock
 	}
+	switch kept, err := n.chronicle.Shard(id); {
+	case err != nil:
+		n.cfg.Logger.Warn("a replica has no history", "shard", id, "err", err)
+	case kept != nil:
+		cfg.History = kept
+	}
 	opened, err := shard.Open(cfg)
 	if err != nil {
 		return nil, errors.Join(err, transport.Close(), n.disks.Close(id))
@@ -86,7 +92,7 @@ func (n *Node) heldShards() []uint32 {
 // leaveShard deletes the files of a replica that has moved away. The leader that the replica knew may be out of date.
 func (n *Node) leaveShard(id uint32) error {
 	n.leaders.Left(id)
-	if err := n.disks.Drop(id); err != nil {
+	if err := errors.Join(n.disks.Drop(id), n.chronicle.Drop(id)); err != nil {
 		return err
 	}
 	return n.identity.Remove(id, n.records.Drop)

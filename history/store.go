@@ -3,8 +3,10 @@ package history
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -92,6 +94,24 @@ func (s *Store) Erase(namespace string) error {
 		errs = append(errs, sh.erase(namespace))
 	}
 	return errors.Join(errs...)
+}
+
+// Last returns the last position of an open shard: see Shard.Last. The error is ErrNoShard or ErrClosed.
+func (s *Store) Last(id uint32) (Position, error) {
+	sh, err := s.shard(id)
+	if err != nil {
+		return Position{}, err
+	}
+	return sh.Last(), nil
+}
+
+// Namespaces returns the namespaces with events in open shards, sorted.
+func (s *Store) Namespaces() []string {
+	usage := map[string]int64{}
+	for _, sh := range s.open() {
+		sh.addUsage(usage)
+	}
+	return slices.Sorted(maps.Keys(usage))
 }
 
 // Close writes the events in memory and closes the files. Later calls of the shards fail or do nothing.

@@ -11,6 +11,7 @@ package clusterpb
 
 import (
 	fsmpb "github.com/belfryhq/belfry/fsm/fsmpb"
+	historypb "github.com/belfryhq/belfry/history/historypb"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -2364,6 +2365,389 @@ func (x *AuditReply) GetLost() []uint64 {
 	return nil
 }
 
+// ReadEventsRequest selects events of a namespace in one shard.
+type ReadEventsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	After         *EventPosition         `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`                                     // absent: from the beginning
+	Queue         string                 `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`                                     // empty: any
+	Types         []historypb.Type       `protobuf:"varint,5,rep,packed,name=types,proto3,enum=belfry.history.v1.Type" json:"types,omitempty"` // empty: all
+	Labels        []*historypb.Label     `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty"`
+	Prefix        string                 `protobuf:"bytes,7,opt,name=prefix,proto3" json:"prefix,omitempty"`                   // of the task's id
+	SinceMs       int64                  `protobuf:"varint,8,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"` // only events of this instant or later
+	Limit         uint32                 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`                    // 0: no event, only the last position
+	WaitMs        int64                  `protobuf:"varint,10,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`   // how long the answer may wait for an event after the position
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadEventsRequest) Reset() {
+	*x = ReadEventsRequest{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadEventsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadEventsRequest) ProtoMessage() {}
+
+func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
+func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ReadEventsRequest) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *ReadEventsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ReadEventsRequest) GetAfter() *EventPosition {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
+func (x *ReadEventsRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *ReadEventsRequest) GetTypes() []historypb.Type {
+	if x != nil {
+		return x.Types
+	}
+	return nil
+}
+
+func (x *ReadEventsRequest) GetLabels() []*historypb.Label {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *ReadEventsRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ReadEventsRequest) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *ReadEventsRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ReadEventsRequest) GetWaitMs() int64 {
+	if x != nil {
+		return x.WaitMs
+	}
+	return 0
+}
+
+type EventPosition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Number        uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EventPosition) Reset() {
+	*x = EventPosition{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EventPosition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EventPosition) ProtoMessage() {}
+
+func (x *EventPosition) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EventPosition.ProtoReflect.Descriptor instead.
+func (*EventPosition) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *EventPosition) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *EventPosition) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+type ReadEventsReply struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Events []*historypb.Event     `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	Next   *EventPosition         `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`      // where to go on
+	Gapped bool                   `protobuf:"varint,3,opt,name=gapped,proto3" json:"gapped,omitempty"` // events between after and next are missing
+	Last   *EventPosition         `protobuf:"bytes,4,opt,name=last,proto3" json:"last,omitempty"`      // of the replica
+	// Set if events after the position have been removed. The events that are left begin after this one.
+	Gone          *EventPosition `protobuf:"bytes,5,opt,name=gone,proto3" json:"gone,omitempty"`
+	GoneMs        int64          `protobuf:"varint,6,opt,name=gone_ms,json=goneMs,proto3" json:"gone_ms,omitempty"` // events up to this instant may be gone
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadEventsReply) Reset() {
+	*x = ReadEventsReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadEventsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadEventsReply) ProtoMessage() {}
+
+func (x *ReadEventsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadEventsReply.ProtoReflect.Descriptor instead.
+func (*ReadEventsReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *ReadEventsReply) GetEvents() []*historypb.Event {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *ReadEventsReply) GetNext() *EventPosition {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *ReadEventsReply) GetGapped() bool {
+	if x != nil {
+		return x.Gapped
+	}
+	return false
+}
+
+func (x *ReadEventsReply) GetLast() *EventPosition {
+	if x != nil {
+		return x.Last
+	}
+	return nil
+}
+
+func (x *ReadEventsReply) GetGone() *EventPosition {
+	if x != nil {
+		return x.Gone
+	}
+	return nil
+}
+
+func (x *ReadEventsReply) GetGoneMs() int64 {
+	if x != nil {
+		return x.GoneMs
+	}
+	return 0
+}
+
+// TaskEventsRequest selects the events of one task.
+type TaskEventsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Task          string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskEventsRequest) Reset() {
+	*x = TaskEventsRequest{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskEventsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskEventsRequest) ProtoMessage() {}
+
+func (x *TaskEventsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskEventsRequest.ProtoReflect.Descriptor instead.
+func (*TaskEventsRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *TaskEventsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *TaskEventsRequest) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *TaskEventsRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type TaskEventsReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Events        []*historypb.Event     `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
+	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`                      // events were left out at the end
+	Gapped        bool                   `protobuf:"varint,3,opt,name=gapped,proto3" json:"gapped,omitempty"`                  // events may be missing
+	SinceMs       int64                  `protobuf:"varint,4,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"` // events up to this instant may be gone; 0: none is
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskEventsReply) Reset() {
+	*x = TaskEventsReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskEventsReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskEventsReply) ProtoMessage() {}
+
+func (x *TaskEventsReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskEventsReply.ProtoReflect.Descriptor instead.
+func (*TaskEventsReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *TaskEventsReply) GetEvents() []*historypb.Event {
+	if x != nil {
+		return x.Events
+	}
+	return nil
+}
+
+func (x *TaskEventsReply) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *TaskEventsReply) GetGapped() bool {
+	if x != nil {
+		return x.Gapped
+	}
+	return false
+}
+
+func (x *TaskEventsReply) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
 // BackupOutcome describes the newest backups that were made through a node since its start, in Unix milliseconds.
 type BackupOutcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2376,7 +2760,7 @@ type BackupOutcome struct {
 
 func (x *BackupOutcome) Reset() {
 	*x = BackupOutcome{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2388,7 +2772,7 @@ func (x *BackupOutcome) String() string {
 func (*BackupOutcome) ProtoMessage() {}
 
 func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2401,7 +2785,7 @@ func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupOutcome.ProtoReflect.Descriptor instead.
 func (*BackupOutcome) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *BackupOutcome) GetWholeMs() int64 {
@@ -2446,7 +2830,7 @@ type Shape struct {
 
 func (x *Shape) Reset() {
 	*x = Shape{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2458,7 +2842,7 @@ func (x *Shape) String() string {
 func (*Shape) ProtoMessage() {}
 
 func (x *Shape) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2471,7 +2855,7 @@ func (x *Shape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shape.ProtoReflect.Descriptor instead.
 func (*Shape) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Shape) GetWaits() string {
@@ -2569,7 +2953,7 @@ type Deletion struct {
 
 func (x *Deletion) Reset() {
 	*x = Deletion{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2581,7 +2965,7 @@ func (x *Deletion) String() string {
 func (*Deletion) ProtoMessage() {}
 
 func (x *Deletion) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2594,7 +2978,7 @@ func (x *Deletion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deletion.ProtoReflect.Descriptor instead.
 func (*Deletion) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Deletion) GetLeft() uint64 {
@@ -2624,7 +3008,7 @@ type AutoSplit struct {
 
 func (x *AutoSplit) Reset() {
 	*x = AutoSplit{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2636,7 +3020,7 @@ func (x *AutoSplit) String() string {
 func (*AutoSplit) ProtoMessage() {}
 
 func (x *AutoSplit) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2649,7 +3033,7 @@ func (x *AutoSplit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AutoSplit.ProtoReflect.Descriptor instead.
 func (*AutoSplit) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *AutoSplit) GetBytes() uint64 {
@@ -2693,7 +3077,7 @@ type SlotsWait struct {
 
 func (x *SlotsWait) Reset() {
 	*x = SlotsWait{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2705,7 +3089,7 @@ func (x *SlotsWait) String() string {
 func (*SlotsWait) ProtoMessage() {}
 
 func (x *SlotsWait) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2718,7 +3102,7 @@ func (x *SlotsWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsWait.ProtoReflect.Descriptor instead.
 func (*SlotsWait) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SlotsWait) GetStillMs() int64 {
@@ -2761,7 +3145,7 @@ type NodeHealth struct {
 
 func (x *NodeHealth) Reset() {
 	*x = NodeHealth{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2773,7 +3157,7 @@ func (x *NodeHealth) String() string {
 func (*NodeHealth) ProtoMessage() {}
 
 func (x *NodeHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2786,7 +3170,7 @@ func (x *NodeHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeHealth.ProtoReflect.Descriptor instead.
 func (*NodeHealth) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *NodeHealth) GetDiskLow() bool {
@@ -2833,7 +3217,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2845,7 +3229,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2858,7 +3242,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -2970,7 +3354,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2982,7 +3366,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2995,7 +3379,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -3021,7 +3405,7 @@ type CompareRequest struct {
 
 func (x *CompareRequest) Reset() {
 	*x = CompareRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3033,7 +3417,7 @@ func (x *CompareRequest) String() string {
 func (*CompareRequest) ProtoMessage() {}
 
 func (x *CompareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3046,7 +3430,7 @@ func (x *CompareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
 func (*CompareRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CompareRequest) GetReplicas() []*ReplicaAsked {
@@ -3067,7 +3451,7 @@ type ReplicaAsked struct {
 
 func (x *ReplicaAsked) Reset() {
 	*x = ReplicaAsked{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3079,7 +3463,7 @@ func (x *ReplicaAsked) String() string {
 func (*ReplicaAsked) ProtoMessage() {}
 
 func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3092,7 +3476,7 @@ func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAsked.ProtoReflect.Descriptor instead.
 func (*ReplicaAsked) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ReplicaAsked) GetShard() uint32 {
@@ -3119,7 +3503,7 @@ type CompareReply struct {
 
 func (x *CompareReply) Reset() {
 	*x = CompareReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3131,7 +3515,7 @@ func (x *CompareReply) String() string {
 func (*CompareReply) ProtoMessage() {}
 
 func (x *CompareReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3144,7 +3528,7 @@ func (x *CompareReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareReply.ProtoReflect.Descriptor instead.
 func (*CompareReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *CompareReply) GetReplicas() []*ReplicaReport {
@@ -3174,7 +3558,7 @@ type ReplicaReport struct {
 
 func (x *ReplicaReport) Reset() {
 	*x = ReplicaReport{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3186,7 +3570,7 @@ func (x *ReplicaReport) String() string {
 func (*ReplicaReport) ProtoMessage() {}
 
 func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3199,7 +3583,7 @@ func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaReport.ProtoReflect.Descriptor instead.
 func (*ReplicaReport) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ReplicaReport) GetShard() uint32 {
@@ -3240,7 +3624,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3252,7 +3636,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3265,7 +3649,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -3306,7 +3690,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3318,7 +3702,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3331,7 +3715,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{50}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -3624,7 +4008,7 @@ type GroupsAsk struct {
 
 func (x *GroupsAsk) Reset() {
 	*x = GroupsAsk{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3636,7 +4020,7 @@ func (x *GroupsAsk) String() string {
 func (*GroupsAsk) ProtoMessage() {}
 
 func (x *GroupsAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3649,7 +4033,7 @@ func (x *GroupsAsk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupsAsk.ProtoReflect.Descriptor instead.
 func (*GroupsAsk) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *GroupsAsk) GetNamespace() string {
@@ -3725,7 +4109,7 @@ type GroupWant struct {
 
 func (x *GroupWant) Reset() {
 	*x = GroupWant{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3737,7 +4121,7 @@ func (x *GroupWant) String() string {
 func (*GroupWant) ProtoMessage() {}
 
 func (x *GroupWant) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3750,7 +4134,7 @@ func (x *GroupWant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupWant.ProtoReflect.Descriptor instead.
 func (*GroupWant) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *GroupWant) GetGroup() string {
@@ -3779,7 +4163,7 @@ type GroupsAnswer struct {
 
 func (x *GroupsAnswer) Reset() {
 	*x = GroupsAnswer{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3791,7 +4175,7 @@ func (x *GroupsAnswer) String() string {
 func (*GroupsAnswer) ProtoMessage() {}
 
 func (x *GroupsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3804,7 +4188,7 @@ func (x *GroupsAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupsAnswer.ProtoReflect.Descriptor instead.
 func (*GroupsAnswer) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *GroupsAnswer) GetEpoch() uint64 {
@@ -3839,7 +4223,7 @@ type GroupGiven struct {
 
 func (x *GroupGiven) Reset() {
 	*x = GroupGiven{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3851,7 +4235,7 @@ func (x *GroupGiven) String() string {
 func (*GroupGiven) ProtoMessage() {}
 
 func (x *GroupGiven) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3864,7 +4248,7 @@ func (x *GroupGiven) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupGiven.ProtoReflect.Descriptor instead.
 func (*GroupGiven) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *GroupGiven) GetGroup() string {
@@ -3902,7 +4286,7 @@ type GroupsLook struct {
 
 func (x *GroupsLook) Reset() {
 	*x = GroupsLook{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3914,7 +4298,7 @@ func (x *GroupsLook) String() string {
 func (*GroupsLook) ProtoMessage() {}
 
 func (x *GroupsLook) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3927,7 +4311,7 @@ func (x *GroupsLook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupsLook.ProtoReflect.Descriptor instead.
 func (*GroupsLook) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *GroupsLook) GetEpoch() uint64 {
@@ -3978,7 +4362,7 @@ type GroupsStanding struct {
 
 func (x *GroupsStanding) Reset() {
 	*x = GroupsStanding{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3990,7 +4374,7 @@ func (x *GroupsStanding) String() string {
 func (*GroupsStanding) ProtoMessage() {}
 
 func (x *GroupsStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4003,7 +4387,7 @@ func (x *GroupsStanding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupsStanding.ProtoReflect.Descriptor instead.
 func (*GroupsStanding) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *GroupsStanding) GetTerm() uint64 {
@@ -4047,7 +4431,7 @@ type GroupCount struct {
 
 func (x *GroupCount) Reset() {
 	*x = GroupCount{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4059,7 +4443,7 @@ func (x *GroupCount) String() string {
 func (*GroupCount) ProtoMessage() {}
 
 func (x *GroupCount) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4072,7 +4456,7 @@ func (x *GroupCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupCount.ProtoReflect.Descriptor instead.
 func (*GroupCount) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *GroupCount) GetUnderWay() uint32 {
@@ -4124,7 +4508,7 @@ type BulkChange struct {
 
 func (x *BulkChange) Reset() {
 	*x = BulkChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4136,7 +4520,7 @@ func (x *BulkChange) String() string {
 func (*BulkChange) ProtoMessage() {}
 
 func (x *BulkChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4149,7 +4533,7 @@ func (x *BulkChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkChange.ProtoReflect.Descriptor instead.
 func (*BulkChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *BulkChange) GetOp() isBulkChange_Op {
@@ -4204,7 +4588,7 @@ type BulkChanged struct {
 
 func (x *BulkChanged) Reset() {
 	*x = BulkChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4216,7 +4600,7 @@ func (x *BulkChanged) String() string {
 func (*BulkChanged) ProtoMessage() {}
 
 func (x *BulkChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4229,7 +4613,7 @@ func (x *BulkChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkChanged.ProtoReflect.Descriptor instead.
 func (*BulkChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *BulkChanged) GetImpossible() string {
@@ -4256,7 +4640,7 @@ type NamespaceCall struct {
 
 func (x *NamespaceCall) Reset() {
 	*x = NamespaceCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4268,7 +4652,7 @@ func (x *NamespaceCall) String() string {
 func (*NamespaceCall) ProtoMessage() {}
 
 func (x *NamespaceCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4281,7 +4665,7 @@ func (x *NamespaceCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceCall.ProtoReflect.Descriptor instead.
 func (*NamespaceCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *NamespaceCall) GetNamespace() string {
@@ -4304,7 +4688,7 @@ type NamespaceUse struct {
 
 func (x *NamespaceUse) Reset() {
 	*x = NamespaceUse{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4316,7 +4700,7 @@ func (x *NamespaceUse) String() string {
 func (*NamespaceUse) ProtoMessage() {}
 
 func (x *NamespaceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4329,7 +4713,7 @@ func (x *NamespaceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamespaceUse.ProtoReflect.Descriptor instead.
 func (*NamespaceUse) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *NamespaceUse) GetPending() uint64 {
@@ -4371,7 +4755,7 @@ type QuotaSubject struct {
 
 func (x *QuotaSubject) Reset() {
 	*x = QuotaSubject{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4383,7 +4767,7 @@ func (x *QuotaSubject) String() string {
 func (*QuotaSubject) ProtoMessage() {}
 
 func (x *QuotaSubject) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4396,7 +4780,7 @@ func (x *QuotaSubject) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaSubject.ProtoReflect.Descriptor instead.
 func (*QuotaSubject) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *QuotaSubject) GetNamespace() string {
@@ -4434,7 +4818,7 @@ type QuotaCall struct {
 
 func (x *QuotaCall) Reset() {
 	*x = QuotaCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4446,7 +4830,7 @@ func (x *QuotaCall) String() string {
 func (*QuotaCall) ProtoMessage() {}
 
 func (x *QuotaCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4459,7 +4843,7 @@ func (x *QuotaCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaCall.ProtoReflect.Descriptor instead.
 func (*QuotaCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *QuotaCall) GetSubject() *QuotaSubject {
@@ -4601,7 +4985,7 @@ type NamesCall struct {
 
 func (x *NamesCall) Reset() {
 	*x = NamesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4613,7 +4997,7 @@ func (x *NamesCall) String() string {
 func (*NamesCall) ProtoMessage() {}
 
 func (x *NamesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4626,7 +5010,7 @@ func (x *NamesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NamesCall.ProtoReflect.Descriptor instead.
 func (*NamesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
 }
 
 // UseCall asks the owner for the present rates, and a node for its consumers.
@@ -4638,7 +5022,7 @@ type UseCall struct {
 
 func (x *UseCall) Reset() {
 	*x = UseCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4650,7 +5034,7 @@ func (x *UseCall) String() string {
 func (*UseCall) ProtoMessage() {}
 
 func (x *UseCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4663,7 +5047,7 @@ func (x *UseCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UseCall.ProtoReflect.Descriptor instead.
 func (*UseCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
 }
 
 // DrawCall asks for tokens of a rate.
@@ -4679,7 +5063,7 @@ type DrawCall struct {
 
 func (x *DrawCall) Reset() {
 	*x = DrawCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4691,7 +5075,7 @@ func (x *DrawCall) String() string {
 func (*DrawCall) ProtoMessage() {}
 
 func (x *DrawCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4704,7 +5088,7 @@ func (x *DrawCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrawCall.ProtoReflect.Descriptor instead.
 func (*DrawCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *DrawCall) GetNode() string {
@@ -4747,7 +5131,7 @@ type DivideCall struct {
 
 func (x *DivideCall) Reset() {
 	*x = DivideCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4759,7 +5143,7 @@ func (x *DivideCall) String() string {
 func (*DivideCall) ProtoMessage() {}
 
 func (x *DivideCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4772,7 +5156,7 @@ func (x *DivideCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DivideCall.ProtoReflect.Descriptor instead.
 func (*DivideCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *DivideCall) GetHolder() string {
@@ -4807,7 +5191,7 @@ type AdmitCall struct {
 
 func (x *AdmitCall) Reset() {
 	*x = AdmitCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4819,7 +5203,7 @@ func (x *AdmitCall) String() string {
 func (*AdmitCall) ProtoMessage() {}
 
 func (x *AdmitCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4832,7 +5216,7 @@ func (x *AdmitCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AdmitCall.ProtoReflect.Descriptor instead.
 func (*AdmitCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *AdmitCall) GetQueue() string {
@@ -4860,7 +5244,7 @@ type TrimCall struct {
 
 func (x *TrimCall) Reset() {
 	*x = TrimCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4872,7 +5256,7 @@ func (x *TrimCall) String() string {
 func (*TrimCall) ProtoMessage() {}
 
 func (x *TrimCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4885,7 +5269,7 @@ func (x *TrimCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrimCall.ProtoReflect.Descriptor instead.
 func (*TrimCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *TrimCall) GetTerm() uint64 {
@@ -4915,7 +5299,7 @@ type RaiseCall struct {
 
 func (x *RaiseCall) Reset() {
 	*x = RaiseCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4927,7 +5311,7 @@ func (x *RaiseCall) String() string {
 func (*RaiseCall) ProtoMessage() {}
 
 func (x *RaiseCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4940,7 +5324,7 @@ func (x *RaiseCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseCall.ProtoReflect.Descriptor instead.
 func (*RaiseCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *RaiseCall) GetTerm() uint64 {
@@ -4988,7 +5372,7 @@ type QuotaReply struct {
 
 func (x *QuotaReply) Reset() {
 	*x = QuotaReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5000,7 +5384,7 @@ func (x *QuotaReply) String() string {
 func (*QuotaReply) ProtoMessage() {}
 
 func (x *QuotaReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5013,7 +5397,7 @@ func (x *QuotaReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaReply.ProtoReflect.Descriptor instead.
 func (*QuotaReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *QuotaReply) GetTokens() uint32 {
@@ -5081,7 +5465,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5093,7 +5477,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5106,7 +5490,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -5127,7 +5511,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5139,7 +5523,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5152,7 +5536,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -5186,7 +5570,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5198,7 +5582,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5211,7 +5595,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{74}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -5244,7 +5628,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5256,7 +5640,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5269,7 +5653,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{75}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -5362,7 +5746,7 @@ type AccessChange struct {
 
 func (x *AccessChange) Reset() {
 	*x = AccessChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5374,7 +5758,7 @@ func (x *AccessChange) String() string {
 func (*AccessChange) ProtoMessage() {}
 
 func (x *AccessChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5387,7 +5771,7 @@ func (x *AccessChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessChange.ProtoReflect.Descriptor instead.
 func (*AccessChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{76}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *AccessChange) GetOp() isAccessChange_Op {
@@ -5521,7 +5905,7 @@ type AccessChanged struct {
 
 func (x *AccessChanged) Reset() {
 	*x = AccessChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5533,7 +5917,7 @@ func (x *AccessChanged) String() string {
 func (*AccessChanged) ProtoMessage() {}
 
 func (x *AccessChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5546,7 +5930,7 @@ func (x *AccessChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AccessChanged.ProtoReflect.Descriptor instead.
 func (*AccessChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{77}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *AccessChanged) GetImpossible() string {
@@ -5603,7 +5987,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5615,7 +5999,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5628,7 +6012,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{78}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -5671,7 +6055,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5683,7 +6067,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5696,7 +6080,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{79}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -5780,7 +6164,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5792,7 +6176,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5805,7 +6189,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{80}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -5897,7 +6281,7 @@ type BeginCall struct {
 
 func (x *BeginCall) Reset() {
 	*x = BeginCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5909,7 +6293,7 @@ func (x *BeginCall) String() string {
 func (*BeginCall) ProtoMessage() {}
 
 func (x *BeginCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5922,7 +6306,7 @@ func (x *BeginCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
 func (*BeginCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{81}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *BeginCall) GetOperation() *Operation {
@@ -5951,7 +6335,7 @@ type Began struct {
 
 func (x *Began) Reset() {
 	*x = Began{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5963,7 +6347,7 @@ func (x *Began) String() string {
 func (*Began) ProtoMessage() {}
 
 func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5976,7 +6360,7 @@ func (x *Began) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Began.ProtoReflect.Descriptor instead.
 func (*Began) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{82}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Began) GetImpossible() string {
@@ -6014,7 +6398,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6026,7 +6410,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6039,7 +6423,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{83}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *PlannedMove) GetShard() uint32 {
@@ -6091,7 +6475,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6103,7 +6487,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6116,7 +6500,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{84}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -6166,7 +6550,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6178,7 +6562,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6191,7 +6575,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{85}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Member) GetNode() string {
@@ -6231,7 +6615,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6243,7 +6627,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6256,7 +6640,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{86}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -6293,7 +6677,7 @@ type CallReply struct {
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6305,7 +6689,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6318,7 +6702,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{87}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -6458,7 +6842,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6470,7 +6854,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6483,7 +6867,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{88}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -6518,7 +6902,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6530,7 +6914,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6543,7 +6927,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{89}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -6577,7 +6961,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6589,7 +6973,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6602,7 +6986,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{90}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -6637,7 +7021,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6649,7 +7033,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6662,7 +7046,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{91}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -6749,7 +7133,7 @@ type QuotaExceeded struct {
 
 func (x *QuotaExceeded) Reset() {
 	*x = QuotaExceeded{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6761,7 +7145,7 @@ func (x *QuotaExceeded) String() string {
 func (*QuotaExceeded) ProtoMessage() {}
 
 func (x *QuotaExceeded) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6774,7 +7158,7 @@ func (x *QuotaExceeded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaExceeded.ProtoReflect.Descriptor instead.
 func (*QuotaExceeded) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{92}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *QuotaExceeded) GetSubject() *QuotaSubject {
@@ -6825,7 +7209,7 @@ type ReadSlotsCall struct {
 
 func (x *ReadSlotsCall) Reset() {
 	*x = ReadSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6837,7 +7221,7 @@ func (x *ReadSlotsCall) String() string {
 func (*ReadSlotsCall) ProtoMessage() {}
 
 func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6850,7 +7234,7 @@ func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSlotsCall.ProtoReflect.Descriptor instead.
 func (*ReadSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{93}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ReadSlotsCall) GetMove() uint64 {
@@ -6896,7 +7280,7 @@ type SlotsBatch struct {
 
 func (x *SlotsBatch) Reset() {
 	*x = SlotsBatch{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[94]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6908,7 +7292,7 @@ func (x *SlotsBatch) String() string {
 func (*SlotsBatch) ProtoMessage() {}
 
 func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[94]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6921,7 +7305,7 @@ func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsBatch.ProtoReflect.Descriptor instead.
 func (*SlotsBatch) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{94}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *SlotsBatch) GetSession() uint64 {
@@ -6980,7 +7364,7 @@ type PullSlotsCall struct {
 
 func (x *PullSlotsCall) Reset() {
 	*x = PullSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[95]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6992,7 +7376,7 @@ func (x *PullSlotsCall) String() string {
 func (*PullSlotsCall) ProtoMessage() {}
 
 func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[95]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7005,7 +7389,7 @@ func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullSlotsCall.ProtoReflect.Descriptor instead.
 func (*PullSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{95}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *PullSlotsCall) GetMove() uint64 {
@@ -7059,7 +7443,7 @@ type SlotsProgress struct {
 
 func (x *SlotsProgress) Reset() {
 	*x = SlotsProgress{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[96]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7071,7 +7455,7 @@ func (x *SlotsProgress) String() string {
 func (*SlotsProgress) ProtoMessage() {}
 
 func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[96]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7084,7 +7468,7 @@ func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsProgress.ProtoReflect.Descriptor instead.
 func (*SlotsProgress) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{96}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *SlotsProgress) GetTasks() uint64 {
@@ -7145,7 +7529,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[97]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7157,7 +7541,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[97]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7170,7 +7554,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{97}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -7191,7 +7575,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[98]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7203,7 +7587,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[98]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7216,7 +7600,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{98}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -7249,7 +7633,7 @@ type SetBackupsRequest struct {
 
 func (x *SetBackupsRequest) Reset() {
 	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[99]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7261,7 +7645,7 @@ func (x *SetBackupsRequest) String() string {
 func (*SetBackupsRequest) ProtoMessage() {}
 
 func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[99]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7274,7 +7658,7 @@ func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
 func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{99}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *SetBackupsRequest) GetBackups() *Backups {
@@ -7294,7 +7678,7 @@ type SetBackupsReply struct {
 
 func (x *SetBackupsReply) Reset() {
 	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[100]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7306,7 +7690,7 @@ func (x *SetBackupsReply) String() string {
 func (*SetBackupsReply) ProtoMessage() {}
 
 func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[100]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7319,7 +7703,7 @@ func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
 func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{100}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *SetBackupsReply) GetError() *CallError {
@@ -7340,7 +7724,7 @@ var File_cluster_clusterpb_peer_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\n" +
-	"\x1ccluster/clusterpb/peer.proto\x12\x11belfry.cluster.v1\x1a\x1ecluster/clusterpb/backup.proto\x1a\x1fcluster/clusterpb/control.proto\x1a\x13fsm/fsmpb/fsm.proto\"P\n" +
+	"\x1ccluster/clusterpb/peer.proto\x12\x11belfry.cluster.v1\x1a\x1ecluster/clusterpb/backup.proto\x1a\x1fcluster/clusterpb/control.proto\x1a\x13fsm/fsmpb/fsm.proto\x1a\x1fhistory/historypb/history.proto\"P\n" +
 	"\aNodeRun\x12\x12\n" +
 	"\x04boot\x18\x01 \x01(\x04R\x04boot\x12\x14\n" +
 	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\x12\x1b\n" +
@@ -7493,7 +7877,38 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05lines\x18\x01 \x03(\fR\x05lines\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\tR\x04next\x12\x12\n" +
 	"\x04more\x18\x03 \x01(\bR\x04more\x12\x12\n" +
-	"\x04lost\x18\x04 \x03(\x04R\x04lost\"]\n" +
+	"\x04lost\x18\x04 \x03(\x04R\x04lost\"\xd8\x02\n" +
+	"\x11ReadEventsRequest\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x1c\n" +
+	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x126\n" +
+	"\x05after\x18\x03 \x01(\v2 .belfry.cluster.v1.EventPositionR\x05after\x12\x14\n" +
+	"\x05queue\x18\x04 \x01(\tR\x05queue\x12-\n" +
+	"\x05types\x18\x05 \x03(\x0e2\x17.belfry.history.v1.TypeR\x05types\x120\n" +
+	"\x06labels\x18\x06 \x03(\v2\x18.belfry.history.v1.LabelR\x06labels\x12\x16\n" +
+	"\x06prefix\x18\a \x01(\tR\x06prefix\x12\x19\n" +
+	"\bsince_ms\x18\b \x01(\x03R\asinceMs\x12\x14\n" +
+	"\x05limit\x18\t \x01(\rR\x05limit\x12\x17\n" +
+	"\await_ms\x18\n" +
+	" \x01(\x03R\x06waitMs\"=\n" +
+	"\rEventPosition\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\x96\x02\n" +
+	"\x0fReadEventsReply\x120\n" +
+	"\x06events\x18\x01 \x03(\v2\x18.belfry.history.v1.EventR\x06events\x124\n" +
+	"\x04next\x18\x02 \x01(\v2 .belfry.cluster.v1.EventPositionR\x04next\x12\x16\n" +
+	"\x06gapped\x18\x03 \x01(\bR\x06gapped\x124\n" +
+	"\x04last\x18\x04 \x01(\v2 .belfry.cluster.v1.EventPositionR\x04last\x124\n" +
+	"\x04gone\x18\x05 \x01(\v2 .belfry.cluster.v1.EventPositionR\x04gone\x12\x17\n" +
+	"\agone_ms\x18\x06 \x01(\x03R\x06goneMs\"[\n" +
+	"\x11TaskEventsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\"\x8a\x01\n" +
+	"\x0fTaskEventsReply\x120\n" +
+	"\x06events\x18\x01 \x03(\v2\x18.belfry.history.v1.EventR\x06events\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\x12\x16\n" +
+	"\x06gapped\x18\x03 \x01(\bR\x06gapped\x12\x19\n" +
+	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\"]\n" +
 	"\rBackupOutcome\x12\x19\n" +
 	"\bwhole_ms\x18\x01 \x01(\x03R\awholeMs\x12\x1b\n" +
 	"\tfailed_ms\x18\x02 \x01(\x03R\bfailedMs\x12\x14\n" +
@@ -7932,8 +8347,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x12\x14\n" +
 	"\x10ERROR_KIND_MOVED\x10\x10\x12\x18\n" +
 	"\x14ERROR_KIND_MOVE_LOST\x10\x11\x12\x1b\n" +
-	"\x17ERROR_KIND_MOVE_REFUSED\x10\x122\xd4\n" +
-	"\n" +
+	"\x17ERROR_KIND_MOVE_REFUSED\x10\x122\x84\f\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +
@@ -7952,7 +8366,11 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06Backup\x12 .belfry.cluster.v1.BackupRequest\x1a\x1e.belfry.cluster.v1.BackupReply0\x01\x12V\n" +
 	"\n" +
 	"SetBackups\x12$.belfry.cluster.v1.SetBackupsRequest\x1a\".belfry.cluster.v1.SetBackupsReply\x12G\n" +
-	"\x05Audit\x12\x1f.belfry.cluster.v1.AuditRequest\x1a\x1d.belfry.cluster.v1.AuditReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
+	"\x05Audit\x12\x1f.belfry.cluster.v1.AuditRequest\x1a\x1d.belfry.cluster.v1.AuditReply\x12V\n" +
+	"\n" +
+	"ReadEvents\x12$.belfry.cluster.v1.ReadEventsRequest\x1a\".belfry.cluster.v1.ReadEventsReply\x12V\n" +
+	"\n" +
+	"TaskEvents\x12$.belfry.cluster.v1.TaskEventsRequest\x1a\".belfry.cluster.v1.TaskEventsReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
 
 var (
 	file_cluster_clusterpb_peer_proto_rawDescOnce sync.Once
@@ -7967,7 +8385,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 110)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 115)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(MoveWait)(0),              // 0: belfry.cluster.v1.MoveWait
 	(ErrorKind)(0),             // 1: belfry.cluster.v1.ErrorKind
@@ -8008,108 +8426,116 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*Vitals)(nil),             // 36: belfry.cluster.v1.Vitals
 	(*AuditRequest)(nil),       // 37: belfry.cluster.v1.AuditRequest
 	(*AuditReply)(nil),         // 38: belfry.cluster.v1.AuditReply
-	(*BackupOutcome)(nil),      // 39: belfry.cluster.v1.BackupOutcome
-	(*Shape)(nil),              // 40: belfry.cluster.v1.Shape
-	(*Deletion)(nil),           // 41: belfry.cluster.v1.Deletion
-	(*AutoSplit)(nil),          // 42: belfry.cluster.v1.AutoSplit
-	(*SlotsWait)(nil),          // 43: belfry.cluster.v1.SlotsWait
-	(*NodeHealth)(nil),         // 44: belfry.cluster.v1.NodeHealth
-	(*ReplicaStatus)(nil),      // 45: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),         // 46: belfry.cluster.v1.Checkpoint
-	(*CompareRequest)(nil),     // 47: belfry.cluster.v1.CompareRequest
-	(*ReplicaAsked)(nil),       // 48: belfry.cluster.v1.ReplicaAsked
-	(*CompareReply)(nil),       // 49: belfry.cluster.v1.CompareReply
-	(*ReplicaReport)(nil),      // 50: belfry.cluster.v1.ReplicaReport
-	(*ForwardRequest)(nil),     // 51: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),               // 52: belfry.cluster.v1.Call
-	(*GroupsAsk)(nil),          // 53: belfry.cluster.v1.GroupsAsk
-	(*GroupWant)(nil),          // 54: belfry.cluster.v1.GroupWant
-	(*GroupsAnswer)(nil),       // 55: belfry.cluster.v1.GroupsAnswer
-	(*GroupGiven)(nil),         // 56: belfry.cluster.v1.GroupGiven
-	(*GroupsLook)(nil),         // 57: belfry.cluster.v1.GroupsLook
-	(*GroupsStanding)(nil),     // 58: belfry.cluster.v1.GroupsStanding
-	(*GroupCount)(nil),         // 59: belfry.cluster.v1.GroupCount
-	(*BulkChange)(nil),         // 60: belfry.cluster.v1.BulkChange
-	(*BulkChanged)(nil),        // 61: belfry.cluster.v1.BulkChanged
-	(*NamespaceCall)(nil),      // 62: belfry.cluster.v1.NamespaceCall
-	(*NamespaceUse)(nil),       // 63: belfry.cluster.v1.NamespaceUse
-	(*QuotaSubject)(nil),       // 64: belfry.cluster.v1.QuotaSubject
-	(*QuotaCall)(nil),          // 65: belfry.cluster.v1.QuotaCall
-	(*NamesCall)(nil),          // 66: belfry.cluster.v1.NamesCall
-	(*UseCall)(nil),            // 67: belfry.cluster.v1.UseCall
-	(*DrawCall)(nil),           // 68: belfry.cluster.v1.DrawCall
-	(*DivideCall)(nil),         // 69: belfry.cluster.v1.DivideCall
-	(*AdmitCall)(nil),          // 70: belfry.cluster.v1.AdmitCall
-	(*TrimCall)(nil),           // 71: belfry.cluster.v1.TrimCall
-	(*RaiseCall)(nil),          // 72: belfry.cluster.v1.RaiseCall
-	(*QuotaReply)(nil),         // 73: belfry.cluster.v1.QuotaReply
-	(*Commands)(nil),           // 74: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 75: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 76: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 77: belfry.cluster.v1.QueueChange
-	(*AccessChange)(nil),       // 78: belfry.cluster.v1.AccessChange
-	(*AccessChanged)(nil),      // 79: belfry.cluster.v1.AccessChanged
-	(*QueuesCall)(nil),         // 80: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 81: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 82: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),          // 83: belfry.cluster.v1.BeginCall
-	(*Began)(nil),              // 84: belfry.cluster.v1.Began
-	(*PlannedMove)(nil),        // 85: belfry.cluster.v1.PlannedMove
-	(*Membership)(nil),         // 86: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 87: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 88: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 89: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 90: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 91: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 92: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 93: belfry.cluster.v1.CallError
-	(*QuotaExceeded)(nil),      // 94: belfry.cluster.v1.QuotaExceeded
-	(*ReadSlotsCall)(nil),      // 95: belfry.cluster.v1.ReadSlotsCall
-	(*SlotsBatch)(nil),         // 96: belfry.cluster.v1.SlotsBatch
-	(*PullSlotsCall)(nil),      // 97: belfry.cluster.v1.PullSlotsCall
-	(*SlotsProgress)(nil),      // 98: belfry.cluster.v1.SlotsProgress
-	(*BackupRequest)(nil),      // 99: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 100: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 101: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 102: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 103: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 104: belfry.cluster.v1.Shape.AwayMsEntry
-	nil,                        // 105: belfry.cluster.v1.Shape.StuckMsEntry
-	nil,                        // 106: belfry.cluster.v1.Shape.SlotsEntry
-	nil,                        // 107: belfry.cluster.v1.Shape.StepsEntry
-	nil,                        // 108: belfry.cluster.v1.Shape.WaitsForEntry
-	nil,                        // 109: belfry.cluster.v1.Shape.SlotsWaitEntry
-	nil,                        // 110: belfry.cluster.v1.Shape.DeletionsEntry
-	nil,                        // 111: belfry.cluster.v1.Shape.BulkWaitsEntry
-	(*Shard)(nil),              // 112: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 113: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 114: belfry.cluster.v1.JoinToken
-	(*fsmpb.Task)(nil),         // 115: belfry.fsm.v1.Task
-	(*BulkOperation)(nil),      // 116: belfry.cluster.v1.BulkOperation
-	(*fsmpb.Command)(nil),      // 117: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 118: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 119: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 120: belfry.cluster.v1.DeleteQueue
-	(*SetCalendar)(nil),        // 121: belfry.cluster.v1.SetCalendar
-	(*DeleteCalendar)(nil),     // 122: belfry.cluster.v1.DeleteCalendar
-	(*AddKey)(nil),             // 123: belfry.cluster.v1.AddKey
-	(*RemoveKey)(nil),          // 124: belfry.cluster.v1.RemoveKey
-	(*RotateKey)(nil),          // 125: belfry.cluster.v1.RotateKey
-	(*UseKeys)(nil),            // 126: belfry.cluster.v1.UseKeys
-	(*EnforceKeys)(nil),        // 127: belfry.cluster.v1.EnforceKeys
-	(*SetNamespace)(nil),       // 128: belfry.cluster.v1.SetNamespace
-	(*DeleteNamespace)(nil),    // 129: belfry.cluster.v1.DeleteNamespace
-	(*ApiKey)(nil),             // 130: belfry.cluster.v1.ApiKey
-	(*Namespace)(nil),          // 131: belfry.cluster.v1.Namespace
-	(*Operation)(nil),          // 132: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 133: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 134: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 135: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 136: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 137: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 138: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 139: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 140: belfry.cluster.v1.Backups
+	(*ReadEventsRequest)(nil),  // 39: belfry.cluster.v1.ReadEventsRequest
+	(*EventPosition)(nil),      // 40: belfry.cluster.v1.EventPosition
+	(*ReadEventsReply)(nil),    // 41: belfry.cluster.v1.ReadEventsReply
+	(*TaskEventsRequest)(nil),  // 42: belfry.cluster.v1.TaskEventsRequest
+	(*TaskEventsReply)(nil),    // 43: belfry.cluster.v1.TaskEventsReply
+	(*BackupOutcome)(nil),      // 44: belfry.cluster.v1.BackupOutcome
+	(*Shape)(nil),              // 45: belfry.cluster.v1.Shape
+	(*Deletion)(nil),           // 46: belfry.cluster.v1.Deletion
+	(*AutoSplit)(nil),          // 47: belfry.cluster.v1.AutoSplit
+	(*SlotsWait)(nil),          // 48: belfry.cluster.v1.SlotsWait
+	(*NodeHealth)(nil),         // 49: belfry.cluster.v1.NodeHealth
+	(*ReplicaStatus)(nil),      // 50: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),         // 51: belfry.cluster.v1.Checkpoint
+	(*CompareRequest)(nil),     // 52: belfry.cluster.v1.CompareRequest
+	(*ReplicaAsked)(nil),       // 53: belfry.cluster.v1.ReplicaAsked
+	(*CompareReply)(nil),       // 54: belfry.cluster.v1.CompareReply
+	(*ReplicaReport)(nil),      // 55: belfry.cluster.v1.ReplicaReport
+	(*ForwardRequest)(nil),     // 56: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),               // 57: belfry.cluster.v1.Call
+	(*GroupsAsk)(nil),          // 58: belfry.cluster.v1.GroupsAsk
+	(*GroupWant)(nil),          // 59: belfry.cluster.v1.GroupWant
+	(*GroupsAnswer)(nil),       // 60: belfry.cluster.v1.GroupsAnswer
+	(*GroupGiven)(nil),         // 61: belfry.cluster.v1.GroupGiven
+	(*GroupsLook)(nil),         // 62: belfry.cluster.v1.GroupsLook
+	(*GroupsStanding)(nil),     // 63: belfry.cluster.v1.GroupsStanding
+	(*GroupCount)(nil),         // 64: belfry.cluster.v1.GroupCount
+	(*BulkChange)(nil),         // 65: belfry.cluster.v1.BulkChange
+	(*BulkChanged)(nil),        // 66: belfry.cluster.v1.BulkChanged
+	(*NamespaceCall)(nil),      // 67: belfry.cluster.v1.NamespaceCall
+	(*NamespaceUse)(nil),       // 68: belfry.cluster.v1.NamespaceUse
+	(*QuotaSubject)(nil),       // 69: belfry.cluster.v1.QuotaSubject
+	(*QuotaCall)(nil),          // 70: belfry.cluster.v1.QuotaCall
+	(*NamesCall)(nil),          // 71: belfry.cluster.v1.NamesCall
+	(*UseCall)(nil),            // 72: belfry.cluster.v1.UseCall
+	(*DrawCall)(nil),           // 73: belfry.cluster.v1.DrawCall
+	(*DivideCall)(nil),         // 74: belfry.cluster.v1.DivideCall
+	(*AdmitCall)(nil),          // 75: belfry.cluster.v1.AdmitCall
+	(*TrimCall)(nil),           // 76: belfry.cluster.v1.TrimCall
+	(*RaiseCall)(nil),          // 77: belfry.cluster.v1.RaiseCall
+	(*QuotaReply)(nil),         // 78: belfry.cluster.v1.QuotaReply
+	(*Commands)(nil),           // 79: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 80: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 81: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 82: belfry.cluster.v1.QueueChange
+	(*AccessChange)(nil),       // 83: belfry.cluster.v1.AccessChange
+	(*AccessChanged)(nil),      // 84: belfry.cluster.v1.AccessChanged
+	(*QueuesCall)(nil),         // 85: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 86: belfry.cluster.v1.LendCall
+	(*MembersCall)(nil),        // 87: belfry.cluster.v1.MembersCall
+	(*BeginCall)(nil),          // 88: belfry.cluster.v1.BeginCall
+	(*Began)(nil),              // 89: belfry.cluster.v1.Began
+	(*PlannedMove)(nil),        // 90: belfry.cluster.v1.PlannedMove
+	(*Membership)(nil),         // 91: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 92: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 93: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 94: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 95: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 96: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 97: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 98: belfry.cluster.v1.CallError
+	(*QuotaExceeded)(nil),      // 99: belfry.cluster.v1.QuotaExceeded
+	(*ReadSlotsCall)(nil),      // 100: belfry.cluster.v1.ReadSlotsCall
+	(*SlotsBatch)(nil),         // 101: belfry.cluster.v1.SlotsBatch
+	(*PullSlotsCall)(nil),      // 102: belfry.cluster.v1.PullSlotsCall
+	(*SlotsProgress)(nil),      // 103: belfry.cluster.v1.SlotsProgress
+	(*BackupRequest)(nil),      // 104: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 105: belfry.cluster.v1.BackupReply
+	(*SetBackupsRequest)(nil),  // 106: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 107: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 108: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 109: belfry.cluster.v1.Shape.AwayMsEntry
+	nil,                        // 110: belfry.cluster.v1.Shape.StuckMsEntry
+	nil,                        // 111: belfry.cluster.v1.Shape.SlotsEntry
+	nil,                        // 112: belfry.cluster.v1.Shape.StepsEntry
+	nil,                        // 113: belfry.cluster.v1.Shape.WaitsForEntry
+	nil,                        // 114: belfry.cluster.v1.Shape.SlotsWaitEntry
+	nil,                        // 115: belfry.cluster.v1.Shape.DeletionsEntry
+	nil,                        // 116: belfry.cluster.v1.Shape.BulkWaitsEntry
+	(*Shard)(nil),              // 117: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 118: belfry.cluster.v1.Node
+	(*JoinToken)(nil),          // 119: belfry.cluster.v1.JoinToken
+	(*fsmpb.Task)(nil),         // 120: belfry.fsm.v1.Task
+	(historypb.Type)(0),        // 121: belfry.history.v1.Type
+	(*historypb.Label)(nil),    // 122: belfry.history.v1.Label
+	(*historypb.Event)(nil),    // 123: belfry.history.v1.Event
+	(*BulkOperation)(nil),      // 124: belfry.cluster.v1.BulkOperation
+	(*fsmpb.Command)(nil),      // 125: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 126: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 127: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 128: belfry.cluster.v1.DeleteQueue
+	(*SetCalendar)(nil),        // 129: belfry.cluster.v1.SetCalendar
+	(*DeleteCalendar)(nil),     // 130: belfry.cluster.v1.DeleteCalendar
+	(*AddKey)(nil),             // 131: belfry.cluster.v1.AddKey
+	(*RemoveKey)(nil),          // 132: belfry.cluster.v1.RemoveKey
+	(*RotateKey)(nil),          // 133: belfry.cluster.v1.RotateKey
+	(*UseKeys)(nil),            // 134: belfry.cluster.v1.UseKeys
+	(*EnforceKeys)(nil),        // 135: belfry.cluster.v1.EnforceKeys
+	(*SetNamespace)(nil),       // 136: belfry.cluster.v1.SetNamespace
+	(*DeleteNamespace)(nil),    // 137: belfry.cluster.v1.DeleteNamespace
+	(*ApiKey)(nil),             // 138: belfry.cluster.v1.ApiKey
+	(*Namespace)(nil),          // 139: belfry.cluster.v1.Namespace
+	(*Operation)(nil),          // 140: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 141: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 142: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 143: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 144: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 145: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 146: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 147: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 148: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -8119,160 +8545,172 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	4,   // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	8,   // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	112, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	113, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	117, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	118, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	14,  // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	114, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	119, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
 	23,  // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	25,  // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	115, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	93,  // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
-	45,  // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	44,  // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	120, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	98,  // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	50,  // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	49,  // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	36,  // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
-	40,  // 18: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
+	45,  // 18: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
 	32,  // 19: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
 	35,  // 20: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
-	39,  // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	103, // 22: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	104, // 23: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	105, // 24: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	106, // 25: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
-	107, // 26: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
-	108, // 27: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
-	109, // 28: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
-	42,  // 29: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
-	110, // 30: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
-	111, // 31: belfry.cluster.v1.Shape.bulk_waits:type_name -> belfry.cluster.v1.Shape.BulkWaitsEntry
-	48,  // 32: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	50,  // 33: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	44,  // 34: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	46,  // 35: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	52,  // 36: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	74,  // 37: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	75,  // 38: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	76,  // 39: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	77,  // 40: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	80,  // 41: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	81,  // 42: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	82,  // 43: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	83,  // 44: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	78,  // 45: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
-	95,  // 46: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	97,  // 47: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	62,  // 48: belfry.cluster.v1.Call.namespace_use:type_name -> belfry.cluster.v1.NamespaceCall
-	65,  // 49: belfry.cluster.v1.Call.quota:type_name -> belfry.cluster.v1.QuotaCall
-	60,  // 50: belfry.cluster.v1.Call.change_bulk:type_name -> belfry.cluster.v1.BulkChange
-	53,  // 51: belfry.cluster.v1.Call.ask_groups:type_name -> belfry.cluster.v1.GroupsAsk
-	57,  // 52: belfry.cluster.v1.Call.look_groups:type_name -> belfry.cluster.v1.GroupsLook
-	54,  // 53: belfry.cluster.v1.GroupsAsk.wants:type_name -> belfry.cluster.v1.GroupWant
-	56,  // 54: belfry.cluster.v1.GroupsAnswer.given:type_name -> belfry.cluster.v1.GroupGiven
-	59,  // 55: belfry.cluster.v1.GroupsStanding.groups:type_name -> belfry.cluster.v1.GroupCount
-	116, // 56: belfry.cluster.v1.BulkChange.begin:type_name -> belfry.cluster.v1.BulkOperation
-	116, // 57: belfry.cluster.v1.BulkChanged.operation:type_name -> belfry.cluster.v1.BulkOperation
-	64,  // 58: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	68,  // 59: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
-	69,  // 60: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
-	70,  // 61: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
-	71,  // 62: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
-	72,  // 63: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
-	66,  // 64: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
-	67,  // 65: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
-	117, // 66: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	118, // 67: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	119, // 68: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	120, // 69: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	121, // 70: belfry.cluster.v1.QueueChange.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
-	122, // 71: belfry.cluster.v1.QueueChange.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
-	123, // 72: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
-	124, // 73: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
-	125, // 74: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
-	126, // 75: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
-	127, // 76: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
-	128, // 77: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
-	129, // 78: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
-	130, // 79: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
-	131, // 80: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
-	132, // 81: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
-	86,  // 82: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	132, // 83: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	132, // 84: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	85,  // 85: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	87,  // 86: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	89,  // 87: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	93,  // 88: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	92,  // 89: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	115, // 90: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	133, // 91: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	90,  // 92: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	134, // 93: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	91,  // 94: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	86,  // 95: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	84,  // 96: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	79,  // 97: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
-	96,  // 98: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	98,  // 99: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	63,  // 100: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
-	73,  // 101: belfry.cluster.v1.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
-	61,  // 102: belfry.cluster.v1.CallReply.bulk:type_name -> belfry.cluster.v1.BulkChanged
-	55,  // 103: belfry.cluster.v1.CallReply.groups_answer:type_name -> belfry.cluster.v1.GroupsAnswer
-	58,  // 104: belfry.cluster.v1.CallReply.groups_standing:type_name -> belfry.cluster.v1.GroupsStanding
-	135, // 105: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	93,  // 106: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	1,   // 107: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	94,  // 108: belfry.cluster.v1.CallError.quota:type_name -> belfry.cluster.v1.QuotaExceeded
-	64,  // 109: belfry.cluster.v1.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	136, // 110: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	137, // 111: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	138, // 112: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	136, // 113: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	139, // 114: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	93,  // 115: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	140, // 116: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	93,  // 117: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	98,  // 118: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
-	0,   // 119: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
-	43,  // 120: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
-	41,  // 121: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
-	9,   // 122: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	11,  // 123: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	51,  // 124: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	16,  // 125: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	28,  // 126: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	30,  // 127: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
-	33,  // 128: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	47,  // 129: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	18,  // 130: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	20,  // 131: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
-	22,  // 132: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	26,  // 133: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	6,   // 134: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	13,  // 135: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	99,  // 136: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	101, // 137: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	37,  // 138: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
-	10,  // 139: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	12,  // 140: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	88,  // 141: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	17,  // 142: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	29,  // 143: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	31,  // 144: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	34,  // 145: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	49,  // 146: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	19,  // 147: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	21,  // 148: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
-	24,  // 149: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	27,  // 150: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	7,   // 151: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	15,  // 152: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	100, // 153: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	102, // 154: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	38,  // 155: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
-	139, // [139:156] is the sub-list for method output_type
-	122, // [122:139] is the sub-list for method input_type
-	122, // [122:122] is the sub-list for extension type_name
-	122, // [122:122] is the sub-list for extension extendee
-	0,   // [0:122] is the sub-list for field type_name
+	44,  // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
+	40,  // 22: belfry.cluster.v1.ReadEventsRequest.after:type_name -> belfry.cluster.v1.EventPosition
+	121, // 23: belfry.cluster.v1.ReadEventsRequest.types:type_name -> belfry.history.v1.Type
+	122, // 24: belfry.cluster.v1.ReadEventsRequest.labels:type_name -> belfry.history.v1.Label
+	123, // 25: belfry.cluster.v1.ReadEventsReply.events:type_name -> belfry.history.v1.Event
+	40,  // 26: belfry.cluster.v1.ReadEventsReply.next:type_name -> belfry.cluster.v1.EventPosition
+	40,  // 27: belfry.cluster.v1.ReadEventsReply.last:type_name -> belfry.cluster.v1.EventPosition
+	40,  // 28: belfry.cluster.v1.ReadEventsReply.gone:type_name -> belfry.cluster.v1.EventPosition
+	123, // 29: belfry.cluster.v1.TaskEventsReply.events:type_name -> belfry.history.v1.Event
+	108, // 30: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	109, // 31: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	110, // 32: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	111, // 33: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
+	112, // 34: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
+	113, // 35: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
+	114, // 36: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
+	47,  // 37: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
+	115, // 38: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
+	116, // 39: belfry.cluster.v1.Shape.bulk_waits:type_name -> belfry.cluster.v1.Shape.BulkWaitsEntry
+	53,  // 40: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	55,  // 41: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	49,  // 42: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	51,  // 43: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	57,  // 44: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	79,  // 45: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	80,  // 46: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	81,  // 47: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	82,  // 48: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	85,  // 49: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	86,  // 50: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	87,  // 51: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	88,  // 52: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	83,  // 53: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
+	100, // 54: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	102, // 55: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	67,  // 56: belfry.cluster.v1.Call.namespace_use:type_name -> belfry.cluster.v1.NamespaceCall
+	70,  // 57: belfry.cluster.v1.Call.quota:type_name -> belfry.cluster.v1.QuotaCall
+	65,  // 58: belfry.cluster.v1.Call.change_bulk:type_name -> belfry.cluster.v1.BulkChange
+	58,  // 59: belfry.cluster.v1.Call.ask_groups:type_name -> belfry.cluster.v1.GroupsAsk
+	62,  // 60: belfry.cluster.v1.Call.look_groups:type_name -> belfry.cluster.v1.GroupsLook
+	59,  // 61: belfry.cluster.v1.GroupsAsk.wants:type_name -> belfry.cluster.v1.GroupWant
+	61,  // 62: belfry.cluster.v1.GroupsAnswer.given:type_name -> belfry.cluster.v1.GroupGiven
+	64,  // 63: belfry.cluster.v1.GroupsStanding.groups:type_name -> belfry.cluster.v1.GroupCount
+	124, // 64: belfry.cluster.v1.BulkChange.begin:type_name -> belfry.cluster.v1.BulkOperation
+	124, // 65: belfry.cluster.v1.BulkChanged.operation:type_name -> belfry.cluster.v1.BulkOperation
+	69,  // 66: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	73,  // 67: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
+	74,  // 68: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
+	75,  // 69: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
+	76,  // 70: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
+	77,  // 71: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
+	71,  // 72: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
+	72,  // 73: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
+	125, // 74: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	126, // 75: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	127, // 76: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	128, // 77: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	129, // 78: belfry.cluster.v1.QueueChange.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
+	130, // 79: belfry.cluster.v1.QueueChange.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
+	131, // 80: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
+	132, // 81: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
+	133, // 82: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
+	134, // 83: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
+	135, // 84: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
+	136, // 85: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
+	137, // 86: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
+	138, // 87: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
+	139, // 88: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
+	140, // 89: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
+	91,  // 90: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	140, // 91: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	140, // 92: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	90,  // 93: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	92,  // 94: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	94,  // 95: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	98,  // 96: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	97,  // 97: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	120, // 98: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	141, // 99: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	95,  // 100: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	142, // 101: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	96,  // 102: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	91,  // 103: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	89,  // 104: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	84,  // 105: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
+	101, // 106: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	103, // 107: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	68,  // 108: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
+	78,  // 109: belfry.cluster.v1.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
+	66,  // 110: belfry.cluster.v1.CallReply.bulk:type_name -> belfry.cluster.v1.BulkChanged
+	60,  // 111: belfry.cluster.v1.CallReply.groups_answer:type_name -> belfry.cluster.v1.GroupsAnswer
+	63,  // 112: belfry.cluster.v1.CallReply.groups_standing:type_name -> belfry.cluster.v1.GroupsStanding
+	143, // 113: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	98,  // 114: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	1,   // 115: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	99,  // 116: belfry.cluster.v1.CallError.quota:type_name -> belfry.cluster.v1.QuotaExceeded
+	69,  // 117: belfry.cluster.v1.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	144, // 118: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	145, // 119: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	146, // 120: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	144, // 121: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	147, // 122: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	98,  // 123: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	148, // 124: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	98,  // 125: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	103, // 126: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	0,   // 127: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
+	48,  // 128: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
+	46,  // 129: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
+	9,   // 130: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	11,  // 131: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	56,  // 132: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	16,  // 133: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	28,  // 134: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	30,  // 135: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
+	33,  // 136: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
+	52,  // 137: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	18,  // 138: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	20,  // 139: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
+	22,  // 140: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	26,  // 141: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	6,   // 142: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	13,  // 143: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
+	104, // 144: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	106, // 145: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	37,  // 146: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
+	39,  // 147: belfry.cluster.v1.Peer.ReadEvents:input_type -> belfry.cluster.v1.ReadEventsRequest
+	42,  // 148: belfry.cluster.v1.Peer.TaskEvents:input_type -> belfry.cluster.v1.TaskEventsRequest
+	10,  // 149: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	12,  // 150: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	93,  // 151: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	17,  // 152: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	29,  // 153: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	31,  // 154: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	34,  // 155: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	54,  // 156: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	19,  // 157: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	21,  // 158: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
+	24,  // 159: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	27,  // 160: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	7,   // 161: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	15,  // 162: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	105, // 163: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	107, // 164: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	38,  // 165: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
+	41,  // 166: belfry.cluster.v1.Peer.ReadEvents:output_type -> belfry.cluster.v1.ReadEventsReply
+	43,  // 167: belfry.cluster.v1.Peer.TaskEvents:output_type -> belfry.cluster.v1.TaskEventsReply
+	149, // [149:168] is the sub-list for method output_type
+	130, // [130:149] is the sub-list for method input_type
+	130, // [130:130] is the sub-list for extension type_name
+	130, // [130:130] is the sub-list for extension extendee
+	0,   // [0:130] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -8286,7 +8724,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*TokenChange_Add)(nil),
 		(*TokenChange_Remove)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[50].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[55].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
@@ -8304,11 +8742,11 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_AskGroups)(nil),
 		(*Call_LookGroups)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[58].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[63].OneofWrappers = []any{
 		(*BulkChange_Begin)(nil),
 		(*BulkChange_Stop)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[63].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[68].OneofWrappers = []any{
 		(*QuotaCall_Draw)(nil),
 		(*QuotaCall_Divide)(nil),
 		(*QuotaCall_Admit)(nil),
@@ -8317,13 +8755,13 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*QuotaCall_Names)(nil),
 		(*QuotaCall_Use)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[75].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[80].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 		(*QueueChange_SetCalendar)(nil),
 		(*QueueChange_DeleteCalendar)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[76].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[81].OneofWrappers = []any{
 		(*AccessChange_AddKey)(nil),
 		(*AccessChange_RemoveKey)(nil),
 		(*AccessChange_RotateKey)(nil),
@@ -8332,7 +8770,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*AccessChange_SetNamespace)(nil),
 		(*AccessChange_DeleteNamespace)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[80].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[85].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -8344,7 +8782,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   110,
+			NumMessages:   115,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -39,6 +39,8 @@ const (
 	Peer_Backup_FullMethodName       = "/belfry.cluster.v1.Peer/Backup"
 	Peer_SetBackups_FullMethodName   = "/belfry.cluster.v1.Peer/SetBackups"
 	Peer_Audit_FullMethodName        = "/belfry.cluster.v1.Peer/Audit"
+	Peer_ReadEvents_FullMethodName   = "/belfry.cluster.v1.Peer/ReadEvents"
+	Peer_TaskEvents_FullMethodName   = "/belfry.cluster.v1.Peer/TaskEvents"
 )
 
 // PeerClient is the client API for Peer service.
@@ -84,6 +86,10 @@ type PeerClient interface {
 	SetBackups(ctx context.Context, in *SetBackupsRequest, opts ...grpc.CallOption) (*SetBackupsReply, error)
 	// Audit returns records of the receiving node's audit log.
 	Audit(ctx context.Context, in *AuditRequest, opts ...grpc.CallOption) (*AuditReply, error)
+	// ReadEvents returns events of the receiving node's replica of a shard.
+	ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsReply, error)
+	// TaskEvents returns the events of a task in all replicas of the receiving node.
+	TaskEvents(ctx context.Context, in *TaskEventsRequest, opts ...grpc.CallOption) (*TaskEventsReply, error)
 }
 
 type peerClient struct {
@@ -279,6 +285,26 @@ func (c *peerClient) Audit(ctx context.Context, in *AuditRequest, opts ...grpc.C
 	return out, nil
 }
 
+func (c *peerClient) ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReadEventsReply)
+	err := c.cc.Invoke(ctx, Peer_ReadEvents_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *peerClient) TaskEvents(ctx context.Context, in *TaskEventsRequest, opts ...grpc.CallOption) (*TaskEventsReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(TaskEventsReply)
+	err := c.cc.Invoke(ctx, Peer_TaskEvents_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PeerServer is the server API for Peer service.
 // All implementations must embed UnimplementedPeerServer
 // for forward compatibility.
@@ -322,6 +348,10 @@ type PeerServer interface {
 	SetBackups(context.Context, *SetBackupsRequest) (*SetBackupsReply, error)
 	// Audit returns records of the receiving node's audit log.
 	Audit(context.Context, *AuditRequest) (*AuditReply, error)
+	// ReadEvents returns events of the receiving node's replica of a shard.
+	ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsReply, error)
+	// TaskEvents returns the events of a task in all replicas of the receiving node.
+	TaskEvents(context.Context, *TaskEventsRequest) (*TaskEventsReply, error)
 	mustEmbedUnimplementedPeerServer()
 }
 
@@ -382,6 +412,12 @@ func (UnimplementedPeerServer) SetBackups(context.Context, *SetBackupsRequest) (
 }
 func (UnimplementedPeerServer) Audit(context.Context, *AuditRequest) (*AuditReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Audit not implemented")
+}
+func (UnimplementedPeerServer) ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReadEvents not implemented")
+}
+func (UnimplementedPeerServer) TaskEvents(context.Context, *TaskEventsRequest) (*TaskEventsReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method TaskEvents not implemented")
 }
 func (UnimplementedPeerServer) mustEmbedUnimplementedPeerServer() {}
 func (UnimplementedPeerServer) testEmbeddedByValue()              {}
@@ -681,6 +717,42 @@ func _Peer_Audit_Handler(srv interface{}, ctx context.Context, dec func(interfac
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Peer_ReadEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadEventsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).ReadEvents(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_ReadEvents_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).ReadEvents(ctx, req.(*ReadEventsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Peer_TaskEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TaskEventsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).TaskEvents(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_TaskEvents_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).TaskEvents(ctx, req.(*TaskEventsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Peer_ServiceDesc is the grpc.ServiceDesc for Peer service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -743,6 +815,14 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Audit",
 			Handler:    _Peer_Audit_Handler,
+		},
+		{
+			MethodName: "ReadEvents",
+			Handler:    _Peer_ReadEvents_Handler,
+		},
+		{
+			MethodName: "TaskEvents",
+			Handler:    _Peer_TaskEvents_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

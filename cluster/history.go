@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/chronicle"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// Events returns the reader of the events of the whole cluster.
+func (n *Node) Events() *chronicle.Reader { return n.events }
+
+func (n *Node) newEvents() *chronicle.Reader {
+	return chronicle.NewReader(chronicle.Config{
+		Shards: func() (ids []uint32) {
+			for _, s := range n.control.State().Shards {
+				ids = append(ids, s.Id)
+			}
+			return ids
+		},
+		Nodes: n.replicasOf, ShardOf: n.shardOf, Read: n.readEvents, Task: n.taskEvents,
+	})
+}
+
+func (n *Node) shardOf(namespace, id string) uint32 {
+	slot := task.Slot(namespace, id)
+	for _, s := range n.control.State().Slots {
+		if s.First <= slot && slot < s.End {
+			return s.Shard
+		}
+	}
+	return 0
+}
+
+// replicasOf returns the nodes that seem up and have a replica of a shard: its leader first, then this node.
+func (n *Node) replicasOf(id uint32) []string {
+	leader := n.leaders.Leader(id)
+	var nodes []string
+	for _, s := range n.control.State().Shards {
+		if s.Id == id {
+			nodes = slices.Clone(s.Replicas)
+		}
+	}
+	nodes = slices.DeleteFunc(nodes, func(node string) bool { return node != n.ID() && !n.health.Alive(node) })
+	rank := func(node string) int {
+		switch node {
+		case leader:
+			return 0
+		case n.ID():
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(nodes, func(a, b string) int { return rank(a) - rank(b) })
+	return nodes
+}
+
+func (n *Node) readEvents(
+	ctx context.Context, node string, r *clusterpb.ReadEventsRequest,
+) (*clusterpb.ReadEventsReply, error) {
+	if node == n.ID() {
+		return n.chronicle.Read(ctx, r)
+	}
+	return n.peers.rpc(node).ReadEvents(ctx, r)
+}
+
+// storyPatience is the time for nodes to find the events of a task.
+const storyPatience = 5 * time.Second
+
+func (n *Node) taskEvents(ctx context.Context, r *clusterpb.TaskEventsRequest) (
+	replies map[string]*clusterpb.TaskEventsReply, failed map[string]error,
+) {
+	ask := func(ctx context.Context, node string) (*clusterpb.TaskEventsReply, error) {
+		switch {
+		case node == n.ID():
+			return n.chronicle.Task(ctx, r)
+		case !n.health.Alive(node):
+			return nil, errAway
+		}
+		return n.peers.rpc(node).TaskEvents(ctx, r)
+	}
+	return askWithin(ctx, storyPatience, n.known(), n.cfg.Logger, ask)
+}
+
+// ReadEvents answers another node.
+func (s service) ReadEvents(ctx context.Context, r *clusterpb.ReadEventsRequest) (*clusterpb.ReadEventsReply, error) {
+	return s.n.chronicle.Read(ctx, r)
+}
+
+// TaskEvents answers another node.
+func (s service) TaskEvents(ctx context.Context, r *clusterpb.TaskEventsRequest) (*clusterpb.TaskEventsReply, error) {
+	return s.n.chronicle.Task(ctx, r)
+}
+
+// retryErase is the pause after the events of a namespace could not be removed.
+const retryErase = time.Minute
+
+// keepHistory removes the events of namespaces that do not exist any more, until ctx ends.
+func (n *Node) keepHistory(ctx context.Context) {
+	for {
+		state, changed := n.control.Watch()
+		var retry <-chan time.Time
+		if n.control.IsCurrent(state) {
+			if err := n.chronicle.Retain(func(name string) bool { return exists(state, name) }); err != nil {
+				n.cfg.Logger.Warn("events of a deleted namespace are left", "err", err)
+				retry = time.After(retryErase)
+			}
+		}
+		select {
+		case <-changed:
+		case <-retry:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func exists(state *clusterpb.ControlState, namespace string) bool {
+	return namespace == task.DefaultNamespace ||
+		slices.ContainsFunc(state.Namespaces, func(s *clusterpb.Namespace) bool { return s.Name == namespace })
+}
