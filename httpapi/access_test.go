@@ -81,6 +81,7 @@ var sampleCalls = map[string]struct{ query, body, kind string }{
 	"PUT /v1/tasks/:id":             {body: `{"delay":"1h"}`},
 	"PATCH /v1/tasks/:id":           {body: `{"delay":"2h"}`},
 	"POST /v1/tasks/:id/touch":      {body: `{"delay":"2h"}`},
+	"GET /v1/events":                {query: "?follow=false"},
 	"POST /v1/batch":                {body: `{"op":"fire","id":"t"}` + "\n", kind: ndjsonType},
 	"PUT /v1/queues/:queue":         {body: `{"paused":true}`},
 	"PUT /v1/calendars/:calendar":   {body: `{"closed":["--12-25"]}`},

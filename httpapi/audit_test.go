@@ -290,7 +290,7 @@ func TestEveryRouteIsRecorded(t *testing.T) {
 			t.Errorf("%s %s without credentials: %s %s", e.method, e.path, changed, refused)
 		}
 		refusals += strings.Count(refused, `"status":401`)
-		if e.need.role == access.Consume {
+		if e.need.role == access.Consume || path == "/v1/events" {
 			continue // a call that may wait
 		}
 		h.call(e.method, path, `{"name":"n","grants":[{"role":"read","namespace":"a"}]}`, "Authorization", "admin")

@@ -23,6 +23,8 @@ type Config struct {
 	// Weight returns the weight of a namespace: its part of the node's processors beside the work of others. Nil: all
 	// have the same.
 	Weight func(namespace string) int
+	// Events reads what happened to tasks. Nil: nothing is kept.
+	Events Events
 	// Audit records the calls of operators, and the calls that were refused because of their callers. Nil: none are.
 	Audit Audit
 	// CheckURL refuses receivers that deliveries must not reach. Nil: none.
@@ -54,6 +56,7 @@ type Config struct {
 	MaxPolls       int           // 16384: consumers waiting for a lease; see package places
 	MaxStreams     int           // 1024: open consumers' streams; see package places
 	MaxBackups     int           // 2: backups under way
+	MaxEvents      int           // 256: open streams of events; see package places
 
 	BatchIdle        time.Duration // 1m: for a batch without a line from its client
 	BatchStall       time.Duration // 1m: for a batch or a backup whose client takes no bytes
@@ -77,6 +80,7 @@ func (c *Config) setDefaults() {
 	setDefault(&c.MaxPolls, 16384)
 	setDefault(&c.MaxStreams, 1024)
 	setDefault(&c.MaxBackups, 2)
+	setDefault(&c.MaxEvents, 256)
 	setDefault(&c.BatchIdle, time.Minute)
 	setDefault(&c.BatchStall, time.Minute)
 	setDefault(&c.BatchChunkBytes, 256<<10)
@@ -89,6 +93,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Audit == nil {
 		c.Audit = noAudit{}
+	}
+	if c.Events == nil {
+		c.Events = noEvents{}
 	}
 	if c.Origins == nil {
 		c.Origins = new(origin.Policy)

@@ -197,6 +197,8 @@ var limitedTable = map[string][4]int{
 	"GET /v1/queues/:queue":              {200, 403, 403, 403},
 	"GET /v1/tasks":                      {403, 403, 403, 403},
 	"GET /v1/tasks/:id":                  {200, 404, 200, 404},
+	"GET /v1/tasks/:id/history":          {200, 404, 200, 404},
+	"GET /v1/events":                     {403, 403, 403, 403},
 	"PATCH /v1/queues/:queue":            {200, 403, 403, 403},
 	"PATCH /v1/tasks/:id":                {200, 404, 200, 404},
 	"POST /v1/batch":                     {200, 200, 200, 200},

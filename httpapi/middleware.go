@@ -98,7 +98,7 @@ func checkQuery(raw string, known []string) error {
 }
 
 func mayRepeat(parameter string) bool {
-	return parameter == "state" || parameter == "label" || parameter == "id"
+	return parameter == "state" || parameter == "label" || parameter == "id" || parameter == "type"
 }
 
 func hasEqual(values []string) bool {

@@ -131,7 +131,7 @@ func TestProblemTypesAreDocumented(t *testing.T) {
 	known := []kind{malformedJSON, invalidField, noDelay, unauthenticated, foreignOrigin, forbidden, tooManyAttempts, unknownRoute, taskNotFound, methodNotAllowed, bodyTimeout,
 		wrongState, keyNotFound, namespaceNotFound, scheduleNotFound, queueNotFound, calendarNotFound, calendarInUse, tokenNotFound, queueNotEmpty, queuesFull, leaseNotFound, leaseEnded, nodeNotFound, operationNotFound,
 		impossible,
-		keyForgotten, conditionFailed, tooLarge, unsupportedMedia, keyReused, overloaded, memoryFull, quotaExceeded, internalError,
+		keyForgotten, eventsGone, conditionFailed, tooLarge, unsupportedMedia, keyReused, overloaded, memoryFull, quotaExceeded, internalError,
 		notCommitted, notReady, noRoom, outcomeUnknown}
 	if len(types) != len(known) {
 		t.Errorf("%d documented, %d known", len(types), len(known))

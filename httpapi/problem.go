@@ -53,6 +53,7 @@ var (
 	calendarInUse     = kind{contract.CalendarInUse, "Schedules use the calendar.", 409}
 	queuesFull        = kind{contract.QueuesFull, "As many queues have a policy as may.", 409}
 	leaseEnded        = kind{contract.LeaseEnded, "The receipt's lease has ended.", 409}
+	eventsGone        = kind{contract.EventsGone, "The events are no longer kept.", 410}
 	keyForgotten      = kind{contract.KeyForgotten, "What the key's call was answered is no longer remembered.", 409}
 	conditionFailed   = kind{contract.ConditionFailed, "The condition does not hold.", 412}
 	tooLarge          = kind{contract.TooLarge, "The body or its payload is over the limit.", 413}

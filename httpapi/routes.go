@@ -115,6 +115,9 @@ func (s *Server) taskEndpoints() []endpoint {
 		{"DELETE", "/v1/tasks/:id", inNamespace(schedule), with(s.cancel, s.single, params(), id)},
 		{"POST", "/v1/tasks/:id/touch", inNamespace(schedule), with(s.touch, s.single, params(), id)},
 		{"POST", "/v1/tasks/:id/fire", inNamespace(schedule), with(s.fire, s.single, params(), id)},
+		{"GET", "/v1/tasks/:id/history", inNamespace(read), with(s.taskHistory, s.single, params("limit"), id)},
+		{"GET", "/v1/events", inNamespace(read), with(s.events, s.lasting(s.watchers), s.watched,
+			params("queue", "type", "label", "prefix", "since", "after", "follow"))},
 		{"POST", "/v1/preview", inNamespace(read), with(s.preview, s.single, params())},
 		{"POST", "/v1/batch", inNamespace(schedule), with(s.batch, params(), lines, s.lasting(s.batches), s.watched)},
 	}

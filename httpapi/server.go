@@ -30,6 +30,7 @@ type Server struct {
 	streams  *places.Places
 	backups  *places.Places
 	doctors  *places.Places
+	watchers *places.Places // of events
 
 	closing context.Context // ends when the HTTP server begins to shut down
 	close   context.CancelFunc
@@ -46,6 +47,7 @@ func New(cfg Config) (*Server, error) {
 		memory: shares.New(cfg.MemoryBytes), inFlight: shares.New(cfg.MaxInFlight),
 		batches: places.New("batches", cfg.MaxBatches), polls: places.New("consumers", cfg.MaxPolls),
 		streams: places.New("streams", cfg.MaxStreams), backups: places.New("backups", cfg.MaxBackups),
+		watchers: places.New("streams of events", cfg.MaxEvents),
 		doctors: places.New("calls of /v1/doctor", maxDoctors),
 	}
 	s.closing, s.close = context.WithCancel(context.Background())

@@ -30,7 +30,7 @@ type harness struct {
 func newHarness(t testing.TB, change ...func(*Config)) *harness {
 	t.Helper()
 	h := &harness{t: t, fake: newFake()}
-	cfg := Config{Backend: h.fake, Now: func() (time.Time, bool) { return testNow, true }, Origins: testOrigins(t)}
+	cfg := Config{Backend: h.fake, Now: func() (time.Time, bool) { return testNow, true }, Origins: testOrigins(t), Events: newFakeEvents()}
 	cfg.Advance = func(_ context.Context, _ string, by time.Duration) (time.Time, uint64, error) {
 		return testNow.Add(by), 1, nil
 	}

@@ -67,6 +67,8 @@ type Config struct {
 	// Dev gives the node a clock that a test can set ahead: see DevConfig.
 	Dev bool
 
+	HistoryBytes int64  // bytes of history that the node keeps for each namespace; 0: none
+	HistoryDays  int    // days for which it keeps them; 0: it keeps none
 	QueueMetrics int    // number of queues with metrics of their own
 	PIDFile      string // file that holds the process id while the node runs; empty: none
 
@@ -112,6 +114,7 @@ func DefaultConfig() Config {
 		DataDir: "./belfry-node", Weight: placement.DefaultWeight, HTTPAddr: "127.0.0.1:8400", PeerAddr: "127.0.0.1:8500",
 		MaxClockOffset: 250 * time.Millisecond, MoveRate: DefaultMoveRate, LogStore: "wal", Timing: "lan",
 		QueueMetrics: queuemetrics.DefaultBound, AutoSplitShards: control.DefaultAutoShards,
+		HistoryBytes: DefaultHistoryBytes, HistoryDays: DefaultHistoryDays,
 	}
 }
 
@@ -141,6 +144,8 @@ func (c *Config) Validate() error {
 		{"move-rate", cluster.CheckMoveRate(c.MoveRate)},
 		{"auto-split", cluster.CheckAutoSplit(uint64(max(c.AutoSplit, 0)))},
 		{"auto-split-shards", within(c.AutoSplitShards, 1, cluster.MaxShards)},
+		{"history-bytes", checkHistory(c.HistoryBytes)},
+		{"history-days", within(c.HistoryDays, 0, maxHistoryDays)},
 		{"queue-metrics", within(c.QueueMetrics, 1, queuemetrics.MaxBound)},
 		{"log-store", oneOf(c.LogStore, "wal", "boltdb")},
 		{"timing", oneOf(c.Timing, "fast", "lan", "wan")},
@@ -171,6 +176,19 @@ func (c *Config) checkKeys() error {
 		return nil
 	}
 	return errors.New("peer-key, peer-ca and gossip-key-file go together with it: give all four files, or none")
+}
+
+// The bounds of Config.HistoryBytes, apart from 0, and of Config.HistoryDays.
+const (
+	leastHistory   = 1 << 20
+	maxHistoryDays = 3650
+)
+
+func checkHistory(bytes int64) error {
+	if bytes != 0 && bytes < leastHistory {
+		return fmt.Errorf("%d bytes: 1MiB at least, or 0 for none", bytes)
+	}
+	return nil
 }
 
 func notEmpty(text string) error {

@@ -22,6 +22,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/delivery/broker"
+	"github.com/belfryhq/belfry/history"
 	"github.com/belfryhq/belfry/httpapi/origin"
 	"github.com/belfryhq/belfry/node/internal/callers"
 	"github.com/belfryhq/belfry/node/internal/gc"
@@ -53,6 +54,7 @@ type Node struct {
 	cluster         *cluster.Node
 	secrets         *seal.Keys                // nil: the node has no cluster keys
 	audit           atomic.Pointer[audit.Log] // nil: not open yet
+	history         *history.Store            // nil: the node keeps none
 
 	stops  []func() error // in the order of the start
 	failed chan error     // receives the error of a part that ends the node
@@ -220,6 +222,10 @@ func (n *Node) openCluster(ctx context.Context) error {
 	err = gate.Open(ctx, func() error {
 		n.clusterRegistry = prometheus.NewRegistry() // without the metrics of an attempt that failed
 		cfg.Registerer = n.clusterRegistry
+		if err := n.openHistory(); err != nil {
+			return err
+		}
+		cfg.History = n.history
 		var err error
 		n.cluster, err = cluster.Open(cfg)
 		return err

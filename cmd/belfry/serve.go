@@ -33,6 +33,7 @@ type serveFlags struct {
 	brokers                  string
 	minFreeDisk, memoryLimit string
 	backupRate, moveRate     string
+	historyBytes             string
 	autoSplit                string
 	logLevel, logFormat      string
 }
@@ -139,6 +140,9 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.memoryLimit, "memory-limit", "", "`memory` that the node may use: 2GiB, 50% of the machine's, or "+
 		"0 for no limit; from three quarters of it on, no more tasks are taken (default: GOMEMLIMIT, or 75% of the "+
 		"machine's)")
+	flags.StringVar(&f.historyBytes, "history-bytes", amounts.Format(node.DefaultHistoryBytes), "`bytes` of events that "+
+		"this node keeps on its disk for each namespace, and eight times as many for all, or 0 for none; 1MiB at least")
+	flags.IntVar(&c.HistoryDays, "history-days", c.HistoryDays, "`days` for which it keeps events; 0: it keeps none")
 	flags.Uint32Var(&c.LaneWindow, "lane-window", 0,
 		"initial attempts in flight per shard and receiver; the number adapts (default 16)")
 	flags.StringVar(&c.Audit, "audit", "", "`file` of the audit log: JSON lines, at most 16 files of 8 MiB, and 8 "+
@@ -200,6 +204,9 @@ func (f *serveFlags) config(logTo io.Writer) (cfg node.Config, err error) {
 	}
 	if cfg.MoveRate, err = amounts.ParseBytes(f.moveRate); err != nil {
 		return cfg, fmt.Errorf("--move-rate: %w", err)
+	}
+	if cfg.HistoryBytes, err = amounts.ParseBytes(f.historyBytes); err != nil {
+		return cfg, fmt.Errorf("--history-bytes: %w", err)
 	}
 	if cfg.AutoSplit, err = amounts.ParseBytes(f.autoSplit); err != nil {
 		return cfg, fmt.Errorf("--auto-split: %w", err)

@@ -22,6 +22,7 @@ const (
 	QueuesFull        = "queues-full"
 	LeaseEnded        = "lease-ended"
 	KeyForgotten      = "key-forgotten"
+	EventsGone        = "events-gone"
 	ConditionFailed   = "precondition-failed"
 	TooLarge          = "too-large"
 	KeyReused         = "key-reused"
