@@ -93,6 +93,8 @@ func named(slug string) error {
 	case contract.WrongState, contract.LeaseEnded, contract.QueueNotEmpty, contract.CalendarInUse, contract.QueuesFull,
 		contract.KeyForgotten:
 		return ErrConflict
+	case contract.EventsGone:
+		return ErrGone
 	case contract.Impossible:
 		return ErrImpossible
 	case contract.ConditionFailed:

@@ -5,13 +5,26 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // BenchmarkLife measures the whole life of a task, per task, in entries of 64: its schedule, its part of the advance
 // that grants it, its settle, and the end of its tombstone.
-func BenchmarkLife(b *testing.B) {
+func BenchmarkLife(b *testing.B) { benchLife(b, nil) }
+
+// BenchmarkLifeObserved is BenchmarkLife with a receiver of the task's three events.
+func BenchmarkLifeObserved(b *testing.B) {
+	events := 0
+	benchLife(b, func(task.Event) { events++ })
+	if events < 3*b.N {
+		b.Errorf("%d events of %d tasks", events, b.N)
+	}
+}
+
+func benchLife(b *testing.B, observer func(task.Event)) {
 	const each = 64
 	m := benchMachine(b, 100_000)
+	m.Observe(observer)
 	policy := &fsmpb.Policy{Window: 1 << 20, AttemptTimeoutMs: 15_000, LeaseMarginMs: 5_000, MaxAttempts: 3, HorizonMs: 20, KeepDoneMs: 1000}
 	spec := &fsmpb.Spec{Payload: benchPayload, Target: &fsmpb.Target{Url: "http://x/"}}
 	at := int64(benchStart)

@@ -68,7 +68,7 @@ func newRoot() *cobra.Command {
 		}
 	}
 	add(cli.RunGroup, newServe(), newLocal(), newDemo(), newDev(), newListen())
-	add(cli.CallGroup, newTask(), newSchedule(), newCalendar(), newQueue(), newLease(), newDead())
+	add(cli.CallGroup, newTask(), newSchedule(), newCalendar(), newQueue(), newLease(), newDead(), newTail())
 	add(cli.CallGroup, cli.WithoutNamespace(newCluster(), newNode(), newShards(), newDoctor(), newAudit(), newBackup())...)
 	add(cli.CallGroup, newOperation(), newKey())
 	add(cli.CallGroup, cli.WithoutNamespace(newNamespace(), newWhoAmI(), newAdvance())...)

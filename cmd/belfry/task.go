@@ -18,7 +18,7 @@ func newTask() *cobra.Command {
 		Example: `  belfry task schedule hello --delay 10s --url http://127.0.0.1:9000/
   belfry task get hello`,
 	}, newTaskSchedule(), newTaskGet(), newTaskList(), newTaskCancel(), newTaskTouch(), newTaskFire(), newTaskPatch(),
-		newTaskBatch())
+		newTaskBatch(), newTaskHistory())
 }
 
 func newTaskGet() *cobra.Command {

@@ -1,0 +1,102 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestEventsGoOn checks that a stream that breaks off goes on behind its last event, at the next address, that
+// heartbeats are no events, and that an error that stays ends the sequence.
+func TestEventsGoOn(t *testing.T) {
+	var asked atomic.Int32
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		event := func(id int) { _, _ = fmt.Fprintf(w, `{"id":"e%d","type":"fired","task":"t","shard":1}`+"\n", id) }
+		switch n, after := asked.Add(1), r.URL.Query().Get("after"); n {
+		case 1:
+			if r.URL.Query().Get("since") == "" || r.URL.Query().Get("type") != "fired" || after != "" {
+				t.Errorf("asks for %s", r.URL)
+			}
+			_, _ = fmt.Fprintln(w, `{"heartbeat":"2026-11-21T10:00:00.000Z"}`)
+			event(1)
+			event(2)
+		case 2:
+			http.Error(w, `{}`, http.StatusServiceUnavailable)
+		case 3:
+			if after != "e2" || r.URL.Query().Has("since") {
+				t.Errorf("goes on with %s", r.URL)
+			}
+			event(3)
+			_, _ = fmt.Fprintln(w, `{"type":"gap"}`)
+		default:
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusGone)
+			_, _ = fmt.Fprintln(w, `{"type":"urn:belfry:problem:events-gone","title":"x","status":410}`)
+		}
+	}
+	one, two := httptest.NewServer(http.HandlerFunc(serve)), httptest.NewServer(http.HandlerFunc(serve))
+	defer one.Close()
+	defer two.Close()
+	c, err := New(Config{Addrs: []string{one.URL, two.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	var failed error
+	for e, err := range c.Events(t.Context(), EventFilter{Types: []string{"fired"}, Since: time.Unix(1, 0)}) {
+		if failed = err; err == nil {
+			got = append(got, e.Type+e.ID)
+		}
+	}
+	if fmt.Sprint(got) != "[firede1 firede2 firede3 gap]" || !errors.Is(failed, ErrGone) {
+		t.Errorf("%v, %v", got, failed)
+	}
+}
+
+// TestEventsEnd checks that a sequence ends with the present, and when its caller breaks off.
+func TestEventsEnd(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for i := range 3 {
+			_, _ = fmt.Fprintf(w, `{"id":"e%d","type":"fired","task":"t","shard":1}`+"\n", i)
+		}
+		if r.URL.Query().Get("follow") != "false" {
+			<-r.Context().Done()
+		}
+	}))
+	defer s.Close()
+	c, err := New(Config{Addrs: []string{s.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, err := range c.Events(t.Context(), EventFilter{Ends: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+	}
+	if n != 3 {
+		t.Errorf("%d events", n)
+	}
+}
+
+// TestStreamedProblem checks that a problem inside a stream is an error of the sequence.
+func TestStreamedProblem(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintln(w, `{"problem":{"type":"urn:belfry:problem:unauthenticated","title":"x","status":401}}`)
+	}))
+	defer s.Close()
+	c, err := New(Config{Addrs: []string{s.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range c.Events(t.Context(), EventFilter{}) {
+		if !errors.Is(err, ErrUnauthenticated) {
+			t.Errorf("%v", err)
+		}
+	}
+}

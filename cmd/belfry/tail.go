@@ -1,0 +1,158 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+)
+
+// tailFlags select the events that belfry tail prints.
+type tailFlags struct {
+	caller
+	client.EventFilter
+	since  string
+	labels []string
+}
+
+func newTail() *cobra.Command {
+	var f tailFlags
+	cmd := &cobra.Command{
+		Use:   "tail",
+		Short: "Show what happens to tasks, as it happens",
+		Long: `Show what happens to the tasks of a namespace, as it happens: scheduled, moved,
+fired, delivered, failed, dead, cancelled, expired, skipped. It goes on at
+another node when one fails, without a loss.
+
+The id of an event, which --json shows, is where --after goes on later.`,
+		Example: `  belfry tail --queue orders --type failed,dead
+  belfry tail --since 1h --until-now --json | jq -c 'select(.type == "dead")'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	f.addFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&f.Queue, "queue", "q", "", "only events of this `queue`")
+	flags.StringSliceVar(&f.Types, "type", nil, "only events of these `types`, as in failed,dead")
+	flags.StringVar(&f.Prefix, "prefix", "", "only tasks whose ids begin with this `prefix`")
+	flags.StringArrayVarP(&f.labels, "label", "l", nil, "only tasks with this `label`, as in tenant=acme; repeatable")
+	flags.StringVar(&f.since, "since", "", "`time` of the oldest event: an instant, or a duration before now")
+	flags.StringVar(&f.After, "after", "", "go on behind the event of this `id`")
+	flags.BoolVar(&f.Ends, "until-now", false, "end at the present")
+	return cmd
+}
+
+func (f *tailFlags) run(cmd *cobra.Command) error {
+	var span time.Duration
+	err := cli.ParseAtOrSpan(&f.Since, &span, "since", f.since)
+	if err == nil {
+		err = cli.Labels(&f.Labels, f.labels)
+	}
+	if err != nil {
+		return cli.WrongUsage(err)
+	}
+	if span > 0 {
+		f.Since = time.Now().Add(-span)
+	}
+	conn, err := f.connect()
+	if err != nil {
+		return err
+	}
+	for event, err := range conn.Events(cmd.Context(), f.EventFilter) {
+		if err == nil {
+			err = printEvent(cmd.OutOrStdout(), f.json, event)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printEvent(out io.Writer, asJSON bool, e *client.Event) error {
+	line := describeEvent(e)
+	if asJSON {
+		text, err := json.Marshal(e)
+		if err != nil {
+			return err
+		}
+		line = string(text)
+	}
+	_, err := fmt.Fprintln(out, line)
+	return err
+}
+
+// describeEvent describes an event for people.
+func describeEvent(e *client.Event) string {
+	if e.Type == client.EventGap {
+		return "(events are missing here)"
+	}
+	parts := []string{e.At.UTC().Format("2006-01-02T15:04:05.000Z"), fmt.Sprintf("%-9s", e.Type), e.Task, "queue=" + e.Queue}
+	switch e.Type {
+	case "scheduled", "moved", "skipped":
+		parts = append(parts, "due="+instant(e.Due))
+	}
+	if e.Attempt > 0 {
+		parts = append(parts, fmt.Sprintf("attempt=%d", e.Attempt))
+	}
+	if e.Lateness != "" {
+		parts = append(parts, "late="+e.Lateness)
+	}
+	if e.Answer != "" {
+		parts = append(parts, fmt.Sprintf("%q", e.Answer))
+	}
+	return strings.Join(parts, " ")
+}
+
+func newTaskHistory() *cobra.Command {
+	var caller caller
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "history ID",
+		Short: "Show what happened to a task, even to one that is gone",
+		Example: `  belfry task history order-1042-close
+  belfry task history order-1042-close --json | jq '.events[].type'`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := caller.connect()
+			if err != nil {
+				return err
+			}
+			history, err := conn.TaskHistory(cmd.Context(), args[0], limit)
+			if err != nil {
+				return err
+			}
+			return caller.show(cmd, history, func(t *cli.Table) { fillHistory(t, history) })
+		},
+	}
+	caller.addFlags(cmd)
+	cmd.Flags().IntVar(&limit, "limit", 0, "most `events` to show (default 100)")
+	return cmd
+}
+
+func fillHistory(t *cli.Table, h *client.History) {
+	for i := range h.Events {
+		t.Row("%s", describeEvent(&h.Events[i]))
+	}
+	if h.More {
+		t.Row("(there are more: see --limit)")
+	}
+	if !h.Complete && !h.More {
+		t.Row("(%s)", incomplete(h))
+	}
+}
+
+// incomplete says why a history may lack events.
+func incomplete(h *client.History) string {
+	if h.CompleteSince != nil {
+		return "events up to " + instant(*h.CompleteSince) + " may be gone"
+	}
+	return cmp.Or(strings.Join(h.Missing, ", "), "a node that had them") + " did not answer, or was restored: events may be missing"
+}
