@@ -19,7 +19,7 @@ var ErrGone = errors.New("the events are no longer kept")
 // Event is one thing that happened to a task: see the types in openapi.yaml.
 type Event struct {
 	ID         string            `json:"id,omitempty"` // of a stream: EventFilter.After goes on behind it
-	Type       string            `json:"type"`         // scheduled, moved, fired, delivered, failed, dead, cancelled, expired, skipped; or gap
+	Type       string            `json:"type"`         // such as fired or dead, or EventGap
 	At         time.Time         `json:"at"`
 	Task       string            `json:"task,omitempty"`
 	Queue      string            `json:"queue,omitempty"`
@@ -48,8 +48,9 @@ type History struct {
 	Missing       []string   `json:"missing"`        // nodes that did not answer
 }
 
-// TaskHistory returns the events of a task that are still kept, also of one that is gone, limit of them at most; 0: 100.
-// The error is ErrNotFound if there is neither a task nor an event, and ErrGone if there may have been some.
+// TaskHistory returns the events of a task that are still kept, also of one that is gone. They are limit at most, and
+// 100 for a limit of 0. The error is ErrNotFound if there is neither a task nor an event, and ErrGone if there may have
+// been some.
 func (c *Client) TaskHistory(ctx context.Context, id string, limit int) (*History, error) {
 	path := c.taskPath(id) + "/history"
 	if limit > 0 {

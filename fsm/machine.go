@@ -35,8 +35,8 @@ type Machine struct {
 // New returns an empty machine.
 func New(shard uint32) *Machine { return &Machine{shard: shard, store: store.New(shard)} }
 
-// Observe sets the receiver of the events of the entries that are applied from now on. It gets them in their order, from
-// the goroutine that calls Apply, and must not call the machine.
+// Observe sets the receiver of the events of the entries that are applied from now on. It gets them in their order,
+// from the goroutine that calls Apply, and must not call the machine.
 func (m *Machine) Observe(observer func(task.Event)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -48,7 +48,9 @@ func (noEvents) Read(
 	return feed.Page{}, errNoHistory
 }
 
-func (noEvents) Present(context.Context, string) (feed.Cursor, error) { return feed.Cursor{}, errNoHistory }
+func (noEvents) Present(context.Context, string) (feed.Cursor, error) {
+	return feed.Cursor{}, errNoHistory
+}
 
 const (
 	eventsOfPage   = 256                   // of one shard, read at once

@@ -48,7 +48,7 @@ func New(cfg Config) (*Server, error) {
 		batches: places.New("batches", cfg.MaxBatches), polls: places.New("consumers", cfg.MaxPolls),
 		streams: places.New("streams", cfg.MaxStreams), backups: places.New("backups", cfg.MaxBackups),
 		watchers: places.New("streams of events", cfg.MaxEvents),
-		doctors: places.New("calls of /v1/doctor", maxDoctors),
+		doctors:  places.New("calls of /v1/doctor", maxDoctors),
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	m, err := newMetrics(cfg.Registerer)

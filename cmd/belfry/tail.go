@@ -94,7 +94,8 @@ func describeEvent(e *client.Event) string {
 	if e.Type == client.EventGap {
 		return "(events are missing here)"
 	}
-	parts := []string{e.At.UTC().Format("2006-01-02T15:04:05.000Z"), fmt.Sprintf("%-9s", e.Type), e.Task, "queue=" + e.Queue}
+	at := e.At.UTC().Format("2006-01-02T15:04:05.000Z")
+	parts := []string{at, fmt.Sprintf("%-9s", e.Type), e.Task, "queue=" + e.Queue}
 	switch e.Type {
 	case "scheduled", "moved", "skipped":
 		parts = append(parts, "due="+instant(e.Due))
@@ -154,5 +155,6 @@ func incomplete(h *client.History) string {
 	if h.CompleteSince != nil {
 		return "events up to " + instant(*h.CompleteSince) + " may be gone"
 	}
-	return cmp.Or(strings.Join(h.Missing, ", "), "a node that had them") + " did not answer, or was restored: events may be missing"
+	nodes := cmp.Or(strings.Join(h.Missing, ", "), "a node that had them")
+	return nodes + " did not answer, or was restored: events may be missing"
 }

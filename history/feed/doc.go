@@ -5,6 +5,7 @@
 //	Page     events of all shards, each with the Cursor after it
 //	Story    the events of one task
 //
-// Events of one shard come in the order of its log. Between shards, a page orders them by their instants, which are those
-// of different leaders' clocks. A reader that goes on after any Cursor of a page misses no event and gets none twice.
+// Events of one shard come in the order of its log. Between shards, a page orders them by their instants, which are
+// those of different leaders' clocks. A reader that goes on after any Cursor of a page misses no event and gets none
+// twice.
 package feed

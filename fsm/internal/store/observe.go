@@ -73,11 +73,11 @@ func (s *Store) tellChange(h handle, before outline) {
 // tellEnd tells of the end of an attempt, and reports whether one ended.
 func (s *Store) tellEnd(h handle, before, after outline) bool {
 	delivered := before.state != after.state && after.state == fsmpb.State_STATE_DELIVERED
-	left := before.state == fsmpb.State_STATE_FIRING && after.state != fsmpb.State_STATE_FIRING
+	fired, fires := before.state == fsmpb.State_STATE_FIRING, after.state == fsmpb.State_STATE_FIRING
 	switch {
 	case delivered:
 		s.observer(s.attemptEvent(h, task.EventDelivered))
-	case left && after.attempts == before.attempts, before.state == fsmpb.State_STATE_FIRING && after.attempts > before.attempts:
+	case fired && !fires && after.attempts == before.attempts, fired && after.attempts > before.attempts:
 		e := s.attemptEvent(h, task.EventFailed)
 		if after.state == fsmpb.State_STATE_RETRYING {
 			e.DueMs = after.waits
