@@ -430,3 +430,38 @@ func TestSendWindow(t *testing.T) {
 		t.Errorf("attempts: %v", at)
 	}
 }
+
+// TestGroupsInOrder checks that the tasks of a group go out in the order of their due times, each at its instant or as
+// soon as the one before it is done, and that a failed one holds its own group alone.
+func TestGroupsInOrder(t *testing.T) {
+	t.Parallel()
+	b := belfrytest.New(t)
+	receiver, c := b.Receiver(), b.Client()
+	queue := client.Queue{Name: "steps", Target: &client.Target{URL: receiver.URL}, FIFO: true}
+	if _, err := c.PutQueue(t.Context(), queue); err != nil {
+		t.Fatal(err)
+	}
+	began := b.Now()
+	retry := &client.Retry{Delays: []time.Duration{90 * time.Minute}}
+	for _, n := range []int{4, 2, 5, 1, 3} {
+		due := time.Duration(n) * time.Hour
+		schedule(t, c, client.Task{ID: fmt.Sprint("a", n), Queue: "steps", Group: "a", Delay: due, Retry: retry})
+		schedule(t, c, client.Task{ID: fmt.Sprint("b", n), Queue: "steps", Group: "b", Delay: due, Priority: n})
+	}
+	receiver.Respond(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Ce-Subject") == "a2" && r.Header.Get("Belfry-Attempt") == "1" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	b.Advance(day)
+	got := map[string][]string{}
+	for _, d := range receiver.All() {
+		at := d.At.Sub(began).Round(time.Minute)
+		got[d.TaskID[:1]] = append(got[d.TaskID[:1]], fmt.Sprint(d.TaskID, ".", d.Attempt, " ", at))
+	}
+	want := "map[a:[a1.1 1h0m0s a2.1 2h0m0s a2.2 3h30m0s a3.1 3h30m0s a4.1 4h0m0s a5.1 5h0m0s] " +
+		"b:[b1.1 1h0m0s b2.1 2h0m0s b3.1 3h0m0s b4.1 4h0m0s b5.1 5h0m0s]]"
+	if fmt.Sprint(got) != want {
+		t.Errorf("%v\nwant %v", got, want)
+	}
+}

@@ -195,6 +195,8 @@ func (m machineTime) Report(_ time.Time, inFlight, want, priority int) {
 func (p *proposer) rests(now, at time.Time, ok bool) {
 	switch {
 	case p.shard.cfg.DevClock == nil:
+	case p.planner.MayHear():
+		p.nextPlan.Store(0)
 	case !ok:
 		p.nextPlan.Store(never)
 	case at.After(now):
@@ -334,7 +336,8 @@ func (s *Shard) Doing() (d Doing) {
 		}
 		d.Running += load.Firing
 		policy := s.policyOf(load.Lane.Namespace, load.Lane.Queue)
-		if !policy.GetPaused() && (load.Firing > 0 || !dispatch.LimitOf(policy).IsNone()) {
+		limited := !dispatch.LimitOf(policy).IsNone() || task.LimitsGroups(policy)
+		if !policy.GetPaused() && (load.Firing > 0 || limited) {
 			d.Waiting += load.Ready
 		}
 	}

@@ -179,6 +179,17 @@ func (p *Planner) count(q *queue, name string) (n groups.Count) {
 	return n
 }
 
+// MayHear reports whether an answer about groups is on its way, or the next report asks for one, so that a plan may soon
+// grant more. An ask that waits for the end of an attempt does not count.
+func (p *Planner) MayHear() bool {
+	for _, q := range p.queues {
+		if p.mayHear(q) {
+			return true
+		}
+	}
+	return false
+}
+
 // mayHear reports whether an answer about the groups of a queue is on its way, or the next report asks for it.
 func (p *Planner) mayHear(q *queue) bool {
 	i := p.inquiries[q.QueueName]

@@ -23,16 +23,15 @@ func NewKeeper(ctx context.Context, look func(context.Context, Look) ([]Standing
 
 // book is the record of one queue.
 type book struct {
-	owner  Owner
-	limit  Limit
-	parked []*parked
-	given  []permit            // permits that no standing shows yet
-	heard  map[uint32]position // the last ask of each shard that came here
-	ended  map[string]bool     // groups with fewer attempts under way, since the last round
-	// unclear is set if the last round found a group whose first task may not be the earliest.
-	unclear bool
-	news    chan struct{} // capacity 1: make a round
-	runs    bool          // a goroutine makes rounds
+	owner   Owner
+	limit   Limit
+	parked  []*parked
+	given   []permit            // permits that no standing shows yet
+	heard   map[uint32]position // the last ask of each shard that came here
+	ended   map[string]bool     // groups with fewer attempts under way, since the last round
+	unclear map[string]bool     // groups whose first task may not be the earliest, by the last round
+	news    chan struct{}       // capacity 1: make a round
+	runs    bool                // a goroutine makes rounds
 }
 
 // position is the place of an ask among those of its shard.

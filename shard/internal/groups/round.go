@@ -73,13 +73,13 @@ func (k *Keeper) round(queue [2]string, b *book, names []string) bool {
 		return false
 	}
 	b.see(standings)
-	b.unclear = false
+	b.unclear = map[string]bool{}
 	answers := map[*parked]*Answer{}
 	for i, group := range names {
 		b.give(answers, group, countsOf(standings, i))
 	}
 	b.answer(answers, names)
-	return !b.unclear
+	return len(b.unclear) == 0
 }
 
 // again keeps groups for the next round.
@@ -151,7 +151,7 @@ func (b *book) giveFirst(answers map[*parked]*Answer, group string, counts []sta
 		return cmp.Or(cmp.Compare(a.FirstMs, b.FirstMs), cmp.Compare(a.shard, b.shard))
 	})
 	if slices.ContainsFunc(counts, func(c standing) bool { return c.clearMs < first.FirstMs }) {
-		b.unclear, b.ended[group] = true, true // a wheel may be about to pop an earlier task
+		b.unclear[group], b.ended[group] = true, true // a wheel may be about to pop an earlier task
 		return
 	}
 	b.hand(answers, group, first, 1)
@@ -186,14 +186,17 @@ func (b *book) note(answers map[*parked]*Answer, p *parked, g Given) {
 	b.given = append(b.given, permit{group: g.Group, shard: p.Shard, to: p.position(), n: g.Permits})
 }
 
-// answer answers the asks that have got permits, and those that were to be looked at once.
+// answer answers the asks that have got permits, and those that were to be looked at once. An ask for a group that could
+// not be judged waits for the next round.
 func (b *book) answer(answers map[*parked]*Answer, names []string) {
 	looked := make(map[string]bool, len(names))
 	for _, name := range names {
 		looked[name] = true
 	}
 	b.parked = slices.DeleteFunc(b.parked, func(p *parked) bool {
-		p.asked = p.asked || !slices.ContainsFunc(p.Wants, func(w Want) bool { return !looked[w.Group] })
+		p.asked = p.asked || !slices.ContainsFunc(p.Wants, func(w Want) bool {
+			return !looked[w.Group] || b.unclear[w.Group]
+		})
 		answer := answers[p]
 		if answer == nil && (p.Wait || !p.asked) {
 			return false
