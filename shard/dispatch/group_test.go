@@ -55,11 +55,12 @@ func namesOf(wants []groups.Want) (names []string) {
 	return names
 }
 
-// firingAt returns the number of attempts that have started at a receiver and not ended, without consumers' leases.
-func (w *world) firingAt(receiver task.Lane) (n int) {
+// attempts returns the numbers of attempts that have started and not ended, by receiver, without consumers' leases.
+func (w *world) attempts() map[task.Lane]int {
+	n := map[task.Lane]int{}
 	for _, g := range w.running {
-		if g.Tag == 0 && g.Lane.Receiver() == receiver {
-			n++
+		if g.Tag == 0 {
+			n[g.Lane.Receiver()]++
 		}
 	}
 	return n

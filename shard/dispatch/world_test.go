@@ -394,6 +394,7 @@ func (w *world) check(before map[QueueName]int, start []task.Grant) {
 	if s := w.planner.Stats(); s.Firing != firing || s.Pushed != pushed || w.granted-w.settled != firing {
 		w.t.Fatalf("%+v, %d under way, %d of them pushed, %d granted, %d settled", s, firing, pushed, w.granted, w.settled)
 	}
+	attempts := w.attempts()
 	for _, g := range start {
 		q := queueNamed(g.Lane)
 		policy := w.policies[q]
@@ -404,7 +405,7 @@ func (w *world) check(before map[QueueName]int, start []task.Grant) {
 			w.t.Fatalf("an attempt of %v, which is paused", q)
 		}
 		l := w.planner.lanes[g.Lane.Receiver()]
-		if most, firing := max(l.throttle.Window(), testThrottle.Start), w.firingAt(l.Lane); g.Tag == 0 && firing > most {
+		if most, firing := max(l.throttle.Window(), testThrottle.Start), attempts[l.Lane]; g.Tag == 0 && firing > most {
 			w.t.Fatalf("%d attempts at %v, which takes %d", firing, g.Lane, most)
 		}
 		w.checkGroup(g)
