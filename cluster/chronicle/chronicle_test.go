@@ -1,0 +1,244 @@
+package chronicle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/history"
+	"github.com/belfryhq/belfry/history/feed"
+	"github.com/belfryhq/belfry/history/historypb"
+)
+
+// node is a node with a history of its own.
+type node struct {
+	*Keeper
+	down bool
+}
+
+// world is two nodes with replicas of two shards, and a reader.
+type world struct {
+	t     *testing.T
+	nodes map[string]*node
+	asked []string
+	*Reader
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, nodes: map[string]*node{}}
+	for _, name := range []string{"a", "b"} {
+		store, err := history.Open(history.Config{Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := store.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		w.nodes[name] = &node{Keeper: NewKeeper(store)}
+		for _, id := range []uint32{1, 2} {
+			w.shard(name, id)
+		}
+	}
+	w.Reader = NewReader(Config{
+		Shards: func() []uint32 { return []uint32{1, 2} }, Nodes: func(uint32) []string { return []string{"a", "b"} },
+		ShardOf: func(string, string) uint32 { return 1 },
+		Read: func(ctx context.Context, name string, r *clusterpb.ReadEventsRequest) (*clusterpb.ReadEventsReply, error) {
+			if w.nodes[name].down {
+				return nil, errors.New("down")
+			}
+			return w.nodes[name].Read(ctx, r)
+		},
+		Task: func(ctx context.Context, r *clusterpb.TaskEventsRequest) (
+			map[string]*clusterpb.TaskEventsReply, map[string]error,
+		) {
+			replies, failed := map[string]*clusterpb.TaskEventsReply{}, map[string]error{}
+			for name, n := range w.nodes {
+				reply, err := n.Task(ctx, r)
+				if err != nil || n.down {
+					failed[name] = errors.Join(err, errors.New("down"))
+					continue
+				}
+				replies[name] = reply
+			}
+			return replies, failed
+		},
+	})
+	return w
+}
+
+func (w *world) shard(name string, id uint32) *Shard {
+	w.t.Helper()
+	s, err := w.nodes[name].Shard(id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// happen applies an entry with one event on the nodes.
+func (w *world) happen(id uint32, index uint64, atMs int64, name string, nodes ...string) {
+	for _, n := range nodes {
+		w.shard(n, id).Append(index, []task.Event{{
+			Type: task.EventFired, Namespace: "default", ID: name, Queue: "q", AtMs: atMs, DueMs: atMs - 5, Attempt: 1,
+			LatenessMs: 5, WebhookID: "w", Node: "n", Answer: "x", Labels: []*fsmpb.Label{{Name: "l", Value: name}},
+		}})
+	}
+}
+
+func (w *world) read(after feed.Cursor, f feed.Filter) feed.Page {
+	w.t.Helper()
+	page, err := w.Read(w.t.Context(), "default", after, f, 10, 0)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return page
+}
+
+func names(page feed.Page) (names []string) {
+	for _, e := range page.Entries {
+		names = append(names, e.Task)
+	}
+	return names
+}
+
+// TestPages checks the order of a page over two shards, that each cursor in it goes on behind its event, the filters,
+// and that another node answers if the first one does not.
+func TestPages(t *testing.T) {
+	w := newWorld(t)
+	both := []string{"a", "b"}
+	w.happen(1, 5, 1000, "x1", both...)
+	w.happen(1, 6, 900, "x2", both...) // the leader's clock went back
+	w.happen(2, 3, 950, "y1", both...)
+	w.happen(2, 9, 1100, "y2", both...)
+	want := []string{"y1", "x1", "x2", "y2"}
+	whole := w.read(feed.Cursor{}, feed.Filter{})
+	if got := names(whole); !slices.Equal(got, want) || whole.Gapped || len(whole.Absent) > 0 {
+		t.Fatalf("%v %+v", got, whole)
+	}
+	w.nodes["a"].down = true
+	for i, e := range whole.Entries {
+		if got := names(w.read(e.Cursor, feed.Filter{})); !slices.Equal(got, want[i+1:]) {
+			t.Errorf("after %s come %v", e.Task, got)
+		}
+	}
+	for _, c := range []struct {
+		f    feed.Filter
+		want []string
+	}{
+		{feed.Filter{Prefix: "x"}, []string{"x1", "x2"}},
+		{feed.Filter{Since: time.UnixMilli(1000)}, []string{"x1", "y2"}},
+		{feed.Filter{Labels: []*historypb.Label{{Name: "l", Value: "y2"}}}, []string{"y2"}},
+		{feed.Filter{Types: []historypb.Type{historypb.Type_TYPE_DEAD}}, nil},
+		{feed.Filter{Queue: "other"}, nil},
+	} {
+		page := w.read(feed.Cursor{}, c.f)
+		if got := names(page); !slices.Equal(got, c.want) || page.Next.String() != whole.Next.String() {
+			t.Errorf("%+v: %v, up to %v", c.f, got, page.Next)
+		}
+	}
+	w.nodes["b"].down = true
+	if _, err := w.Read(t.Context(), "default", feed.Cursor{}, feed.Filter{}, 10, 0); err == nil {
+		t.Error("no node answers, and a page comes")
+	}
+	if _, err := w.Present(t.Context(), "default"); err == nil {
+		t.Error("no node answers, and the present is known")
+	}
+}
+
+// TestPageWaits checks that a reader behind all events waits for the next one.
+func TestPageWaits(t *testing.T) {
+	w := newWorld(t)
+	w.happen(1, 5, 1000, "x1", "a", "b")
+	present, err := w.Present(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := make(chan feed.Page)
+	go func() {
+		page, err := w.Read(context.WithoutCancel(t.Context()), "default", present, feed.Filter{}, 10, time.Minute)
+		if err != nil {
+			t.Error(err)
+		}
+		pages <- page
+	}()
+	w.happen(2, 1, 1001, "y1", "a", "b")
+	if got := names(<-pages); !slices.Equal(got, []string{"y1"}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestGapsAreTold checks that a page tells of events that a replica does not have, and a story too, unless another node
+// with the shard has them.
+func TestGapsAreTold(t *testing.T) {
+	w := newWorld(t)
+	w.shard("a", 1).Gap(1, 6)
+	w.happen(1, 5, 1000, "x", "b")
+	w.happen(1, 7, 1002, "x", "a", "b")
+	if page := w.read(feed.Cursor{}, feed.Filter{}); !page.Gapped || len(page.Entries) != 1 {
+		t.Errorf("%+v", page)
+	}
+	story, err := w.Task(t.Context(), "default", "x", 10)
+	if err != nil || story.Gapped || len(story.Events) != 2 || story.Events[0].AtMs != 1000 {
+		t.Errorf("%+v, %v", story, err)
+	}
+	w.nodes["b"].down = true
+	story, err = w.Task(t.Context(), "default", "x", 10)
+	if err != nil || !story.Gapped || len(story.Events) != 1 || fmt.Sprint(story.Absent) != "[b]" {
+		t.Errorf("without b: %+v, %v", story, err)
+	}
+	w.nodes["a"].down = true
+	if _, err = w.Task(t.Context(), "default", "x", 10); err == nil {
+		t.Error("no node answers, and a story comes")
+	}
+}
+
+// TestEventsGo checks that the events of a namespace that does not exist any more go, and those of a replica that left.
+func TestEventsGo(t *testing.T) {
+	w := newWorld(t)
+	a := w.nodes["a"]
+	w.happen(1, 5, 1000, "x", "a")
+	w.happen(2, 5, 1000, "y", "a")
+	if err := a.Retain(func(name string) bool { return name == "default" }); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(w.read(feed.Cursor{}, feed.Filter{})); len(got) != 2 {
+		t.Errorf("%v are left", got)
+	}
+	if err := a.DropStrays([]uint32{2}); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(w.read(feed.Cursor{}, feed.Filter{})); !slices.Equal(got, []string{"y"}) {
+		t.Errorf("%v are left after the replica of shard 1", got)
+	}
+	if err := a.Retain(func(string) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(w.read(feed.Cursor{}, feed.Filter{})); len(got) > 0 {
+		t.Errorf("%v are left of no namespace", got)
+	}
+}
+
+// TestNoHistory checks a node that keeps none.
+func TestNoHistory(t *testing.T) {
+	k := NewKeeper(nil)
+	if s, err := k.Shard(1); s != nil || err != nil {
+		t.Errorf("%v, %v", s, err)
+	}
+	if err := errors.Join(k.Drop(1), k.DropStrays(nil), k.Retain(nil)); err != nil {
+		t.Error(err)
+	}
+	if _, err := k.Read(t.Context(), &clusterpb.ReadEventsRequest{Shard: 1}); !errors.Is(err, ErrNone) {
+		t.Error(err)
+	}
+	if _, err := k.Task(t.Context(), &clusterpb.TaskEventsRequest{}); !errors.Is(err, ErrNone) {
+		t.Error(err)
+	}
+}
