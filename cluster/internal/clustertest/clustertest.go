@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -70,16 +71,19 @@ func Prepare(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluste
 	return c
 }
 
-// freePort picks an address before a node starts, so other nodes can know it.
+// freePort picks an address before a node starts, so other nodes can know it. The port is below those that the system
+// gives to outgoing connections, of which other tests have many.
 func freePort(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first, ports, tries = 15_000, 17_000, 100
+	for range tries {
+		addr := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(ports))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			_ = l.Close() // the node listens there
+			return addr
+		}
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
+	t.Fatal("no free port")
+	return ""
 }
 
 // Add adds a node that will join the cluster. It does not start the node.
