@@ -9,32 +9,45 @@ import (
 
 const (
 	lookTime = time.Second          // limit on the time of a look
-	retry    = 5 * time.Millisecond // pause after a round that could not be judged
+	retry    = 5 * time.Millisecond // pause after a round that could not judge all groups; doubled after each that failed
 	keepBook = 10 * time.Second     // life of a book after its last ask
 )
 
 // run makes the rounds of a queue until no ask has come for a while.
 func (k *Keeper) run(queue [2]string, b *book) {
-	pause, quiet := poll, time.Now()
+	pause, quiet, failures := poll, time.Now(), 0
 	for {
+		all := false
 		select {
 		case <-k.ctx.Done():
 			return
 		case <-b.news:
 			quiet = time.Now()
 		case <-time.After(pause):
+			all = pause == poll
 		}
-		all := pause == poll
 		names, ok := k.begin(queue, b, all, time.Since(quiet) >= keepBook)
 		if !ok {
 			return
 		}
 		pause = poll
-		if len(names) > 0 && !k.round(queue, b, names) {
+		if len(names) == 0 {
+			continue
+		}
+		switch clear, err := k.round(queue, b, names); {
+		case err != nil:
+			pause = min(retry<<failures, poll/2)
+			failures = min(failures+1, maxFailures)
+			continue
+		case !clear:
 			pause = retry
 		}
+		failures = 0
 	}
 }
+
+// maxFailures is the number of failures from which on the pause does not grow.
+const maxFailures = 5
 
 // begin returns the groups of the next round: those of new asks, and those that have ended attempts and that an ask
 // wants. With all set, it returns those of all asks. It forgets an idle book and returns false.
@@ -58,8 +71,8 @@ func (k *Keeper) begin(queue [2]string, b *book, all, idle bool) (names []string
 	return names, true
 }
 
-// round looks where groups stand and gives permits. It returns false if it could not judge all groups.
-func (k *Keeper) round(queue [2]string, b *book, names []string) bool {
+// round looks where groups stand and gives permits. clear is set if it could judge all groups.
+func (k *Keeper) round(queue [2]string, b *book, names []string) (clear bool, err error) {
 	k.mu.Lock()
 	owner := b.owner
 	k.mu.Unlock()
@@ -70,7 +83,7 @@ func (k *Keeper) round(queue [2]string, b *book, names []string) bool {
 	defer k.mu.Unlock()
 	if err != nil || b.owner != owner {
 		b.again(names)
-		return false
+		return false, err
 	}
 	b.see(standings)
 	b.unclear = map[string]bool{}
@@ -79,7 +92,7 @@ func (k *Keeper) round(queue [2]string, b *book, names []string) bool {
 		b.give(answers, group, countsOf(standings, i))
 	}
 	b.answer(answers, names)
-	return len(b.unclear) == 0
+	return len(b.unclear) == 0, nil
 }
 
 // again keeps groups for the next round.
