@@ -72,9 +72,9 @@ func Prepare(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluste
 }
 
 // freePort picks an address before a node starts, so other nodes can know it. The port is below those that the system
-// gives to outgoing connections, of which other tests have many.
+// gives to outgoing connections, of which other tests have many, and below those of package local.
 func freePort(t testing.TB) string {
-	const first, ports, tries = 15_000, 17_000, 100
+	const first, ports, tries = 10_000, 10_000, 100
 	for range tries {
 		addr := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(ports))
 		if l, err := net.Listen("tcp", addr); err == nil {
