@@ -18,6 +18,9 @@ import (
 // nodes is the number of processes in the cluster.
 const nodes = 3
 
+// readyLimit is the longest time for a started node to be ready, with millions of tasks in its log.
+const readyLimit = 10 * time.Minute
+
 // Config configures the measured Belfry and the way of calling it.
 type Config struct {
 	Name   string // as the tables show it
@@ -54,6 +57,7 @@ func (b *Belfry) Start(ctx context.Context, dir string) (subject.Service, error)
 	}
 	cluster, err := local.Start(ctx, local.Config{
 		Nodes: nodes, DataDir: dir, Binary: b.cfg.Binary, Places: flight.places(), ExtraArgs: b.cfg.Args, Auth: b.cfg.Keys,
+		StartTimeout: readyLimit,
 	})
 	if err != nil {
 		return nil, err
