@@ -17,6 +17,7 @@
 //   - All services run in one run on one machine, in turns. A single figure means little on another machine; the ratio
 //     of two figures means much.
 //   - Every service runs with the defaults or the usual durable configuration of its users.
+//   - Repeating schedules are measured with Belfry alone: the drivers of the other services have no equal.
 //   - The tables show the durability of an acknowledgement beside every figure, because a service that stores nothing
 //     is always fast.
 //

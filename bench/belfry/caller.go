@@ -53,6 +53,15 @@ func (c *caller) Replace(ctx context.Context, tasks []subject.Task) error {
 	return c.ScheduleBatch(ctx, tasks)
 }
 
+// Repeat stores the schedule with one call.
+func (c *caller) Repeat(ctx context.Context, s subject.Schedule) error {
+	_, err := c.client.PutSchedule(ctx, client.Schedule{
+		ID: s.ID, Repeat: client.Repeat{Every: s.Every, Anchor: s.First, Start: s.First},
+		Task: c.task(subject.Task{Payload: s.Payload}),
+	})
+	return err
+}
+
 // Cancel cancels the task with one call.
 func (c *caller) Cancel(ctx context.Context, id string) error {
 	outcome, err := c.client.Cancel(ctx, id)

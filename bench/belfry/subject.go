@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
 // nodes is the number of processes in the cluster.
@@ -190,6 +191,27 @@ func (s *service) AwaitReady(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Schedules counts the schedules on the running node with the fewest. Each node has a replica of every shard.
+func (s *service) Schedules(ctx context.Context) (fewest int, err error) {
+	var counts []int
+	for _, node := range s.cluster.Nodes() {
+		if node.PID == 0 {
+			continue
+		}
+		n, err := node.Metric(ctx, "belfry_shard_tasks", procstat.Label{Name: "state", Value: "repeating"})
+		if err != nil {
+			return 0, err
+		}
+		counts = append(counts, int(n))
+	}
+	if len(counts) == 0 {
+		return 0, errNoNode
+	}
+	return slices.Min(counts), nil
+}
+
+var errNoNode = errors.New("no node runs")
 
 var errNoReplicas = errors.New("no replica tells how many snapshots it has written")
 

@@ -67,6 +67,9 @@ func (r *Run) table(b *strings.Builder, t table) (notes []string) {
 	if t.picture != "" {
 		fmt.Fprintf(b, "![%s](%s.svg)\n\n", t.title, t.picture)
 	}
+	if reason := alone[columns[0].workload]; reason != "" {
+		fmt.Fprintf(b, "%s\n\n", reason)
+	}
 	b.WriteString("| service | processes | replicated | fsync |")
 	for _, c := range columns {
 		fmt.Fprintf(b, " %s |", r.header(c))

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -113,6 +114,21 @@ func TestReportIsMadeOfItsFileAlone(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "burst.svg")); !os.IsNotExist(err) {
 		t.Errorf("there is a picture of a workload that did not run: %v", err)
+	}
+}
+
+// TestTableOfBelfryAloneSaysWhy checks the line above a table that has Belfry alone.
+func TestTableOfBelfryAloneSaysWhy(t *testing.T) {
+	run := fixed()
+	run.Workloads = []Workload{{Name: "repeating", Title: "ten", Figures: []figure.Kind{{Key: "rate", Title: "made"}}}}
+	run.Measured = []figure.Measured{{Workload: "repeating", Subject: Client, Values: map[string]float64{"rate": 7}}}
+	var made bytes.Buffer
+	if err := run.Markdown(&made); err != nil {
+		t.Fatal(err)
+	}
+	want := "## Repeating schedules\n\n" + alone["repeating"] + "\n\n| service |"
+	if !Alone("repeating") || Alone("schedule") || strings.Count(made.String(), want) != 1 {
+		t.Errorf("%s\nhas not once: %s", made.String(), want)
 	}
 }
 

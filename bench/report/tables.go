@@ -12,6 +12,14 @@ type table struct {
 	columns []column
 }
 
+// alone has the workloads that measure Belfry alone, with the reason that the tables show.
+var alone = map[string]string{
+	"repeating": "Belfry alone: the drivers of the other services have no equal of a stored schedule that repeats.",
+}
+
+// Alone reports whether a workload measures Belfry alone.
+func Alone(workload string) bool { return alone[workload] != "" }
+
 // tables are the tables of the report, in order.
 var tables = []table{
 	{"Acknowledged schedules a second", "schedule",
@@ -47,6 +55,12 @@ var tables = []table{
 		[]column{{"memory", "rss"}, {"memory", "rss_all"}, {"memory", "task"}, {"memory-small", "task"}}},
 	{"Memory while logs are cut", "",
 		[]column{{"memory-many", "rss_all"}, {"memory-many", "rss_peak"}, {"memory-many", "snapshots"}}},
+	{"Repeating schedules", "",
+		[]column{{"repeating", "rate"}, {"repeating", "schedule"}, {"repeating", "rss"}, {"repeating", "rss_fired"},
+			{"repeating", "ready"}, {"repeating", "first"}}},
+	{"Occurrences of repeating schedules", "",
+		[]column{{"repeating", "fired"}, {"repeating", "late_p50"}, {"repeating", "late_p99"}, {"repeating", "late_max"},
+			{"repeating", "early"}, {"repeating", "lost"}, {"repeating", "cpu_all"}}},
 	{"Killed whole and started again", "restart",
 		[]column{{"restart", "first"}, {"restart", "last"}, {"restart", "lost"}, {"restart", "repeats"}}},
 	{"Leader killed", "failover",

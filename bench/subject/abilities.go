@@ -18,6 +18,12 @@ type (
 		Replace(ctx context.Context, tasks []Task) error
 	}
 
+	// Repeater stores a schedule that repeats, and replaces the one of the same id. Occurrence n of the schedule, from 1
+	// on, is a task with the id "ID@n". A nil error means that the schedule is acknowledged.
+	Repeater interface {
+		Repeat(ctx context.Context, schedule Schedule) error
+	}
+
 	// Canceller cancels a task that is not yet due. Cancelling a missing task is an error.
 	Canceller interface {
 		Cancel(ctx context.Context, id string) error
@@ -80,6 +86,11 @@ type (
 		Snapshots(ctx context.Context) (all, fewest int, err error)
 	}
 
+	// ScheduleCounter counts the schedules that repeat, on the process that has the fewest of those that must have all.
+	ScheduleCounter interface {
+		Schedules(ctx context.Context) (int, error)
+	}
+
 	// Recorder writes the processes' last moments to files, as execution traces, and returns where. Keep returns an
 	// empty path if the service runs without recorders.
 	Recorder interface {
@@ -106,6 +117,14 @@ type (
 		End() (tasks int, err error)
 	}
 )
+
+// Schedule is a schedule that repeats.
+type Schedule struct {
+	ID      string        // as a task's
+	First   time.Time     // due instant of the first occurrence, in whole milliseconds
+	Every   time.Duration // from one occurrence to the next
+	Payload []byte        // as a task's
+}
 
 // Storm is a load without a pause.
 type Storm struct {

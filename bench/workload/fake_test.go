@@ -3,7 +3,9 @@ package workload
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,10 +23,12 @@ type fake struct {
 	stalls  func(since time.Time) (until time.Time, ok bool) // calls in this time wait until its end; nil: none
 	outage  time.Duration                                    // downtime after a loss of the leader
 	pids    []int                                            // its processes
+	forgets int                                              // rules that it does not count
 	plain   bool                                             // its callers can only schedule
 
 	mu    sync.Mutex
 	tasks map[string]*held
+	rules map[string]subject.Schedule
 	due   chan subject.Task
 	url   string
 
@@ -47,6 +51,7 @@ func (f *fake) Missing() string          { return "" }
 
 func (f *fake) Start(context.Context, string) (subject.Service, error) {
 	f.tasks, f.due = map[string]*held{}, make(chan subject.Task, 1<<20)
+	f.rules = map[string]subject.Schedule{}
 	if f.plain {
 		return &plainService{f}, nil
 	}
@@ -141,6 +146,7 @@ func (f *fake) fire(t *held) {
 		t.timer.Reset(time.Until(up))
 		return
 	}
+	f.putNext(t.ID)
 	if f.loses != nil && f.loses(t.Task) {
 		return
 	}
@@ -151,6 +157,29 @@ func (f *fake) fire(t *held) {
 	if f.url != "" {
 		go f.push()
 	}
+}
+
+// putNext puts the occurrence after the one with this id; none if the id is an ordinary task's.
+func (f *fake) putNext(id string) {
+	of, digits, repeats := strings.Cut(id, "@")
+	if !repeats {
+		return
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		panic(err)
+	}
+	f.mu.Lock()
+	rule := f.rules[of]
+	f.mu.Unlock()
+	f.put(subject.Task{ID: fmt.Sprint(of, "@", n+1), Due: rule.First.Add(time.Duration(n) * rule.Every)})
+}
+
+// Schedules returns the number of rules without those that the fake has forgotten.
+func (f *fake) Schedules(context.Context) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.rules) - f.forgets, nil
 }
 
 func (f *fake) push() {
@@ -199,6 +228,17 @@ func (c *fakeCaller) ScheduleBatch(ctx context.Context, tasks []subject.Task) er
 
 func (c *fakeCaller) Replace(ctx context.Context, tasks []subject.Task) error {
 	return c.ScheduleBatch(ctx, tasks)
+}
+
+func (c *fakeCaller) Repeat(ctx context.Context, s subject.Schedule) error {
+	if err := c.call(ctx); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.rules[s.ID] = s
+	c.mu.Unlock()
+	c.putNext(s.ID + "@0")
+	return nil
 }
 
 func (c *fakeCaller) Cancel(ctx context.Context, id string) error {

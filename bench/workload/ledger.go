@@ -31,9 +31,15 @@ func (l *ledger) dueOf(i int) time.Time { return time.Unix(0, l.due[i].Load()) }
 
 // got records an arrival. It ignores tasks of other sets, such as samples.
 func (l *ledger) got(id string, at time.Time) {
-	i, ok := l.ids.index(id)
+	if i, ok := l.ids.index(id); ok {
+		l.arrive(i, at)
+	}
+}
+
+// arrive records the arrival of task i. It ignores tasks behind the last one.
+func (l *ledger) arrive(i int, at time.Time) {
 	switch {
-	case !ok || i >= len(l.due):
+	case i >= len(l.due):
 	case !l.arrived[i].CompareAndSwap(0, at.UnixNano()):
 		l.repeats.Add(1)
 	case l.missing.Add(-1) == 0:

@@ -34,6 +34,10 @@ type Sizes struct {
 	SmallPayload int           `json:"small_payload"` // bytes, in the workload with small tasks
 	Settle       time.Duration `json:"settle_ns"`     // wait before reading memory or idle cost
 
+	RepeatSchedules int           `json:"repeat_schedules"`
+	RepeatEvery     time.Duration `json:"repeat_every_ns"` // interval of each schedule
+	RepeatFor       time.Duration `json:"repeat_for_ns"`   // time in which the measured occurrences are due
+
 	RestartTasks int `json:"restart_tasks"`
 
 	FailoverRate   int           `json:"failover_rate"`   // tasks due a second
@@ -80,6 +84,7 @@ func Full() Sizes {
 		BurstTasks: 50_000, CancelTasks: 50_000,
 		TouchIDs: 10_000, TouchDelay: 5 * time.Second, TouchFor: 20 * time.Second,
 		MemoryTasks: 1_000_000, MemoryMany: 1_000_000, SmallPayload: 100, Settle: 10 * time.Second,
+		RepeatSchedules: 1_000_000, RepeatEvery: 250 * time.Second, RepeatFor: 250 * time.Second,
 		RestartTasks: 100_000,
 		FailoverRate: 2000, FailoverWrites: 500, FailoverFor: 12 * time.Second,
 		IdleFor:      30 * time.Second,
@@ -102,6 +107,7 @@ func Quick() Sizes {
 	s.BurstTasks, s.CancelTasks = 2000, 2000
 	s.TouchIDs, s.TouchDelay, s.TouchFor = 200, time.Second, 2*time.Second
 	s.MemoryTasks, s.MemoryMany, s.Settle = 20_000, 20_000, time.Second
+	s.RepeatSchedules, s.RepeatEvery, s.RepeatFor = 1000, 3*time.Second, 6*time.Second
 	s.RestartTasks = 2000
 	s.FailoverRate, s.FailoverWrites, s.FailoverFor = 200, 50, 5*time.Second
 	s.IdleFor = 2 * time.Second

@@ -26,7 +26,7 @@ func All(s Sizes) []Workload {
 		schedule(s), scheduleMany(s), scheduleBatch(s), steady(s), tails(s), neighbours(s),
 		lateness(s), latenessWebhook(s), burst(s), burstWebhook(s),
 		cancel(s), cancelBatch(s), touch(s),
-		memory(s), memorySmall(s), memoryMany(s), idle(s),
+		memory(s), memorySmall(s), memoryMany(s), repeating(s), idle(s),
 		restart(s), failover(s), failoverWebhook(s), handover(s),
 		growth(s), growthQueues(s),
 	}

@@ -25,6 +25,7 @@ func sizes() Sizes {
 	s.WebhookTasks, s.WebhookOver = 50, 100*time.Millisecond
 	s.BurstTasks, s.CancelTasks = 200, 200
 	s.TouchIDs, s.TouchDelay, s.TouchFor = 200, time.Second, 4*time.Second
+	s.RepeatSchedules, s.RepeatEvery, s.RepeatFor = 200, time.Second, 2*time.Second
 	s.RestartTasks = 100
 	s.FailoverRate, s.FailoverWrites, s.FailoverFor = 100, 20, 5030*time.Millisecond
 	s.Pending, s.Probe = []int{100, 200}, 50
@@ -194,6 +195,7 @@ func TestWhatASubjectCannotDo(t *testing.T) {
 		"handover": "cannot let its leader stop", "growth": "cannot be consumed from",
 		"growth-queues": "cannot keep queues apart", "steady": "cannot be consumed from",
 		"tails": "cannot replace tasks by batches", "neighbours": "cannot keep tenants apart",
+		"repeating": "cannot repeat tasks",
 	} {
 		f := &fake{plain: true}
 		m := measure(t, name, f)

@@ -55,6 +55,10 @@ func TestChoice(t *testing.T) {
 	if all[1].takes("lateness") || !all[1].takes("schedule") || !all[0].takes("lateness") {
 		t.Error("single calls are measured by schedules and cancels")
 	}
+	peer := entry{subject: all[0].subject, peer: true}
+	if peer.takes("repeating") || !peer.takes("lateness") || !all[0].takes("repeating") {
+		t.Error("repeating schedules are measured with Belfry alone")
+	}
 	o := options{sizes: workload.Quick(), workloads: []string{"idle", "burst"}}
 	if got, err := o.chosenWorkloads(); err != nil || len(got) != 2 || got[1].Name != "burst" {
 		t.Errorf("chosen %v, %v", got, err)

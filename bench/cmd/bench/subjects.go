@@ -18,9 +18,13 @@ import (
 type entry struct {
 	subject   subject.Subject
 	workloads []string // nil: all
+	peer      bool     // another service than Belfry
 }
 
 func (e entry) takes(workload string) bool {
+	if e.peer && report.Alone(workload) {
+		return false
+	}
 	return e.workloads == nil || slices.Contains(e.workloads, workload)
 }
 
@@ -42,10 +46,10 @@ func entries(binary string, flight bool) []entry {
 		},
 	}
 	for _, peer := range peers.All() {
-		all = append(all, entry{subject: peer})
+		all = append(all, entry{subject: peer, peer: true})
 	}
 	for _, peer := range peers.ForLateness() {
-		all = append(all, entry{subject: peer, workloads: []string{"lateness", "burst"}})
+		all = append(all, entry{subject: peer, peer: true, workloads: []string{"lateness", "burst"}})
 	}
 	return all
 }

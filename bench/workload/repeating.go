@@ -1,0 +1,302 @@
+package workload
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/figure"
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+// repeating measures many schedules that repeat: their creation, their memory, their occurrences, and a restart of the
+// service with all of them. The schedules have one interval, and their instants are spread evenly over it.
+func repeating(s Sizes) Workload {
+	figures := append([]figure.Kind{{Key: "rate", Title: "created a second", Unit: "/s", Higher: true}},
+		latencyKinds("call_", "call")...)
+	figures = append(figures,
+		figure.Kind{Key: "rss", Title: "RSS, largest process", Unit: "MB"},
+		figure.Kind{Key: "rss_all", Title: "RSS, all processes", Unit: "MB"},
+		figure.Kind{Key: "schedule", Title: "a schedule, largest process", Unit: "B"},
+		figure.Kind{Key: "arrived", Title: "occurrences arrived", Higher: true},
+		figure.Kind{Key: "fired", Title: "occurrences a second", Unit: "/s", Higher: true})
+	figures = append(figures, latencyKinds("late_", "late")...)
+	figures = append(figures, strayKinds()...)
+	figures = append(figures,
+		figure.Kind{Key: "cpu_all", Title: "of a core, all processes, while firing", Unit: "%"},
+		figure.Kind{Key: "rss_fired", Title: "RSS after firing, largest process", Unit: "MB"},
+		figure.Kind{Key: "kept", Title: "schedules after the restart", Higher: true},
+		figure.Kind{Key: "ready", Title: "start to ready", Unit: "ms"},
+		figure.Kind{Key: "first", Title: "start to first fire", Unit: "ms"})
+	return Workload{
+		Name:    "repeating",
+		Title:   fmt.Sprintf("%d repeating schedules, each every %v", s.RepeatSchedules, s.RepeatEvery),
+		Figures: figures, run: playRepeating,
+	}
+}
+
+// repeatRun is one run of the workload. Occurrence g of all schedules belongs to schedule g%n, where n is the number of
+// schedules. The ledger has the occurrences that are due within Sizes.RepeatFor.
+type repeatRun struct {
+	*run
+	callers []subject.Caller
+	counter subject.ScheduleCounter
+	killer  subject.Killer
+	ready   subject.ReadyAwaiter
+
+	first  time.Time // first occurrence of schedule 0
+	ledger *ledger
+	before map[int]int64 // memory by process before the schedules, in bytes
+}
+
+func playRepeating(ctx context.Context, r *run) (err error) {
+	p := &repeatRun{run: r}
+	if p.callers, err = r.callers(ctx, r.sizes.Callers); err != nil {
+		return err
+	}
+	if err := p.ask(); err != nil {
+		return err
+	}
+	if p.before, err = p.memoryByProcess(); err != nil {
+		return err
+	}
+	if err := p.create(ctx); err != nil {
+		return err
+	}
+	if err := p.weigh(ctx); err != nil {
+		return err
+	}
+	if err := p.fire(ctx); err != nil {
+		return err
+	}
+	return p.restart(ctx)
+}
+
+// ask asserts the abilities of the service.
+func (p *repeatRun) ask() (err error) {
+	if _, err := able[subject.Repeater](p.callers[0], "repeat tasks"); err != nil {
+		return err
+	}
+	if _, err := able[subject.Consumer](p.callers[0], "be consumed from"); err != nil {
+		return err
+	}
+	if p.counter, err = able[subject.ScheduleCounter](p.service, "count its schedules"); err != nil {
+		return err
+	}
+	if p.killer, err = able[subject.Killer](p.service, "be killed and started again"); err != nil {
+		return err
+	}
+	p.ready, err = able[subject.ReadyAwaiter](p.service, "report that it is ready")
+	return err
+}
+
+// offset returns the time from the first occurrence of schedule 0 to that of schedule i, in whole milliseconds.
+func (p *repeatRun) offset(i int) time.Duration {
+	share := float64(i) / float64(p.sizes.RepeatSchedules)
+	return time.Duration(share * float64(p.sizes.RepeatEvery)).Truncate(time.Millisecond)
+}
+
+func (p *repeatRun) due(g int) time.Time {
+	n := p.sizes.RepeatSchedules
+	return p.first.Add(p.offset(g%n) + time.Duration(g/n)*p.sizes.RepeatEvery)
+}
+
+// create creates all schedules before their first occurrences, in a random order of the instants.
+func (p *repeatRun) create(ctx context.Context) error {
+	n, payload := p.sizes.RepeatSchedules, newPayload(p.sizes.Payload)
+	set := newIDs()
+	p.ledger = newLedger(set, int(float64(n)*float64(p.sizes.RepeatFor)/float64(p.sizes.RepeatEvery)))
+	order := rand.New(rand.NewPCG(1, 2)).Perm(n)
+	put := func(ctx context.Context, c subject.Caller, k int) error {
+		i := order[k]
+		return c.(subject.Repeater).Repeat(ctx, subject.Schedule{
+			ID: set.id(i), First: p.first.Add(p.offset(i)), Every: p.sizes.RepeatEvery, Payload: payload,
+		})
+	}
+	lead, err := p.lead(ctx, put)
+	if err != nil {
+		return fmt.Errorf("creating a sample: %w", err)
+	}
+	p.first = time.Now().Add(lead).Truncate(time.Millisecond)
+	for g := range p.ledger.due {
+		p.ledger.setDue(g, p.due(g))
+	}
+	took, err := drive(ctx, p.callers, n, unlimited, put)
+	if err != nil {
+		return fmt.Errorf("creating: %w", err)
+	}
+	p.set("rate", perSecond(n, took.elapsed))
+	p.setLatencies("call_", took.latencies)
+	p.say("%d callers created %d schedules in %v", len(p.callers), n, took.elapsed)
+	_, err = p.await(ctx)
+	return err
+}
+
+// lead creates a sample of the schedules with far-off occurrences, which are replaced later. It returns how long before
+// the first occurrence the creation of all must begin: two seconds, the quiet time, and twice the estimate.
+func (p *repeatRun) lead(
+	ctx context.Context, put func(ctx context.Context, c subject.Caller, k int) error,
+) (time.Duration, error) {
+	p.first = time.Now().Truncate(time.Millisecond).Add(24 * time.Hour)
+	n := p.sizes.RepeatSchedules
+	sample := min(n, n/leadSample+2*len(p.callers))
+	took, err := drive(ctx, p.callers, sample, unlimited, put)
+	if err != nil {
+		return 0, err
+	}
+	return 2*took.elapsed*time.Duration(n)/time.Duration(sample) + p.sizes.Settle + 2*time.Second, nil
+}
+
+// schedulesPoll is the pause between two counts of schedules.
+const schedulesPoll = 100 * time.Millisecond
+
+// await waits until the service counts all schedules, and returns their number.
+func (p *repeatRun) await(ctx context.Context) (n int, err error) {
+	for until := time.Now().Add(p.sizes.Patience); ; {
+		n, err := p.counter.Schedules(ctx)
+		if err != nil || n == p.sizes.RepeatSchedules {
+			return n, err
+		}
+		if time.Now().After(until) {
+			return n, fmt.Errorf("the service has %d schedules, not %d", n, p.sizes.RepeatSchedules)
+		}
+		if err := sleepUntil(ctx, time.Now().Add(schedulesPoll)); err != nil {
+			return n, err
+		}
+	}
+}
+
+func (p *repeatRun) memoryByProcess() (map[int]int64, error) {
+	processes, err := p.someProcesses()
+	memory := map[int]int64{}
+	for pid, usage := range processes {
+		memory[pid] = usage.Memory
+	}
+	return memory, err
+}
+
+// weigh measures the memory of the schedules before their first occurrences.
+func (p *repeatRun) weigh(ctx context.Context) error {
+	if err := sleepUntil(ctx, time.Now().Add(p.sizes.Settle)); err != nil {
+		return err
+	}
+	memory, err := p.memoryByProcess()
+	if err != nil {
+		return err
+	}
+	var largest, all, growth int64
+	for pid, bytes := range memory {
+		largest, all, growth = max(largest, bytes), all+bytes, max(growth, bytes-p.before[pid])
+	}
+	p.set("rss", megabytes(largest))
+	p.set("rss_all", megabytes(all))
+	p.set("schedule", float64(growth)/float64(p.sizes.RepeatSchedules))
+	return nil
+}
+
+// fire measures the occurrences that are due within Sizes.RepeatFor.
+func (p *repeatRun) fire(ctx context.Context) error {
+	stop, err := p.consume(ctx, p.sizes.Consumers, p.got)
+	if err != nil {
+		return err
+	}
+	err = p.fireAll(ctx)
+	if err := cmp.Or(stop(), err); err != nil {
+		return err
+	}
+	of := p.ledger.punctuality(nil)
+	p.setLatencies("late_", of.lateness)
+	p.setStrays(p.ledger, of)
+	first, last := p.ledger.span()
+	p.set("arrived", float64(len(of.lateness)))
+	p.set("fired", perSecond(len(of.lateness), last.Sub(first)))
+	p.set("cpu_all", 100*float64(p.usage.ServiceCPU)/float64(p.usage.Elapsed))
+	p.say("%d occurrences arrived in %v, %d of them early, %d came again, %d did not arrive", len(of.lateness),
+		last.Sub(first), of.early, p.ledger.repeats.Load(), of.lost)
+	return p.weighFired()
+}
+
+func (p *repeatRun) fireAll(ctx context.Context) error {
+	ahead := time.Until(p.first)
+	p.say("the first occurrence is due in %v", ahead)
+	if ahead <= readBefore {
+		return errLoadTooSlow
+	}
+	if err := sleepUntil(ctx, p.first.Add(-readBefore)); err != nil {
+		return err
+	}
+	stop := p.meter()
+	defer stop()
+	return p.ledger.wait(ctx, p.first.Add(p.sizes.RepeatFor+p.sizes.Patience))
+}
+
+// got records the arrival of an occurrence. It ignores other tasks.
+func (p *repeatRun) got(id string, at time.Time) {
+	of, digits, _ := strings.Cut(id, "@")
+	i, ok := p.ledger.ids.index(of)
+	number, err := strconv.Atoi(digits)
+	if ok && err == nil && number > 0 && i < p.sizes.RepeatSchedules {
+		p.ledger.arrive((number-1)*p.sizes.RepeatSchedules+i, at)
+	}
+}
+
+func (p *repeatRun) weighFired() error {
+	memory, err := p.memoryByProcess()
+	if err != nil {
+		return err
+	}
+	var largest int64
+	for _, bytes := range memory {
+		largest = max(largest, bytes)
+	}
+	p.set("rss_fired", megabytes(largest))
+	return nil
+}
+
+// errNoOccurrence means that no occurrence arrived after the restart.
+var errNoOccurrence = errors.New("no occurrence arrived after the restart")
+
+// restart kills the service and starts it again. It measures the time until all processes are ready, and until the
+// first occurrence arrives.
+func (p *repeatRun) restart(ctx context.Context) error {
+	p.closeCallers()
+	if err := p.killer.KillAll(); err != nil {
+		return fmt.Errorf("killing all: %w", err)
+	}
+	began := time.Now()
+	if err := p.killer.Restart(ctx); err != nil {
+		return fmt.Errorf("starting again: %w", err)
+	}
+	arrived := make(chan time.Time, 1)
+	var once sync.Once
+	stop := p.consumeThrough(ctx, p.sizes.Consumers, func(_ string, at time.Time) {
+		once.Do(func() { arrived <- at })
+	})
+	defer stop()
+	if err := p.ready.AwaitReady(ctx); err != nil {
+		return fmt.Errorf("awaiting the restarted service: %w", err)
+	}
+	p.set("ready", milliseconds(time.Since(began)))
+	kept, err := p.await(ctx)
+	if err != nil {
+		return fmt.Errorf("after the restart: %w", err)
+	}
+	p.set("kept", float64(kept))
+	limit := time.NewTimer(p.sizes.Patience)
+	defer limit.Stop()
+	select {
+	case at := <-arrived:
+		p.set("first", milliseconds(at.Sub(began)))
+		return nil
+	case <-limit.C:
+		return errNoOccurrence
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
