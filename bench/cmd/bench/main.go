@@ -51,8 +51,8 @@ func command() *cobra.Command {
 		Short: "Measure Belfry side by side with its peers",
 		Long: `Starts each service on this machine, fresh for each workload, puts it under the workload, and stops it. In each
 round every workload meets all services in turn. Writes RESULTS.md, results.json and pictures after each workload;
-Ctrl-C ends the run, and what was measured is there. A round of everything takes about an hour; it can be measured in
-parts, of one commit and with the same sizes, that --from makes one of.
+Ctrl-C ends the run, and what was measured is there. A round of everything takes more than an hour; it can be
+measured in parts, of one commit and with the same sizes, that --from makes one of.
 
 Peers that this machine does not have are named and left out: make bench-peers installs them.`,
 		Example: `  go run -C bench ./cmd/bench --out .
