@@ -117,7 +117,8 @@ func TestProgramsCompile(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages := map[string]page{}
-	for _, p := range readPages(t, "*.md", "docs/*.md", "docs/guides/*.md", "bench/*.md", "bench/tmpfs/*.md") {
+	folders := []string{"*.md", "docs/*.md", "docs/guides/*.md", "bench/*.md", "bench/schedules/*.md", "bench/tmpfs/*.md"}
+	for _, p := range readPages(t, folders...) {
 		pages[p.name] = p
 	}
 	links := 0
