@@ -5,8 +5,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/internal/store"
 )
 
-// applyReplay makes a dead letter due again, as if no attempt had been made, behind all other tasks of its lane. The
-// occurrence stays the same: a receiver that accepted an earlier attempt recognises the task by its webhook id.
+// applyReplay makes a dead letter due again, as if no attempt had been made. It goes behind all other tasks of its
+// lane, or to the place of its due time if it has a group or a priority of its own. The occurrence stays the same: a
+// receiver that accepted an earlier attempt recognises the task by its webhook id.
 func (m *Machine) applyReplay(r request) *fsmpb.Result {
 	if r.task.State() != fsmpb.State_STATE_DEAD {
 		return conflict(r.task)

@@ -33,6 +33,8 @@ func priority(r *contract.Reader) (uint32, error) {
 }
 
 // weights reads the weights of groups, an object. A merge patch adds them to the present ones, and a null removes one.
+// The whole policy is checked afterwards, so a patch may add groups before it removes others; the bound here limits the
+// work that a body can ask for.
 func (d *policyDraft) weights(r *contract.Reader) ([]*fsmpb.GroupWeight, error) {
 	var all []*fsmpb.GroupWeight
 	if d.merged {
@@ -46,7 +48,7 @@ func (d *policyDraft) weights(r *contract.Reader) ([]*fsmpb.GroupWeight, error) 
 		}
 		weight, err := r.Whole(full, 1, task.MaxGroupWeight)
 		all = setWeight(all, name, uint32(weight))
-		if err == nil && len(all) > task.MaxGroupWeights {
+		if err == nil && len(all) > 2*task.MaxGroupWeights {
 			err = &task.FieldError{Field: field, Detail: "has too many groups", Limit: fmt.Sprint(task.MaxGroupWeights)}
 		}
 		return true, err

@@ -2,6 +2,7 @@ package calls
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/shard"
@@ -63,6 +64,9 @@ func (r Remote) LookGroups(ctx context.Context, id uint32, look shard.GroupsLook
 			UnderWay: int(c.UnderWay), Retrying: int(c.Retrying), Waiting: c.Waiting, Priority: int(c.Priority),
 			FirstMs: c.FirstMs,
 		})
+	}
+	if err == nil && len(standing.Groups) != len(look.Groups) {
+		err = fmt.Errorf("shard %d answered about %d groups of %d", id, len(standing.Groups), len(look.Groups))
 	}
 	return standing, err
 }

@@ -26,7 +26,6 @@ type node struct {
 type world struct {
 	t     *testing.T
 	nodes map[string]*node
-	asked []string
 	*Reader
 }
 

@@ -179,8 +179,8 @@ func (p *Planner) count(q *queue, name string) (n groups.Count) {
 	return n
 }
 
-// MayHear reports whether an answer about groups is on its way, or the next report asks for one, so that a plan may soon
-// grant more. An ask that waits for the end of an attempt does not count.
+// MayHear reports whether an answer about groups is on its way, or the next report asks for one, so that a plan may
+// soon grant more. An ask that waits for the end of an attempt does not count.
 func (p *Planner) MayHear() bool {
 	for _, q := range p.queues {
 		if p.mayHear(q) {

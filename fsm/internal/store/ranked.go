@@ -51,9 +51,15 @@ func (rs *ranked) len() int {
 	return rs.ranks.Len()
 }
 
-func (rs *ranked) add(r rank) {
+// rankNodes are nodes that trees may use again. All trees of a store share them, because a list for each tree would
+// take more memory than the task of a small group.
+type rankNodes = btree.FreeListG[rank]
+
+func isBefore(a, b rank) bool { return a.compare(b) < 0 }
+
+func (rs *ranked) add(r rank, nodes *rankNodes) {
 	if rs.ranks == nil {
-		rs.ranks = btree.NewG(rankDegree, func(a, b rank) bool { return a.compare(b) < 0 })
+		rs.ranks = btree.NewWithFreeListG(rankDegree, isBefore, nodes)
 	}
 	rs.ranks.ReplaceOrInsert(r)
 	rs.counts[r.priority-1]++
@@ -110,7 +116,7 @@ func (l *Lane) isRanked(priority int) bool { return l.Group != "" || priority !=
 func (e Edit) rank(l *Lane, priority int, order int64) {
 	p := e.write()
 	p.priority, p.order = uint8(priority), order
-	l.ranked.add(rankOf(e.h, p))
+	l.ranked.add(rankOf(e.h, p), e.s.rankNodes)
 }
 
 // unrank takes the task out of the ranked tasks of a lane.

@@ -3,6 +3,8 @@ package store
 import (
 	"hash/maphash"
 
+	"github.com/google/btree"
+
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/internal/slab"
 	"github.com/belfryhq/belfry/fsm/internal/slots"
@@ -27,7 +29,8 @@ type Store struct {
 	wheel    *wheel.Wheel // of tasks that wait for an instant
 
 	shared
-	lanes lanes
+	lanes     lanes
+	rankNodes *rankNodes // of all lanes
 
 	tombstones     list  // delivered and cancelled tasks, oldest first
 	tombstoneBytes int64 // sum of their sizes
@@ -74,19 +77,20 @@ type Defaults struct {
 // New returns an empty store.
 func New(shard uint32) *Store {
 	s := &Store{
-		Header:   Header{Defaults: Defaults{KeepDoneMs: task.DefaultKeepDone.Milliseconds()}},
-		Version:  FirstVersion,
-		shard:    shard,
-		tasks:    slab.NewPages[record](),
-		progress: slab.NewPages[progress](),
-		blobs:    slab.NewArena(),
-		index:    slab.NewIndex(),
-		seed:     maphash.MakeSeed(),
-		shared:   newShared(),
-		lanes:    newLanes(),
-		bySlot:   make(slotCounts, task.Slots),
-		idle:     map[uint32][]handle{},
-		wanting:  map[handle]struct{}{}, calendars: newCalendarUses(),
+		Header:    Header{Defaults: Defaults{KeepDoneMs: task.DefaultKeepDone.Milliseconds()}},
+		Version:   FirstVersion,
+		shard:     shard,
+		tasks:     slab.NewPages[record](),
+		progress:  slab.NewPages[progress](),
+		blobs:     slab.NewArena(),
+		index:     slab.NewIndex(),
+		seed:      maphash.MakeSeed(),
+		shared:    newShared(),
+		lanes:     newLanes(),
+		rankNodes: btree.NewFreeListG[rank](btree.DefaultFreeListSize),
+		bySlot:    make(slotCounts, task.Slots),
+		idle:      map[uint32][]handle{},
+		wanting:   map[handle]struct{}{}, calendars: newCalendarUses(),
 	}
 	s.wheel = wheel.New(nodes{s.tasks}, 0)
 	s.labels = newLabelIndex(func(h handle) uint32 { return s.slotOf(s.tasks.Read(h)) })

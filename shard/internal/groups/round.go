@@ -3,6 +3,7 @@ package groups
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -34,12 +35,12 @@ func (k *Keeper) run(queue [2]string, b *book) {
 		if len(names) == 0 {
 			continue
 		}
-		switch clear, err := k.round(queue, b, names); {
+		switch judged, err := k.round(queue, b, names); {
 		case err != nil:
 			pause = min(retry<<failures, poll/2)
 			failures = min(failures+1, maxFailures)
 			continue
-		case !clear:
+		case !judged:
 			pause = retry
 		}
 		failures = 0
@@ -71,8 +72,12 @@ func (k *Keeper) begin(queue [2]string, b *book, all, idle bool) (names []string
 	return names, true
 }
 
-// round looks where groups stand and gives permits. clear is set if it could judge all groups.
-func (k *Keeper) round(queue [2]string, b *book, names []string) (clear bool, err error) {
+// errUnknownShard is the error of a look at fewer shards than ask. The node of the owner is late with the news of a new
+// shard, which may have taken over attempts and tasks.
+var errUnknownShard = errors.New("groups: a shard that asks was not looked at")
+
+// round looks where groups stand and gives permits. It reports whether it could judge all groups.
+func (k *Keeper) round(queue [2]string, b *book, names []string) (judged bool, err error) {
 	k.mu.Lock()
 	owner := b.owner
 	k.mu.Unlock()
@@ -81,6 +86,9 @@ func (k *Keeper) round(queue [2]string, b *book, names []string) (clear bool, er
 	standings, err := k.look(ctx, Look{Owner: owner, Namespace: queue[0], Queue: queue[1], Groups: names})
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if err == nil && !b.knows(standings) {
+		err = errUnknownShard
+	}
 	if err != nil || b.owner != owner {
 		b.again(names)
 		return false, err
@@ -93,6 +101,13 @@ func (k *Keeper) round(queue [2]string, b *book, names []string) (clear bool, er
 	}
 	b.answer(answers, names)
 	return len(b.unclear) == 0, nil
+}
+
+// knows reports whether all shards with an ask are among those looked at.
+func (b *book) knows(standings []Standing) bool {
+	return !slices.ContainsFunc(b.parked, func(p *parked) bool {
+		return !slices.ContainsFunc(standings, func(s Standing) bool { return s.Shard == p.Shard })
+	})
 }
 
 // again keeps groups for the next round.
@@ -199,8 +214,8 @@ func (b *book) note(answers map[*parked]*Answer, p *parked, g Given) {
 	b.given = append(b.given, permit{group: g.Group, shard: p.Shard, to: p.position(), n: g.Permits})
 }
 
-// answer answers the asks that have got permits, and those that were to be looked at once. An ask for a group that could
-// not be judged waits for the next round.
+// answer answers the asks that have got permits, and those that were to be looked at once. An ask for a group that
+// could not be judged waits for the next round.
 func (b *book) answer(answers map[*parked]*Answer, names []string) {
 	looked := make(map[string]bool, len(names))
 	for _, name := range names {
