@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/belfryhq/belfry/cluster/peer/internal/wire"
 )
@@ -49,8 +48,8 @@ func TestEntriesForSomebodyElseAreRefused(t *testing.T) {
 	if _, err := appendTo(from, 3, 10); err == nil {
 		t.Error("node 2 acknowledged as node 3")
 	}
-	expectMisled(t, two, 1)   // by the hello
-	expectMisled(t, three, 1) // by the header of its stream
+	expectDropped(t, two, droppedMisled, 1)   // by the hello
+	expectDropped(t, three, droppedMisled, 1) // by the header of its stream
 	if term, err := appendTo(from, 2, 10); err != nil || term != 2 {
 		t.Errorf("term %d, %v", term, err)
 	}
@@ -92,9 +91,7 @@ func TestStreamsHaveABound(t *testing.T) {
 	if !errors.Is(err, wire.NoRoom) {
 		t.Errorf("a heartbeat: %v, not %v", err, wire.NoRoom)
 	}
-	if n := testutil.ToFloat64(two.metrics.drops.WithLabelValues(droppedFull)); n != 1 {
-		t.Errorf("%v streams were refused", n)
-	}
+	expectDropped(t, two, droppedFull, 1)
 	if term, err := appendTo(from, 2, 10); err != nil || term != 5 {
 		t.Errorf("term %d, %v", term, err)
 	}

@@ -171,15 +171,15 @@ func TestConnectionForSomebodyElseIsRefused(t *testing.T) {
 	if _, err := vote(from, 3); err == nil {
 		t.Error("node 2 voted as node 3")
 	}
-	expectMisled(t, two, 1)
+	expectDropped(t, two, droppedMisled, 1)
 }
 
-// expectMisled waits until want connections meant for another node or cluster have been dropped.
-func expectMisled(t *testing.T, e *Endpoint, want float64) {
+// expectDropped waits until want connections have been dropped for a reason.
+func expectDropped(t *testing.T, e *Endpoint, reason string, want float64) {
 	t.Helper()
-	for n := 0.0; n != want; n = testutil.ToFloat64(e.metrics.drops.WithLabelValues(droppedMisled)) {
+	for n := 0.0; n != want; n = testutil.ToFloat64(e.metrics.drops.WithLabelValues(reason)) {
 		if t.Context().Err() != nil || n > want {
-			t.Fatalf("%v misled connections, not %v", n, want)
+			t.Fatalf("%v connections were dropped as %s, not %v", n, reason, want)
 		}
 	}
 }
