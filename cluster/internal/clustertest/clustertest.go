@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -69,21 +67,6 @@ func Prepare(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluste
 	}
 	t.Cleanup(c.close)
 	return c
-}
-
-// freePort picks an address before a node starts, so other nodes can know it. The port is below those that the system
-// gives to outgoing connections, of which other tests have many, and below those of package local.
-func freePort(t testing.TB) string {
-	const first, ports, tries = 10_000, 10_000, 100
-	for range tries {
-		addr := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(ports))
-		if l, err := net.Listen("tcp", addr); err == nil {
-			_ = l.Close() // the node listens there
-			return addr
-		}
-	}
-	t.Fatal("no free port")
-	return ""
 }
 
 // Add adds a node that will join the cluster. It does not start the node.
