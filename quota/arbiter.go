@@ -34,13 +34,13 @@ type Arbiter struct {
 
 // division is the owner's record of one level.
 type division struct {
-	turn    chan struct{}    // capacity 1: held during a round
-	begun   uint64           // number of rounds
-	wants   map[string]int64 // of the holders that have asked since the last round began
-	ceiling map[string]int64 // that each holder may believe in, or its use if that is more
-	used    int64            // by the holders that answered in the last round
-	unsure  bool             // holders that did not answer may have used up the rest
-	last    time.Time        // the last Ask
+	turn   chan struct{}    // capacity 1: held during a round
+	begun  uint64           // number of rounds
+	wants  map[string]int64 // of the holders that have asked since the last round began
+	known  known
+	used   int64     // by the holders that answered in the last round
+	unsure bool      // holders that did not answer may have used up the rest
+	last   time.Time // the last Ask
 }
 
 // NewArbiter returns an Arbiter without rounds.
@@ -80,7 +80,7 @@ func (a *Arbiter) enter(ask Ask) (*division, uint64) {
 	a.forget()
 	d := a.levels[ask.Key]
 	if d == nil {
-		d = &division{turn: make(chan struct{}, 1), wants: map[string]int64{}, ceiling: map[string]int64{}}
+		d = &division{turn: make(chan struct{}, 1), wants: map[string]int64{}, known: newKnown()}
 		a.levels[ask.Key] = d
 	}
 	d.last = a.cfg.Now()
@@ -119,7 +119,7 @@ func (a *Arbiter) begin(d *division, arrived uint64) (wants map[string]int64, r 
 }
 
 // run makes a round: all holders go down to their use, and then up to their parts. A holder that does not answer within
-// a Trip counts with its last ceiling.
+// a Trip counts as known.assume says.
 func (a *Arbiter) run(ctx context.Context, d *division, ask Ask, wants map[string]int64, r Round) {
 	holders := a.cfg.Holders(ask.Key)
 	parts := make([]part, len(holders))
@@ -129,14 +129,11 @@ func (a *Arbiter) run(ctx context.Context, d *division, ask Ask, wants map[strin
 		held, err := a.cfg.Trim(trip, holders[i].ID, ask.Key, r)
 		parts[i] = part{held: held, want: wants[holders[i].ID], weight: holders[i].Weight, lost: err != nil}
 	})
-	a.assumeLost(d, holders, parts, ask.Limit)
-	used := divide(ask.Limit, parts)
-	known := heldBy(parts)
 	a.mu.Lock()
-	d.used, d.unsure = known, known < ask.Limit && used >= ask.Limit
-	for i, h := range holders {
-		d.ceiling[h.ID] = max(parts[i].ceiling, parts[i].held)
-	}
+	d.known.assume(holders, parts, ask.Limit, a.cfg.Now(), patientTrips*a.cfg.Trip)
+	used, sure := divide(ask.Limit, parts), heldBy(parts)
+	d.used, d.unsure = sure, sure < ask.Limit && used >= ask.Limit
+	d.known.learn(holders, parts)
 	a.mu.Unlock()
 	forEach(len(holders), func(i int) {
 		if parts[i].lost {
@@ -147,27 +144,6 @@ func (a *Arbiter) run(ctx context.Context, d *division, ask Ask, wants map[strin
 		// A holder that misses its Raise keeps the ceiling of the Trim, and asks when it needs more.
 		_ = a.cfg.Raise(trip, holders[i].ID, ask.Key, r, ask.Limit, parts[i].ceiling)
 	})
-}
-
-// assumeLost counts the holders that did not answer with the ceilings that they may have: the last ones, or else their
-// parts of the limit.
-func (a *Arbiter) assumeLost(d *division, holders []Holder, parts []part, limit int64) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	weights := int64(0)
-	for _, p := range parts {
-		weights += p.weight
-	}
-	for i := range parts {
-		if !parts[i].lost {
-			continue
-		}
-		if known, ok := d.ceiling[holders[i].ID]; ok {
-			parts[i].held = known
-		} else {
-			parts[i].held = partOf(limit, parts[i].weight, weights)
-		}
-	}
 }
 
 // heldBy returns the use of the holders that answered.

@@ -55,9 +55,10 @@
 //   - Ceilings need no renewal: a level that is not near its limit causes no messages.
 //   - As the rest becomes smaller, so do the parts. A limit of n tasks is full after some log(n) rounds.
 //   - A new leader of a shard has a ceiling of 0, and asks at its first Claim. Its use counts at once.
-//   - A holder that does not answer counts with its last ceiling, or with its part of the limit if the owner is new.
-//     The limit may be exceeded in the second case, by as much as the holder's ceiling is above its part. A call that
-//     finds no room because of a silent holder is not told that a quota is exceeded: ErrUnsure.
+//   - A holder that does not answer counts with its last ceiling. Without one, as under a new owner or after a move of
+//     its slots, it counts with the rest of the limit for 30 Trips, which is longer than an election, and then with its
+//     part of the limit. The limit may be exceeded only then, by as much as the holder's use is above its part. A call
+//     that finds no room because of a silent holder is not told that a quota is exceeded: ErrUnsure.
 //   - A ceiling belongs to one value of the limit. A changed limit makes it void, so a lower one holds at once. While
 //     the use is above it, the ceilings are 0, and no holder takes more, wherever tasks end.
 //   - The holders of max_consumers are the nodes that answer. A node that dies gives its part back once it counts as
