@@ -30,7 +30,7 @@ func TestDoThen(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), n.cfg.Timing.Lease/4)
 		defer cancel()
 		unknown := uint64(0)
-		for _, r := range n.DoThen(ctx, cmds, then) {
+		for _, r := range n.DoThen(ctx, 0, cmds, then) {
 			if errors.Is(r.Err, task.ErrUnknown) {
 				unknown++
 			}
@@ -62,7 +62,7 @@ func TestDoThenAfterTheLeadership(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), n.cfg.Timing.Lease/4)
 		defer cancel()
 		cmds := []*fsmpb.Command{schedule("a", time.Now().Add(time.Hour))}
-		for _, r := range n.DoThen(ctx, cmds, func() { close(ended) }) { // a second call of the function would panic
+		for _, r := range n.DoThen(ctx, 0, cmds, func() { close(ended) }) { // a second call of the function would panic
 			if !errors.Is(r.Err, task.ErrUnknown) {
 				t.Errorf("%v", r.Err)
 			}
@@ -96,8 +96,8 @@ func TestDoThenAtOnce(t *testing.T) {
 		cmds := []*fsmpb.Command{schedule("a", time.Now().Add(time.Hour))}
 		for name, ctx := range map[string]context.Context{"answered": t.Context(), "cancelled": over} {
 			var ends atomic.Int32
-			n.DoThen(ctx, cmds, func() { ends.Add(1) })
-			n.DoThen(ctx, nil, func() { ends.Add(1) })
+			n.DoThen(ctx, 0, cmds, func() { ends.Add(1) })
+			n.DoThen(ctx, 0, nil, func() { ends.Add(1) })
 			if got := ends.Load(); name == "answered" && got != 2 {
 				t.Errorf("%d ends in place of 2", got)
 			}
@@ -105,6 +105,31 @@ func TestDoThenAtOnce(t *testing.T) {
 			if got := ends.Load(); got != 2 {
 				t.Errorf("%s: %d ends in place of 2", name, got)
 			}
+		}
+	})
+}
+
+// TestDoThenInItsTerm checks that claims of one leadership let no command into the entries of another one.
+func TestDoThenInItsTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 1, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		term, err := n.Lead(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, of := range []uint64{term - 1, term, 0} {
+			ended := false
+			cmds := []*fsmpb.Command{schedule(fmt.Sprint("of-", of), time.Now().Add(time.Hour))}
+			err := n.DoThen(t.Context(), of, cmds, func() { ended = true })[0].Err
+			var elsewhere *task.NotLeaderError
+			if refused := errors.As(err, &elsewhere); !ended || refused != (of == term-1) || !refused && err != nil {
+				t.Errorf("term %d in term %d: ended %v, %v", of, term, ended, err)
+			}
+		}
+		if got := n.machine.NamespaceUse("").Pending; got != 2 {
+			t.Errorf("%d tasks in place of 2", got)
 		}
 	})
 }

@@ -34,7 +34,7 @@ func (s *Shard) lacking() error {
 
 // doInPlace is Do without the commands that need room. A repeat of a remembered call needs none and gets the first
 // call's answer. This replica must have applied all entries of earlier leaders to know those calls.
-func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command, lack error, left *left) []task.Reply {
+func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command, lack error, b *bond) []task.Reply {
 	l, err := s.leadership(ctx)
 	if err != nil {
 		return refuse(len(cmds), err) // the leader may have room
@@ -57,7 +57,7 @@ func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command, lack error
 	} else {
 		s.metrics.noRoom.Add(refused)
 	}
-	for i, reply := range s.do(ctx, rest, left) {
+	for i, reply := range s.do(ctx, rest, b) {
 		replies[at[i]] = reply
 	}
 	return replies

@@ -89,43 +89,47 @@ func (s *Shard) open() error {
 // task.ErrOverloaded, task.ErrNoRoom and task.ErrNoMemory (nothing was proposed), task.ErrNotProposed and
 // task.ErrUnknown. A *task.MovedError means that the task's slot is not open here.
 func (s *Shard) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
-	return s.doAll(ctx, cmds, &left{})
+	return s.doAll(ctx, cmds, &bond{})
 }
 
-// DoThen executes commands as Do does, and calls then once, when no command is under way any more. If ctx ends while
-// the entry of a command is being committed, that is after DoThen has returned.
-func (s *Shard) DoThen(ctx context.Context, cmds []*fsmpb.Command, then func()) []task.Reply {
-	left := &left{}
-	replies := s.doAll(ctx, cmds, left)
-	if left.call == nil {
+// DoThen executes commands as Do does, but only in the leadership of a term, as Lead returned it, and calls then once,
+// when no command is under way any more. Term 0 stands for any leadership. If ctx ends while the entry of a command is
+// being committed, the end is after DoThen has returned. In another leadership the error is a *task.NotLeaderError.
+func (s *Shard) DoThen(ctx context.Context, term uint64, cmds []*fsmpb.Command, then func()) []task.Reply {
+	b := &bond{term: term}
+	replies := s.doAll(ctx, cmds, b)
+	if b.left == nil {
 		then()
 		return replies
 	}
 	go func() {
-		<-left.call.done
+		<-b.left.done
 		then()
 	}()
 	return replies
 }
 
-// left holds the call that its caller has left before all commands had answers; nil: there is none.
-type left struct{ call *call }
+// bond ties commands to claims that were made for them.
+type bond struct {
+	term uint64 // of the leadership with the claims; 0: there are none
+	left *call  // that its caller has left before all commands had answers; nil: there is none
+}
 
-func (s *Shard) doAll(ctx context.Context, cmds []*fsmpb.Command, left *left) []task.Reply {
+func (s *Shard) doAll(ctx context.Context, cmds []*fsmpb.Command, b *bond) []task.Reply {
 	if s.machine.IsMoving() {
-		return s.doOpen(ctx, cmds, left)
+		return s.doOpen(ctx, cmds, b)
 	}
-	return movedIn(s.doWithRoom(ctx, cmds, left))
+	return movedIn(s.doWithRoom(ctx, cmds, b))
 }
 
-func (s *Shard) doWithRoom(ctx context.Context, cmds []*fsmpb.Command, left *left) []task.Reply {
+func (s *Shard) doWithRoom(ctx context.Context, cmds []*fsmpb.Command, b *bond) []task.Reply {
 	if lack := s.lacking(); lack != nil {
-		return s.doInPlace(ctx, cmds, lack, left)
+		return s.doInPlace(ctx, cmds, lack, b)
 	}
-	return s.do(ctx, cmds, left)
+	return s.do(ctx, cmds, b)
 }
 
-func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command, left *left) []task.Reply {
+func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command, b *bond) []task.Reply {
 	if len(cmds) == 0 {
 		return nil
 	}
@@ -136,6 +140,9 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command, left *left) []tas
 	intake := l.proposer.intake
 	reserved, err := l.admit(ctx, cmds)
 	defer intake.release(reserved)
+	if err == nil && b.term != 0 && b.term != l.term.Load() {
+		err = s.notLeader()
+	}
 	if err != nil {
 		return s.refuse(len(cmds), err)
 	}
@@ -159,7 +166,7 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command, left *left) []tas
 	case <-c.done:
 	case <-ctx.Done():
 		intake.leave(ctx, c)
-		left.call = c
+		b.left = c
 	}
 	return c.replies
 }

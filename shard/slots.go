@@ -127,7 +127,7 @@ func (s *Shard) shut(slot fsm.SlotState, stale bool) error {
 // doOpen is Do without the commands on tasks whose slots are not open, which would only fill the log. All commands on
 // one slot are refused or none, so that none overtakes another. A replica that does not lead may be behind, and leaves
 // the answer to the leader.
-func (s *Shard) doOpen(ctx context.Context, cmds []*fsmpb.Command, left *left) []task.Reply {
+func (s *Shard) doOpen(ctx context.Context, cmds []*fsmpb.Command, b *bond) []task.Reply {
 	l, err := s.leadership(ctx)
 	if err == nil {
 		err = l.awaitReady(ctx)
@@ -151,7 +151,7 @@ func (s *Shard) doOpen(ctx context.Context, cmds []*fsmpb.Command, left *left) [
 			open, at = append(open, c), append(at, i)
 		}
 	}
-	for i, reply := range movedIn(s.doWithRoom(ctx, open, left)) {
+	for i, reply := range movedIn(s.doWithRoom(ctx, open, b)) {
 		replies[at[i]] = reply
 	}
 	return replies

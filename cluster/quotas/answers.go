@@ -88,9 +88,12 @@ func (q *Quotas) Answer(ctx context.Context, id uint32, call *clusterpb.QuotaCal
 	case *clusterpb.QuotaCall_Names:
 		names, err := s.Queues(ctx, key.Namespace)
 		return &clusterpb.QuotaReply{Names: names}, err
-	default:
-		return answerLevel(q.level(s, term, key), call)
 	}
+	reply, err := answerLevel(q.level(s, term, key), call)
+	if err == nil && call.GetTrim() != nil {
+		err = s.StillLead(ctx) // the use of a former leader is too low
+	}
+	return reply, err
 }
 
 // answerOwner answers a message for the owner of a subject.

@@ -14,7 +14,8 @@
 //
 //   - A namespace is owned by the shard of a slot that its name gives, as a limited queue is. A key likewise.
 //   - Claim comes before a command is proposed, and is kept until the command is applied or lost, even if its caller
-//     leaves before.
+//     leaves before. The command is proposed in the leadership that counts the claim, or not at all.
+//   - A Trim is answered by a shard's leader that has proved to be one since.
 //   - Only commands that make a task, bring back a dead letter or give a task new content need a claim, so a namespace
 //     at its limits may still read, cancel, settle and delete. A repeat of a remembered call needs none, and gets its
 //     first answer.

@@ -17,6 +17,8 @@ type Replica interface {
 	// Lead returns the term of this replica's leadership, once it answers calls. The error is a *task.NotLeaderError or
 	// the context's.
 	Lead(ctx context.Context) (term uint64, err error)
+	// StillLead proves that this replica leads at a time after the call.
+	StillLead(ctx context.Context) error
 	// Use returns the use of a namespace in the applied state.
 	Use(namespace string) task.NamespaceUse
 	// Drops returns the number of times that tasks have left with their slots. The number rises no later than Use falls.

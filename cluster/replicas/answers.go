@@ -45,14 +45,14 @@ func (a Answers) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []tas
 	if err != nil {
 		return calls.Refuse(len(cmds), err)
 	}
-	refused, release := a.refused(cmds), func() {}
+	refused, term, release := a.refused(cmds), uint64(0), func() {}
 	if a.Quotas != nil {
 		var full []error
-		full, release = a.Quotas.Claim(ctx, s, cmds)
+		full, term, release = a.Quotas.Claim(ctx, s, cmds)
 		refused = addErrors(refused, full)
 	}
 	if refused == nil {
-		return s.DoThen(ctx, cmds, release)
+		return s.DoThen(ctx, term, cmds, release)
 	}
 	var admitted []*fsmpb.Command
 	for i, c := range cmds {
@@ -60,7 +60,7 @@ func (a Answers) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []tas
 			admitted = append(admitted, c)
 		}
 	}
-	done := s.DoThen(ctx, admitted, release)
+	done := s.DoThen(ctx, term, admitted, release)
 	for i := range refused {
 		if refused[i].Err == nil {
 			refused[i], done = done[0], done[1:]
