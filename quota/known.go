@@ -16,8 +16,8 @@ type bound struct {
 
 func newKnown() known { return known{bounds: map[string]bound{}, silent: map[string]time.Time{}} }
 
-// patientTrips is the time for which a silent holder may have used up the whole limit, in Trips. It is several elections
-// long: a shard that is only between two leaders answers before.
+// patientTrips is the time for which a silent holder may have used up the whole limit, in Trips. It is several
+// elections long: a shard that is only between two leaders answers before.
 const patientTrips = 30
 
 // assume counts the holders that did not answer with the most that they may have. That is their bound. Without one, as

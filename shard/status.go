@@ -58,8 +58,8 @@ func (s *Shard) Lead(ctx context.Context) (term uint64, err error) {
 	return l.term.Load(), nil
 }
 
-// StillLead proves that this node leads the shard at a time after the call, by asking the other replicas. Lead does not:
-// a leader that was cut off believes in itself for a moment. The error is a *task.NotLeaderError or the context's.
+// StillLead proves that this node leads the shard at a time after the call, by asking the other replicas. Lead does
+// not: a leader that was cut off believes in itself for a moment. The error is a *task.NotLeaderError or the context's.
 func (s *Shard) StillLead(ctx context.Context) error {
 	_, err := readAs(ctx, s, false, func() (struct{}, error) { return struct{}{}, nil })
 	return err

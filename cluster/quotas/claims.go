@@ -94,10 +94,10 @@ func (c *claimed) release() {
 }
 
 // Claim counts the tasks and bytes that commands may add at a shard's leader. It returns an error for each command that
-// the quotas refuse, nil if they refuse none; the term of the leadership that counts the claims, 0 without claims; and a
-// function that ends the claims. The commands may be proposed in that term only: a later leadership of the same node
-// does not know the claims. The caller ends them when no command can be applied any more. That may be after the user's
-// call has ended.
+// the quotas refuse, or nil if they refuse none, the term of the leadership that counts the claims, 0 without claims,
+// and a function that ends them. The commands may be proposed in that term only: a later leadership of the same node
+// does not know the claims. The caller ends the claims when no command can be applied any more. That may be after the
+// user's call has ended.
 func (q *Quotas) Claim(
 	ctx context.Context, s Replica, cmds []*fsmpb.Command,
 ) (refused []error, term uint64, release func()) {

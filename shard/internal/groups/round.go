@@ -9,7 +9,9 @@ import (
 )
 
 const (
-	lookTime = time.Second          // limit on the time of a look
+	// lookTime is the limit on the time of a look. A shard that gives tasks away keeps them for at least that long, so
+	// that a look finds them at one of the two: see beforeDrop of package control.
+	lookTime = time.Second
 	retry    = 5 * time.Millisecond // pause after a round that could not judge all groups; doubled after each that failed
 	keepBook = 10 * time.Second     // life of a book after its last ask
 )
