@@ -48,8 +48,8 @@ func BenchmarkLabels(b *testing.B) {
 	b.Run("none", func(b *testing.B) { benchLabels(b, n, benchSchedule) })
 	b.Run("two", func(b *testing.B) {
 		m := benchLabels(b, n, func(i int) *fsmpb.Command { return benchLabelled(i, n) })
-		benchList(b, m, &fsmpb.Label{Name: "customer", Value: "customer-77"}, "rare")
-		benchList(b, m, &fsmpb.Label{Name: "tier", Value: "tier-1"}, "common")
+		benchList(b, m, labelled("customer", "customer-77"), "rare")
+		benchList(b, m, labelled("tier", "tier-1"), "common")
 	})
 	b.Run("unique", func(b *testing.B) { benchLabels(b, n, benchUnique) })
 }
@@ -72,9 +72,25 @@ func benchLabels(b *testing.B, n int, schedule func(i int) *fsmpb.Command) *Mach
 	return m
 }
 
-// benchList reports the time of a whole list by a label, of at most 100 pages, and of its longest page.
-func benchList(b *testing.B, m *Machine, label *fsmpb.Label, name string) {
-	q := &fsmpb.ListQuery{Labels: []*fsmpb.Label{label}, Limit: 100}
+func labelled(name, value string) *fsmpb.ListQuery {
+	return &fsmpb.ListQuery{Labels: []*fsmpb.Label{{Name: name, Value: value}}}
+}
+
+// BenchmarkDueRanges lists the tasks that are due in some ranges of their two days, in at most 100 pages of 100: in one
+// with about a hundred tasks, in one with the most that the index serves, and in half of the time.
+func BenchmarkDueRanges(b *testing.B) {
+	n := benchmarkTasks(b)
+	m := benchLabels(b, n, benchSchedule)
+	for name, part := range map[string]int{"100": 100, "8000": 8000, "half": n / 2} {
+		from := int64(benchStart + benchSpan/2)
+		to := from + int64(part)*benchSpan/int64(n)
+		benchList(b, m, &fsmpb.ListQuery{DueAfterMs: from, DueBeforeMs: to}, name)
+	}
+}
+
+// benchList reports the time of a whole list, of at most 100 pages, and of its longest page. It changes the query.
+func benchList(b *testing.B, m *Machine, q *fsmpb.ListQuery, name string) {
+	q.Limit = 100
 	longest, found, began := time.Duration(0), 0, time.Now()
 	for range 100 {
 		pageBegan := time.Now()

@@ -11,7 +11,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-const benchStart = 1_700_000_000_000
+// The tasks of benchmarks are due within two days, in milliseconds.
+const benchStart, benchSpan = 1_700_000_000_000, 48 * 3600 * 1000
 
 // benchID returns an id of 24 bytes. The benchmarks' payloads have 100 bytes, and their due times are uniform over 48
 // h.
@@ -39,7 +40,7 @@ func benchEntriesOf(n, group int, op func(i int) *fsmpb.Command) [][]byte {
 }
 
 func benchSchedule(i int) *fsmpb.Command {
-	due := benchStart + rand.Int64N(48*3600*1000)
+	due := benchStart + rand.Int64N(benchSpan)
 	spec := &fsmpb.Spec{Payload: benchPayload}
 	return &fsmpb.Command{Id: benchID(i), Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{FireAtMs: due, ReceivedAtMs: benchStart, Spec: spec}}}
 }

@@ -118,9 +118,11 @@ func (w *labelWorld) query() *fsmpb.ListQuery {
 	if rapid.Bool().Draw(w.t, "by state") {
 		q.States = []fsmpb.State{fsmpb.State(rapid.IntRange(1, len(fsmpb.State_name)-1).Draw(w.t, "state"))}
 	}
-	if rapid.IntRange(0, 2).Draw(w.t, "by due time") == 0 {
-		q.DueAfterMs = w.g.now - rapid.Int64Range(0, 9000).Draw(w.t, "after")
-		q.DueBeforeMs = w.g.now + rapid.Int64Range(0, 90_000).Draw(w.t, "before")
+	if rapid.Bool().Draw(w.t, "due after") {
+		q.DueAfterMs = w.g.now + rapid.Int64Range(-9000, 30_000).Draw(w.t, "after")
+	}
+	if rapid.Bool().Draw(w.t, "due before") {
+		q.DueBeforeMs = w.g.now + rapid.Int64Range(-9000, 90_000).Draw(w.t, "before")
 	}
 	return q
 }
@@ -157,11 +159,14 @@ func names(tasks []*fsmpb.Task) []string {
 	return names
 }
 
-// scan lists a query without the help of labels.
+// scan lists a query without the help of labels and due times.
 func scan(m *Machine, q *fsmpb.ListQuery) []*fsmpb.Task {
 	all := proto.CloneOf(q)
-	all.Labels, all.Limit = nil, math.MaxUint32
-	return slices.DeleteFunc(listAll(m, all), func(t *fsmpb.Task) bool { return !hasLabels(t, q.Labels) })
+	all.Labels, all.DueAfterMs, all.DueBeforeMs, all.Limit = nil, 0, 0, math.MaxUint32
+	return slices.DeleteFunc(listAll(m, all), func(t *fsmpb.Task) bool {
+		return !hasLabels(t, q.Labels) || q.DueAfterMs != 0 && t.FireAtMs < q.DueAfterMs ||
+			q.DueBeforeMs != 0 && t.FireAtMs >= q.DueBeforeMs
+	})
 }
 
 // listAll lists all pages of a query.

@@ -29,6 +29,7 @@ func (s *Store) Audit() error {
 	a.checkManners()
 	a.checkCopies()
 	a.checkLabels()
+	a.checkDueIndex()
 	a.checkRetrying()
 	return errors.Join(a.errs...)
 }
@@ -134,6 +135,7 @@ type auditor struct {
 	manners      map[uint32]int
 	spaces       map[string]*namespace
 	labels       map[labelKey][]handle
+	due          int               // places in the index of due times
 	retrying     map[task.Lane]int // tasks of groups
 }
 
@@ -225,6 +227,7 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 			Namespace: namespace, Queue: spec.Queue, Destination: a.s.destinationOf(&c, a.s.extraOf(&c)), Group: spec.Group,
 		}]++
 	}
+	a.walkDue(id, a.s.duePlaceOf(h))
 	for _, k := range a.s.appendLabelKeys(nil, namespace, a.s.extraOf(&c).Labels) {
 		a.labels[k] = append(a.labels[k], h)
 	}

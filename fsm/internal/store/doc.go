@@ -25,7 +25,8 @@
 //
 // Further memory and sharing:
 //
-//   - An index entry takes 8 bytes more, and each label of a task 5 to 12 bytes: see labelIndex.
+//   - The index of ids takes 8 bytes a task, that of due times 12, and that of labels 5 to 12 for each label of a task:
+//     see dueIndex and labelIndex.
 //   - No part of a task holds a pointer, so the garbage collector has nothing to scan: see package slab.
 //   - Many tasks share targets and other equal parts (retries, labels, content type, expiry). The tables of shared
 //     values are bounded, because a different target for each task would fill them.

@@ -9,14 +9,17 @@ type Edit struct{ Task }
 // afterwards puts the changed task back unless edit has dropped it.
 func (s *Store) Change(t Task, edit func(Edit)) {
 	var before outline
+	due := s.duePlaceOf(t.h)
 	if s.observer != nil {
 		before = s.outlineOf(t.h)
 	}
 	s.lift(t.h)
 	edit(Edit{t})
 	if s.tasks.Read(t.h).state == 0 {
+		s.dues.move(due, 0)
 		return
 	}
+	s.dues.move(due, s.duePlaceOf(t.h))
 	s.land(t.h)
 	if s.observer != nil {
 		s.tellChange(t.h, before)

@@ -13,10 +13,23 @@ type candidates interface {
 	Each(slot uint32) iter.Seq[handle]
 }
 
-// candidates returns the tasks with the rarest label of a query, or all tasks if the query names no label.
+// candidates returns the tasks with the rarest label of a query, or those of its range of due times if they are fewer
+// and not many, or all tasks. Many tasks of a range are found as fast by looking at all tasks.
 func (s *Store) candidates(q *fsmpb.ListQuery) candidates {
+	labelled, most := s.labelled(q)
+	if q.DueAfterMs != 0 || q.DueBeforeMs != 0 {
+		if tasks, ok := s.dues.between(q.DueAfterMs, q.DueBeforeMs, min(most, manyTasks)); ok {
+			return newFoundTasks(tasks, s.labels.slotOf)
+		}
+	}
+	return labelled
+}
+
+// labelled returns the tasks with the rarest label of a query, or all tasks if the query names no label, and their
+// number.
+func (s *Store) labelled(q *fsmpb.ListQuery) (tasks candidates, n int) {
 	if len(q.Labels) == 0 {
-		return s.index
+		return s.index, s.tasks.Len()
 	}
 	rarest, fewest := labelKey(0), -1
 	for _, k := range s.appendLabelKeys(nil, q.Namespace, q.Labels) {
@@ -24,7 +37,7 @@ func (s *Store) candidates(q *fsmpb.ListQuery) candidates {
 			rarest, fewest = k, n
 		}
 	}
-	return s.labels.tasks(rarest)
+	return s.labels.tasks(rarest), fewest
 }
 
 // tasks returns the tasks of a label by slot. The result is valid until the index changes.

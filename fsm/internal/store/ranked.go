@@ -2,6 +2,7 @@ package store
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 
 	"github.com/google/btree"
@@ -66,7 +67,9 @@ func (rs *ranked) add(r rank, nodes *rankNodes) {
 }
 
 func (rs *ranked) remove(r rank) {
-	rs.ranks.Delete(r)
+	if _, ok := rs.ranks.Delete(r); !ok {
+		panic(fmt.Sprintf("fsm: task %d has no rank %+v", r.task, r))
+	}
 	rs.counts[r.priority-1]--
 }
 

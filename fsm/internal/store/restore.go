@@ -184,6 +184,7 @@ func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
 		Edit{Task{to.s, h}}.StopWaiting() // keeps the instant and the number
 		to.s.tasks.Write(h).parked = true
 	}
+	to.s.dues.move(0, to.s.duePlaceOf(h))
 	if len(keys) > 0 {
 		e := Edit{Task{to.s, h}}
 		e.putKeys(keys)

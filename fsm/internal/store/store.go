@@ -31,6 +31,7 @@ type Store struct {
 	shared
 	lanes     lanes
 	rankNodes *rankNodes // of all lanes
+	dues      dueIndex
 
 	tombstones     list  // delivered and cancelled tasks, oldest first
 	tombstoneBytes int64 // sum of their sizes
@@ -92,7 +93,7 @@ func New(shard uint32) *Store {
 		idle:      map[uint32][]handle{},
 		wanting:   map[handle]struct{}{}, calendars: newCalendarUses(),
 	}
-	s.wheel = wheel.New(nodes{s.tasks}, 0)
+	s.wheel, s.dues = wheel.New(nodes{s.tasks}, 0), newDueIndex()
 	s.labels = newLabelIndex(func(h handle) uint32 { return s.slotOf(s.tasks.Read(h)) })
 	return s
 }
@@ -153,6 +154,7 @@ func (s *Store) Add(at Place, namespace, id string, key *fsmpb.Key, content Cont
 	c.first = firstKeyOf(key)
 	h := s.add(at, namespace, id, c)
 	s.waitUntil(h, fireAtMs)
+	s.dues.move(0, s.duePlaceOf(h))
 	s.land(h)
 	if c.first.kept {
 		Edit{Task{s, h}}.addKeys()

@@ -90,7 +90,7 @@ func (s *Store) Counts() Counts {
 		Tasks:   s.tasks.Len() - s.coming.count(),
 		Lanes:   len(s.lanes.numbers),
 		Bytes: s.tasks.Bytes() + s.progress.Bytes() + s.blobs.Bytes() + s.index.Bytes() +
-			s.labels.Bytes() + s.queues.bytes(),
+			s.labels.Bytes() + s.dues.Bytes() + s.queues.bytes(),
 		Free:   s.tasks.FreeBytes() + s.progress.FreeBytes() + s.blobs.FreeBytes(),
 		Coming: int64(s.tasks.Len()-s.progress.Len()) * comingBytes,
 	}

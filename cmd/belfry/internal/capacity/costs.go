@@ -90,8 +90,8 @@ const (
 // Measured returns the costs that plans are made with. They are written down only here.
 func Measured() Costs {
 	return Costs{
-		taskMemory: {"task_memory", 96, "bytes",
-			"a pending task: record, index entry, head of its blob",
+		taskMemory: {"task_memory", 108, "bytes",
+			"a pending task: record, places in the indexes of ids and due times, head of its blob",
 			byTest, exact},
 		keyMemory: {"key_memory", 16, "bytes",
 			"the idempotency key of the call, as our clients send it",

@@ -46,3 +46,18 @@ func (a *auditor) checkLabel(k labelKey, tasks []handle) {
 		a.breach("label %x has tasks %x in the index, and tasks %x have it", k, got, want)
 	}
 }
+
+// walkDue looks for a task in the index of due times.
+func (a *auditor) walkDue(id string, at duePlace) {
+	a.due++
+	if !a.s.dues.places.Has(at) {
+		a.breach("%q is not in the index of due times at %x", id, at)
+	}
+}
+
+// checkDueIndex compares the size of the index of due times with the tasks that a full walk found.
+func (a *auditor) checkDueIndex() {
+	if n := a.s.dues.places.Len(); n != a.due {
+		a.breach("the index of due times has %d places, and there are %d tasks", n, a.due)
+	}
+}
