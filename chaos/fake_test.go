@@ -42,6 +42,10 @@ const (
 	refusesAcks   bug = "refuses what it should take"
 	forgetsTouch  bug = "forgets touches"
 	leasesLong    bug = "leases for twice as long as was asked"
+
+	crowdsGroups bug = "attempts several tasks of a group at once"
+	mixesGroups  bug = "attempts a group's tasks out of order"
+	losesGroups  bug = "names no group"
 )
 
 // fake is a cluster of one shard in the memory of the test. It keeps the contract except for its bug.
@@ -53,8 +57,10 @@ type fake struct {
 	tasks map[string]*fakeTask
 	keys  map[string]reply // the first answer to each idempotency key
 	ready []*fakeTask      // due tasks that consumers lease
+	held  []*fakeTask      // due tasks that wait for their groups
 
 	schedules map[string]*fakeSchedule
+	targets   map[string]fakeTarget // of queues
 }
 
 type fakeTask struct {
@@ -70,6 +76,7 @@ type fakeTask struct {
 	Target     fakeTarget      `json:"target"`
 	Retry      fakeRetry       `json:"retry"`
 	Queue      string          `json:"queue"`
+	Group      string          `json:"group"`
 	WebhookID  string          `json:"webhook_id"`
 	occurrence uint64
 	armed      int             // number of timers set; only the last one may fire the task
@@ -97,6 +104,7 @@ type fields struct {
 	Payload     json.RawMessage `json:"payload"`
 	Target      fakeTarget      `json:"target"`
 	Queue       string          `json:"queue"`
+	Group       string          `json:"group"`
 	Retry       fakeRetry       `json:"retry"`
 	OrSchedule  *fields         `json:"or_schedule"`
 	ifNoneMatch bool
@@ -110,7 +118,10 @@ type reply struct {
 }
 
 func newFake(b bug) *fake {
-	return &fake{bug: b, tasks: map[string]*fakeTask{}, keys: map[string]reply{}, schedules: map[string]*fakeSchedule{}}
+	return &fake{
+		bug: b, tasks: map[string]*fakeTask{}, keys: map[string]reply{}, schedules: map[string]*fakeSchedule{},
+		targets: map[string]fakeTarget{},
+	}
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -138,6 +149,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case strings.HasSuffix(call, "/settle"):
 		answer(w, f.settleLeases(body))
+		return
+	case call != "":
+		answer(w, f.putQueue(call, body))
 		return
 	}
 	in := fields{Op: verb, ID: id, Key: r.Header.Get("Idempotency-Key")}
@@ -296,7 +310,13 @@ func (in fields) due() time.Time {
 func (f *fake) schedule(in fields) reply {
 	t := &fakeTask{
 		ID: in.ID, Payload: in.Payload, State: "scheduled", Shard: 1, Target: in.Target, Retry: in.Retry, Queue: in.Queue,
-		Revision: f.count, occurrence: f.count, WebhookID: fmt.Sprintf("w%d", f.count),
+		Group: in.Group, Revision: f.count, occurrence: f.count, WebhookID: fmt.Sprintf("w%d", f.count),
+	}
+	if target, ok := f.targets[in.Queue]; ok {
+		t.Target = target
+	}
+	if f.bug == losesGroups {
+		t.Group = ""
 	}
 	previous, status := "", http.StatusCreated
 	if old := f.tasks[in.ID]; old != nil {
@@ -368,6 +388,11 @@ func (f *fake) fire(t *fakeTask, armed int) {
 		f.mu.Unlock()
 		return
 	}
+	if !f.hasTurn(t) {
+		f.held = append(f.held, t)
+		f.mu.Unlock()
+		return
+	}
 	f.count++
 	t.Attempts++
 	fence, payload, webhook := f.count, t.Payload, t.WebhookID
@@ -419,6 +444,7 @@ func (f *fake) end(t *fakeTask, ok bool, retryIn time.Duration) {
 		}
 	}
 	t.Revision = f.count
+	f.passTurns()
 }
 
 // retry attempts a task again after the given time. The caller holds f.mu.
@@ -436,6 +462,7 @@ func deliver(t *fakeTask, webhook string, attempt int, fence uint64, due time.Ti
 	for name, value := range map[string]string{
 		"ce-subject": t.ID, "webhook-id": webhook, "belfry-attempt": strconv.Itoa(attempt),
 		"belfry-fence": strconv.FormatUint(fence, 10), "belfry-due": due.UTC().Format(time.RFC3339Nano),
+		"belfry-group": t.Group,
 	} {
 		req.Header.Set(name, value)
 	}

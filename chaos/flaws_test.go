@@ -62,6 +62,7 @@ func flaws() []seeded {
 			blows: []blow{{kind: faults.PowerLossAll, hold: time.Second}}},
 		{flaw: "doubled-instant", invariants: []string{"10"}, runs: 1},
 		{flaw: "skipped-instant", invariants: []string{"10"}, runs: 1},
+		{flaw: "crowded-group", invariants: []string{"16"}, runs: 1},
 		{flaw: "kept-key", invariants: []string{"15"}, runs: 1, keys: true, quiet: true},
 		{flaw: "foreign-list", invariants: []string{"15"}, runs: 1, keys: true},
 	}

@@ -24,6 +24,7 @@ func TestHarnessFindsBugs(t *testing.T) {
 		repeatsFence: "7", readsOld: "8", revives: "9", differs: "11", neverRetries: "13", liesAbout503: "14",
 		leasesTwice: "12", leasesEarly: "2", forgetsAcks: "12", acceptsEnded: "12", forgetsLeases: "13", refusesAcks: "12",
 		forgetsTouch: "2", goesOn: "3", leasesLong: "12",
+		crowdsGroups: "16", mixesGroups: "16", losesGroups: "16",
 		doublesInstants: "10", skipsInstants: "10", countsPassed: "10", runsInPauses: "10",
 	}
 	var runs sync.WaitGroup // several at once, because runs mostly wait
@@ -91,7 +92,11 @@ func playFake(ctx context.Context, b bug, pace int) (*verdict.Verdict, error) {
 		Nodes:  []workload.Node{{Name: "node-1", URL: server.URL}, {Name: "node-2", URL: other}},
 		Target: receiver.URL, Recorder: rec, Seed: 1, Tasks: 150, PerSecond: 200 / pace,
 		MaxDelay: stretch * 800 * time.Millisecond, RetryFor: time.Second, Lease: stretch * 800 * time.Millisecond,
+		Groups: 2,
 	})
+	if err == nil {
+		err = load.Order(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

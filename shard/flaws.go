@@ -14,6 +14,8 @@ func flawReadsStale() bool { return false }
 
 func flawBlinds(*Config) {}
 
+func flawForgetsGroups([]GroupsCount) {}
+
 func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) { return p.propose(ctx, e) }
 
 func (f *firing) machine() *fsm.Machine { return f.shard.machine }

@@ -22,6 +22,15 @@ func flawBlinds(c *Config) {
 	}
 }
 
+// flawForgetsGroups takes the attempts under way out of the counts of groups, if the flaw is on.
+func flawForgetsGroups(counts []GroupsCount) {
+	for i := range counts {
+		if flaw.CrowdedGroup.On() {
+			counts[i].UnderWay, counts[i].Retrying = 0, 0
+		}
+	}
+}
+
 // foresight is the flaw fire-before-commit. A leader applies its proposals to a machine of its own and starts the
 // attempts that this machine grants, before a majority has the entry.
 type foresight struct {

@@ -111,6 +111,7 @@ func (s *Shard) groupsIn(p *dispatch.Planner, look GroupsLook) groupsFound {
 	if !ok {
 		return groupsFound{err: errEarlierOwner}
 	}
+	flawForgetsGroups(standing.Groups)
 	standing.ClearMs = math.MaxInt64
 	if next, waits := s.machine.Next(); waits {
 		standing.ClearMs = next - 1

@@ -20,6 +20,7 @@
 //	13f        Majority     a majority of the replicas is enough
 //	14         Honest       errors are honest
 //	15         Apart        keys and namespaces keep callers apart
+//	16         Groups       groups keep their order, one task at a time
 //
 // Apart judges the whole history. All other checks judge the part of one namespace, where ids are those of its tasks:
 // the same id in another namespace is another task. An invariant holds if it was put to the test in each namespace.

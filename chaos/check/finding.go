@@ -65,6 +65,6 @@ func All(x *Index, limits Limits) []Finding {
 	return []Finding{
 		Lost(x), Early(x), Cancelled(x), OneBody(x), Repeats(x, limits), Lateness(x, limits), Fences(x, limits),
 		Undead(x, limits), Occurrences(x, limits), Replicas(x), Leases(x, limits), Recovery(x, limits), FirstFire(x, limits),
-		Hints(x, limits), Majority(x, limits), Honest(x),
+		Hints(x, limits), Majority(x, limits), Honest(x), Groups(x),
 	}
 }

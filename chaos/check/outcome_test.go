@@ -263,6 +263,24 @@ var observations = []observation{
 		s.h.Tallies = nil
 	}, NotExercised},
 
+	{"16", "a task waited for its group, amid a fault", func(s *story) {
+		s.inTurn()
+		s.turn("c", 1960, 1200, 3, 10)
+	}, Held},
+	{"16", "no fault struck a group", func(s *story) {
+		s.inGroup("a", 1000)
+		s.inGroup("b", 1100)
+		s.turn("a", 1000, 1000, 1, 300)
+		s.turn("b", 1310, 1100, 2, 10)
+	}, NotExercised},
+	{"16", "no task waited for its group", func(s *story) {
+		s.inGroup("a", 1000)
+		s.inGroup("b", 1100)
+		s.turn("a", 1000, 1000, 1, 10)
+		s.fault(history.KillLeader, 1020, 1050, 1060)
+		s.turn("b", 1110, 1100, 2, 10)
+	}, NotExercised},
+
 	{"14", "refused, and not committed", func(s *story) {
 		s.scheduleAs("a", 0, 5, 100, history.Failed).Answer.Status = 412
 		s.scheduleAs("b", 0, 5, 100, history.Failed).Answer.Status = 503

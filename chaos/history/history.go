@@ -95,6 +95,7 @@ type Ask struct {
 	FireAt     Instant       `json:"fire_at,omitempty"`
 	Delay      time.Duration `json:"delay,omitempty"` // delay to the fire time, to a nack's retry, or to an extended end
 	Body       uint64        `json:"body,omitempty"`  // hash of the call's payload, which names Op
+	Group      string        `json:"group,omitempty"`
 	OrSchedule bool          `json:"or_schedule,omitempty"`
 	IfAbsent   bool          `json:"if_absent,omitempty"`
 	IfRevision uint64        `json:"if_revision,omitempty"`
@@ -133,6 +134,7 @@ type Arrival struct {
 	Due       Instant `json:"due"`
 	// Scheduled is the instant of the rule, of an occurrence; 0: not shown.
 	Scheduled Instant `json:"scheduled,omitempty"`
+	Group     string  `json:"group,omitempty"`
 	Body      uint64  `json:"body"`
 	Wrote     int64   `json:"wrote"`  // number of the operation that the body names; 0: none
 	Answer    int     `json:"answer"` // HTTP status that the receiver answered; 0: none

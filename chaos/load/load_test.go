@@ -64,7 +64,7 @@ func newFake(seed uint64, failures int) (*fake, *Player) {
 	return f, New(Config{
 		Driver: f, Recorder: history.NewRecorder(nil), Seed: seed, Prefix: "t-", Weights: even, Hot: 2, HotEvery: 12,
 		HotQueue: "pull",
-		RetryFor: time.Minute, MaxPause: time.Second, Queues: []string{"q"}, Pulled: "pull",
+		RetryFor: time.Minute, MaxPause: time.Second, Queues: []string{"q"}, Pulled: "pull", Ordered: "order", Groups: 3,
 		Draw: Draw{
 			After: func(rng *rand.Rand) time.Duration { return upTo(rng, time.Minute) },
 			Pause: func(rng *rand.Rand) time.Duration { return upTo(rng, time.Second) },

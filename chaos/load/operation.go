@@ -31,7 +31,7 @@ func (o *Operation) write(t Task) {
 // Schedule returns an operation that schedules a task.
 func (p *Player) Schedule(id string, t Task) Operation {
 	o := p.operation(history.Schedule, id, history.Ask{
-		Delay: t.Delay, IfAbsent: t.IfAbsent, IfRevision: t.IfRevision, Expires: t.Expires > 0,
+		Delay: t.Delay, Group: t.Group, IfAbsent: t.IfAbsent, IfRevision: t.IfRevision, Expires: t.Expires > 0,
 	})
 	if !t.FireAt.IsZero() {
 		o.What.Ask.FireAt = history.At(Ceil(t.FireAt))

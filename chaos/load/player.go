@@ -55,6 +55,9 @@ type Config struct {
 	Queues []string // queues with a target each, from which the script "queued" draws
 	Pulled string   // queue of the tasks that the script "pulled" leaves to consumers
 
+	Ordered string // queue with a target in which the groups of the script "grouped" keep their order
+	Groups  int    // of that queue
+
 	Away func(*rand.Rand) time.Duration // how long a consumer is away after a lease call; nil: never
 }
 

@@ -256,6 +256,19 @@ func pulled(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
+// grouped schedules some tasks, each in one of the groups of the ordered queue. A few of them fail at first.
+func grouped(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+	for i := range 2 + rng.IntN(4) {
+		t := p.some(rng)
+		t.Queue, t.Group = p.cfg.Ordered, "g"+strconv.Itoa(rng.IntN(p.cfg.Groups))
+		t.Hold = Between(rng, 0, p.cfg.Draw.Hold/4)
+		if rng.IntN(8) == 0 {
+			t.Fail = 1
+		}
+		p.New(ctx, rng, id+"-"+strconv.Itoa(i), t)
+	}
+}
+
 // Between draws from a range about evenly in the logarithm: short durations are as likely as long ones.
 func Between(rng *rand.Rand, least, most time.Duration) time.Duration {
 	for most/2 > least && rng.IntN(2) == 0 {

@@ -10,6 +10,7 @@ type Task struct {
 	FireAt      time.Time
 	Delay       time.Duration // until it is due, if FireAt is zero
 	Queue       string        // empty: the task has the receiver as its own target
+	Group       string        // of an ordered queue; empty: none
 	Fail        int           // number of first attempts that the receiver or the consumer fails
 	Hold        time.Duration // how long the receiver or the consumer holds its answer back
 	Gone        bool          // the receiver refuses further attempts

@@ -37,6 +37,7 @@ var scripts = []struct {
 	{"expiring", 5, expiring},
 	{"queued", 8, queued},
 	{"pulled", 12, pulled},
+	{"grouped", 0, grouped}, // needs Config.Groups
 }
 
 // Only returns the weights with which all scripts but one are never played.

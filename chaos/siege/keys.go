@@ -11,6 +11,9 @@ import (
 // neighbour is the second namespace of a siege with keys. Ids and queues have the same names in both.
 const neighbour = "neighbour"
 
+// orderedGroups is the number of ordered groups in each namespace. Some tasks of a group are due at about the same time.
+const orderedGroups = 20
+
 // namespaces returns the namespaces of the load.
 func (s *siege) namespaces() []string {
 	if s.keys {
@@ -32,7 +35,7 @@ func (r *Round) openLoads(ctx context.Context, prefix string) (err error) {
 			Nodes: r.targets(namespace), Spare: r.siege.stand.Spare, Target: r.siege.receiver.URL, Recorder: r.rec,
 			Seed: r.seed + uint64(i), Namespace: namespace, Prefix: prefix, PerSecond: cfg.PerSecond / len(all),
 			BulkPerSecond: cfg.Bulk / len(all), MaxDelay: cfg.MaxDelay, Plain: cfg.Plain, Kept: cfg.Kept,
-			BulkKept: cfg.bulkKept(),
+			BulkKept: cfg.bulkKept(), Groups: orderedGroups,
 		})
 		if err != nil {
 			return err

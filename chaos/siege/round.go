@@ -165,8 +165,9 @@ func (r *Round) startLoad(ctx context.Context) (stop func()) {
 	failed := make([]error, 2*len(r.loads))
 	for i, l := range r.loads {
 		load.Go(func() { failed[len(r.loads)+i] = l.Repeat(ctx, ended) })
+		failed[i] = l.Order(ctx)
 		if r.siege.cfg.Kept > 0 {
-			failed[i] = l.Keep(ctx)
+			failed[i] = errors.Join(failed[i], l.Keep(ctx))
 		}
 		load.Go(func() { l.Run(ctx, ended) })
 		if r.siege.cfg.Bulk > 0 {

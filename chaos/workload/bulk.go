@@ -63,6 +63,18 @@ func (l *Load) Bulk(ctx context.Context, stop <-chan struct{}) error {
 func (c Config) pushQueue() string { return c.Prefix + "bulk-push" }
 func (c Config) pullQueue() string { return c.Prefix + "bulk-pull" }
 
+func (c Config) orderedQueue() string { return c.Prefix + "ordered" }
+
+// Order makes the queue of Config.Groups, if there are any. It pushes the tasks of a group in order, one at a time.
+func (l *Load) Order(ctx context.Context) error {
+	if l.cfg.Groups == 0 {
+		return nil
+	}
+	return l.putQueue(ctx, client.Queue{
+		Name: l.cfg.orderedQueue(), Target: &client.Target{URL: l.cfg.Target}, FIFO: true, KeepDone: l.cfg.Kept,
+	})
+}
+
 // Keep makes the queues of the scripts keep finished tasks for Config.Kept.
 func (l *Load) Keep(ctx context.Context) error {
 	return errors.Join(
@@ -96,7 +108,7 @@ func (l *Load) putQueue(ctx context.Context, want client.Queue) error {
 			return nil
 		}
 		if l.cfg.Recorder.Now() > end || !load.Wait(ctx, maxPause) {
-			return fmt.Errorf("making the queue %s of the bulk: %w", want.Name, err)
+			return fmt.Errorf("making the queue %s: %w", want.Name, err)
 		}
 	}
 }

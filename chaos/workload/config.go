@@ -54,6 +54,9 @@ type Config struct {
 	// Schedules is the number of schedules that Repeat makes. Default 5, of a plain load none; negative: none.
 	Schedules int
 
+	// Groups is the number of groups that keep their order, for which Order makes a queue. Default 0: no script uses them.
+	Groups int
+
 	Kept time.Duration // how long finished tasks of scripts can be read, for Keep
 
 	CallTimeout time.Duration // longest timeout of a request; some get less. Default 2 s
@@ -68,7 +71,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Prefix = "t-"
 	}
 	if c.Plain {
-		c.Hot, c.Pulled = -1, -1
+		c.Hot, c.Pulled, c.Groups = -1, -1, 0
 		setDefault(&c.Schedules, -1)
 		setDefault(&c.BulkLines, 20)
 		setDefault(&c.BulkConsumers, 24)

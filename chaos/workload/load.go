@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -47,6 +48,10 @@ func (l *Load) plan() load.Config {
 	}
 	if l.cfg.Pulled > 0 {
 		cfg.HotQueue = l.cfg.Queue
+	}
+	if l.cfg.Groups > 0 {
+		cfg.Ordered, cfg.Groups, cfg.Weights = l.cfg.orderedQueue(), l.cfg.Groups, maps.Clone(weights)
+		cfg.Weights["grouped"] = 6
 	}
 	if l.cfg.Plain {
 		cfg.Weights, cfg.Draw.Hold = load.Only("plain"), 0

@@ -65,7 +65,8 @@ func (c *caller) line(op load.Operation) client.Op {
 func (c *caller) task(op load.Operation) client.Task {
 	t := op.Task
 	want := client.Task{
-		ID: op.What.ID, FireAt: t.FireAt, Delay: t.Delay, Queue: t.Queue, Payload: op.Body, ExpiresAfter: t.Expires,
+		ID: op.What.ID, FireAt: t.FireAt, Delay: t.Delay, Queue: t.Queue, Group: t.Group, Payload: op.Body,
+		ExpiresAfter: t.Expires,
 	}
 	if t.Queue == c.bulkPushed || t.Queue == c.bulkPulled { // bulk tasks have as few settings as possible
 		return want

@@ -79,7 +79,7 @@ func (r *Receiver) take(came []receiver.Arrival) []int {
 		arrivals = append(arrivals, history.Arrival{
 			At: into.rec.Instant(a.At), ID: a.TaskID, Namespace: namespaceIn(a.Source), WebhookID: a.WebhookID,
 			Attempt: a.Attempt, Fence: a.Fence,
-			Due: history.At(a.Due), Scheduled: instantOrZero(a.Scheduled),
+			Due: history.At(a.Due), Scheduled: instantOrZero(a.Scheduled), Group: a.Header.Get("belfry-group"),
 			Body: history.Fingerprint(a.Body), Wrote: p.Op, Answer: max(statuses[i], 0),
 		})
 	}

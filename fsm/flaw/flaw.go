@@ -27,6 +27,7 @@ const (
 	ForeignList      Flaw = "foreign-list"       // lists of any namespace show the tasks of the default one
 	DoubledInstant   Flaw = "doubled-instant"    // now and then two occurrences begin for one instant
 	SkippedInstant   Flaw = "skipped-instant"    // now and then no occurrence begins for an instant
+	CrowdedGroup     Flaw = "crowded-group"      // leaders do not count the attempts of a group that are under way
 )
 
 // All returns all flaws.
@@ -35,7 +36,7 @@ func All() []Flaw {
 		SkippedFsync, ForgottenCancel, DirtyRestore, FireBeforeCommit, DroppedSettle, StaleRead, TwoIDs, BlindClock,
 		UncheckedCopy, EarlyVote, EarlyRemoval, KeptFiles, UnboundChange,
 		SealedLate, OpenBeforeSeal, DropBeforeOpen, KeptKey, ForeignList,
-		DoubledInstant, SkippedInstant,
+		DoubledInstant, SkippedInstant, CrowdedGroup,
 	}
 }
 
