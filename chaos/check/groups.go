@@ -28,8 +28,8 @@ func Groups(x *Index) Finding {
 	}
 	g.Observe(g.waited, "tasks that were due while another one of their group was under way")
 	g.Observe(g.handed, "groups' turns that passed from one task to another amid a fault")
-	g.figures("%d groups, %d tasks, %d of them due while another one was under way; %v at most from the end of a task to the "+
-		"next one that waited", len(all), g.tasks, g.waited, g.longest)
+	g.figures("%d groups, %d tasks, %d of them due while another one was under way; %v at most from the end of a task to "+
+		"the next one that waited", len(all), g.tasks, g.waited, g.longest)
 	return g.Finding
 }
 

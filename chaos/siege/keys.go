@@ -11,7 +11,7 @@ import (
 // neighbour is the second namespace of a siege with keys. Ids and queues have the same names in both.
 const neighbour = "neighbour"
 
-// orderedGroups is the number of ordered groups in each namespace. Some tasks of a group are due at about the same time.
+// orderedGroups is the number of ordered groups in each namespace, few enough for their tasks to wait for each other.
 const orderedGroups = 20
 
 // namespaces returns the namespaces of the load.
