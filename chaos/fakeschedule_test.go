@@ -14,6 +14,7 @@ const (
 	skipsInstants   bug = "begins no occurrence for an instant"
 	countsPassed    bug = "counts occurrences that ran as passed"
 	runsInPauses    bug = "runs paused schedules"
+	runsPastCount   bug = "goes on after a schedule's count"
 )
 
 // fakeSchedule is a schedule of an interval. Its occurrences run beside each other.
@@ -25,6 +26,7 @@ type fakeSchedule struct {
 	Last    uint64       `json:"last"`
 	Started uint64       `json:"started"`
 	Passed  uint64       `json:"passed"`
+	ruled   uint64       // occurrences of the present rule
 	next    time.Time    // next instant of the rule
 	armed   int          // number of timers set; only the last one counts
 	every   time.Duration
@@ -33,6 +35,7 @@ type fakeSchedule struct {
 type fakeRepeat struct {
 	Every  string    `json:"every"`
 	Anchor time.Time `json:"anchor"`
+	Count  uint64    `json:"count,omitempty"`
 }
 
 type fakeTemplate struct {
@@ -85,6 +88,7 @@ func (f *fake) applyRepeat(id, verb string, in scheduleFields) reply {
 			return reply{status: http.StatusConflict}
 		}
 		s.Last, s.Passed, s.next = s.Last+1, s.Passed+1, s.next.Add(s.every)
+		s.ruled++
 		f.await(s)
 	case "fire":
 		f.occur(s, time.Now().Truncate(time.Millisecond))
@@ -106,7 +110,7 @@ func (f *fake) putSchedule(s *fakeSchedule, id string, in scheduleFields) *fakeS
 	}
 	now := time.Now().Truncate(time.Millisecond)
 	s.Repeat, s.Task, s.every, s.Paused = in.Repeat, in.Task, every, false
-	s.Repeat.Anchor, s.next = now, now.Add(every)
+	s.Repeat.Anchor, s.next, s.ruled = now, now.Add(every), 0
 	f.await(s)
 	return s
 }
@@ -136,7 +140,7 @@ func (f *fake) backfill(s *fakeSchedule, from, to time.Time) {
 func (f *fake) await(s *fakeSchedule) {
 	s.armed++
 	armed := s.armed
-	if s.Paused {
+	if s.Paused || s.Repeat.Count > 0 && s.ruled >= s.Repeat.Count && f.bug != runsPastCount {
 		return
 	}
 	time.AfterFunc(time.Until(s.next), func() {
@@ -161,6 +165,7 @@ func (f *fake) tick(s *fakeSchedule) {
 	if f.bug == doublesInstants && fifth {
 		f.occur(s, s.next)
 	}
+	s.ruled++
 	s.next = s.next.Add(s.every)
 	f.await(s)
 }

@@ -25,7 +25,7 @@ func TestHarnessFindsBugs(t *testing.T) {
 		leasesTwice: "12", leasesEarly: "2", forgetsAcks: "12", acceptsEnded: "12", forgetsLeases: "13", refusesAcks: "12",
 		forgetsTouch: "2", goesOn: "3", leasesLong: "12",
 		crowdsGroups: "16", mixesGroups: "16", losesGroups: "16",
-		doublesInstants: "10", skipsInstants: "10", countsPassed: "10", runsInPauses: "10",
+		doublesInstants: "10", skipsInstants: "10", countsPassed: "10", runsInPauses: "10", runsPastCount: "10",
 	}
 	var runs sync.WaitGroup // several at once, because runs mostly wait
 	defer runs.Wait()

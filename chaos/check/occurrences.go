@@ -17,6 +17,7 @@ const missedAfter = 5 * time.Second
 //   - All attempts of an occurrence carry one webhook-id and the body that the schedule had been given.
 //   - No two occurrences have the same instant, unless a caller began one of them.
 //   - The numbers of a steady schedule follow its rule: occurrence n is due at the n-th instant of the interval.
+//   - A schedule with a count has that many occurrences, and no more.
 //   - A steady schedule that allows overlaps passes an occurrence only if a caller skipped it, or if a fault, a clock
 //     that was ahead or a move of its slot may have kept it from beginning in time. With the policy that all missed
 //     occurrences run, only a caller's skip is a reason.
@@ -32,6 +33,7 @@ func Occurrences(x *Index, limits Limits) Finding {
 		c.ends(s)
 		c.numbers(s)
 		c.counts(s)
+		c.limit(s)
 		if x.outlasted(s) {
 			c.outlasted++
 		}
@@ -39,6 +41,7 @@ func Occurrences(x *Index, limits Limits) Finding {
 	c.Observe(len(x.occurrences), "occurrences that arrived")
 	c.Observe(c.counted, "schedules whose numbers were all accounted for")
 	c.Observe(c.outlasted, "schedules with occurrences before and after a fault")
+	c.Observe(c.ended, "schedules that ended by their count")
 	c.figures("%d schedules, %d of them steady; %d occurrences arrived; of %d counted ones %d became tasks, %d wait and "+
 		"%d were passed; %v early at most, by a clock that was off", len(x.schedules), c.steady, len(x.occurrences), c.last,
 		c.started, c.waiting, c.passed, c.earliest)
@@ -54,6 +57,7 @@ type recurrence struct {
 	owner  map[string]string // occurrence of each webhook-id
 
 	steady, counted, outlasted     int
+	ended                          int
 	last, started, waiting, passed int
 	earliest                       time.Duration
 }
@@ -227,6 +231,33 @@ func (c *recurrence) counts(s *schedule) {
 			t.Last, len(tasks), waiting, t.Passed)
 	}
 	c.passes(s, tasks)
+}
+
+// limit holds a steady schedule against its count. Once the last of the counted instants has passed and nothing has
+// kept the schedule from it, all of them have had their occurrence.
+func (c *recurrence) limit(s *schedule) {
+	if s.tally == nil || s.tally.Anchor == 0 || !s.steady() || s.isRenewed() {
+		return
+	}
+	most := uint64(s.may(history.PutSchedule)[0].Count)
+	switch last := s.tally.Anchor.Add(time.Duration(most) * s.tally.Every); {
+	case most == 0:
+	case s.tally.Last > most:
+		c.breach(s.tally.At, s.id, "has had %d occurrences, and its count is %d", s.tally.Last, most)
+	case s.tally.Last == most:
+		c.ended++
+	case c.x.calmFrom(last, c.limits.Recover, missedAfter).Add(missedAfter) < s.rested():
+		c.breach(s.tally.At, s.id, "has had %d occurrences, and its count is %d", s.tally.Last, most)
+	}
+}
+
+// rested returns the instant from which on the schedule may have been at rest by a call.
+func (s *schedule) rested() history.Instant {
+	at := s.tally.At
+	for _, c := range s.may(history.PauseSchedule, history.DeleteSchedule) {
+		at = min(at, c.Start)
+	}
+	return at
 }
 
 func isOK(c *history.ScheduleCall) bool { return c.Outcome == history.OK }

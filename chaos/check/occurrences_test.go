@@ -57,6 +57,18 @@ func (s *story) steadily() {
 	s.count(10, 7, 3).Found = []uint64{9}
 }
 
+// counted returns a story of a schedule with a count, which has had n occurrences.
+func counted(count, n int64) func(s *story) {
+	return func(s *story) {
+		s.put(history.OverlapAllow)
+		s.h.ScheduleCalls[0].Count = count
+		for i := range n {
+			s.occur(i+1, (i+1)*every)
+		}
+		s.count(uint64(n), uint64(n), 0)
+	}
+}
+
 // alter adds steadily, and changes it.
 func alter(change func(s *story)) func(s *story) {
 	return func(s *story) {
@@ -178,6 +190,17 @@ var scheduleCases = []example{
 		s.occur(2, 1500)
 		s.occur(3, 2000)
 		s.count(3, 3, 0)
+	}, ""},
+	{"as many as its count", occurrences, counted(4, 4), ""},
+	{"more than its count", occurrences, counted(3, 4), "has had 4 occurrences, and its count is 3"},
+	{"fewer than its count", occurrences, counted(5, 4), "has had 4 occurrences, and its count is 5"},
+	{"fewer than its count, and a pause", occurrences, func(s *story) {
+		counted(5, 4)(s)
+		s.about(history.PauseSchedule, 4500, 4510)
+	}, ""},
+	{"fewer than its count, amid a fault", occurrences, func(s *story) {
+		counted(5, 4)(s)
+		s.fault(history.KillAll, 4500, 59_000, 59_000)
 	}, ""},
 	{"two begun by one call", occurrences, func(s *story) {
 		s.put(history.OverlapAllow)

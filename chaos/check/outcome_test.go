@@ -252,7 +252,11 @@ var observations = []observation{
 		s.schedule("a", 500, 9000)
 	}, NotExercised},
 
-	{"10", "a schedule ran across a fault", (*story).steadily, Held},
+	{"10", "a schedule ran across a fault, and had its count", func(s *story) {
+		s.steadily()
+		s.h.ScheduleCalls[0].Count = 10
+	}, Held},
+	{"10", "no schedule had a count", (*story).steadily, NotExercised},
 	{"10", "a schedule ran without a fault", func(s *story) {
 		s.put(history.OverlapAllow)
 		s.occur(1, 1000)

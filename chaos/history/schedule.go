@@ -29,6 +29,7 @@ type ScheduleCall struct {
 	ID        string        `json:"id"`
 	Namespace string        `json:"namespace,omitempty"`
 	Every     time.Duration `json:"every,omitempty"`   // of a put: the interval; 0: another rule
+	Count     int64         `json:"count,omitempty"`   // of a put: most occurrences of its rule; 0: no limit
 	Overlap   string        `json:"overlap,omitempty"` // of a put
 	Misfire   string        `json:"misfire,omitempty"` // of a put
 	Body      uint64        `json:"body,omitempty"`    // of a put: hash of the occurrences' payload, which names Op

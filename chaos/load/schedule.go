@@ -26,6 +26,7 @@ type Rule struct {
 	Every    time.Duration
 	Cron     string
 	TimeZone string // of Cron; empty: UTC
+	Count    int64  // most occurrences; 0: no limit
 }
 
 // ScheduleDriver makes single tries of calls about schedules, each through a node that it draws. It records nothing.
@@ -96,6 +97,9 @@ var (
 	misfires = []string{history.MisfireAll, "latest", "skip"}
 )
 
+// mostCounted is the largest count of a schedule that ends by itself.
+const mostCounted = 12
+
 // newRepeater draws the schedule of a number. The first one is steady: it runs beside itself, and no call changes it.
 func newRepeater(cfg *ScheduleConfig, i int) *repeater {
 	rng := rand.New(rand.NewPCG(cfg.Seed, 0x73636864+uint64(i)))
@@ -113,6 +117,7 @@ func newRepeater(cfg *ScheduleConfig, i int) *repeater {
 	}
 	switch {
 	case kind < 2:
+		r.rule.Count = 1 + rng.Int64N(mostCounted)
 	case kind < 4:
 		r.overlap = overlaps[rng.IntN(len(overlaps))]
 	case kind < 5:
@@ -200,7 +205,8 @@ func (r *repeater) put(ctx context.Context) history.Outcome {
 	if r.made != "" && r.rule.Every > 0 {
 		r.rule.Every = r.cfg.Every(r.rng).Truncate(time.Millisecond)
 	}
-	op.Rule, op.What.Every, op.What.Overlap, op.What.Misfire = r.rule, r.rule.Every, r.overlap, r.misfire
+	op.Rule, op.What.Every, op.What.Count = r.rule, r.rule.Every, r.rule.Count
+	op.What.Overlap, op.What.Misfire = r.overlap, r.misfire
 	if n := len(r.cfg.Queues); n > 0 && r.rng.IntN(3) == 0 {
 		op.Queue = r.cfg.Queues[r.rng.IntN(n)]
 	}

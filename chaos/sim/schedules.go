@@ -88,7 +88,7 @@ func (l *driver) setSeries(op load.ScheduleOperation) *fsmpb.SetSeries {
 }
 
 func repeatOf(r load.Rule) *fsmpb.Repeat {
-	repeat := &fsmpb.Repeat{EveryMs: r.Every.Milliseconds(), TimeZone: r.TimeZone}
+	repeat := &fsmpb.Repeat{EveryMs: r.Every.Milliseconds(), TimeZone: r.TimeZone, Count: r.Count}
 	if r.Cron != "" {
 		repeat.Cron = []string{r.Cron}
 	}

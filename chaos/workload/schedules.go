@@ -134,7 +134,7 @@ func (c *caller) sendAbout(ctx context.Context, to *client.Client, op load.Sched
 func (c *caller) schedule(op load.ScheduleOperation) client.Schedule {
 	s := client.Schedule{
 		ID: op.What.ID, Overlap: client.Overlap(op.What.Overlap), Misfire: client.Misfire(op.What.Misfire),
-		Repeat: client.Repeat{Every: op.Rule.Every, TimeZone: op.Rule.TimeZone},
+		Repeat: client.Repeat{Every: op.Rule.Every, TimeZone: op.Rule.TimeZone, Count: op.Rule.Count},
 		Task: client.Task{
 			Queue: op.Queue, Payload: op.Body, Retry: &client.Retry{MinBackoff: minBackoff, MaxBackoff: maxBackoff},
 		},
