@@ -70,7 +70,7 @@ erase-long: ## delete a namespace of 100,000 tasks while leaders of real nodes a
 	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 8m -run '^TestDeletedNamespaceLeavesNothing$$' ./cmd/belfry
 
 .PHONY: bulk-long
-bulk-long: ## cancel 500,000 of a million tasks in bulk while leaders of real nodes are killed
+bulk-long: ## cancel a million tasks in bulk by label, under load, while leaders of real nodes are killed
 	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 15m -run '^TestBulkCancelSurvivesKills$$' ./cmd/belfry
 
 .PHONY: siege

@@ -48,6 +48,9 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 		return err
 	}
 	s.keys = s.cfg.Keys && other == ""
+	if other == "" { // otherwise the nodes hold a command version without groups
+		s.groups = orderedGroups
+	}
 	s.deaths = watchDeaths(s.stand.Cluster)
 	unheard := history.NewRecorder(nil) // until the first round
 	if s.receiver, err = workload.Listen(ctx, unheard, s.stand.ReceiverHost()); err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// bulkTasks returns the number of tasks of a bulk operation's test: a million in the long form.
+// bulkTasks returns the number of tasks of a bulk operation's test: two million in the long form.
 func bulkTasks() int {
 	if os.Getenv("BELFRY_CHAOS") == "long" {
-		return 1_000_000
+		return 2_000_000
 	}
 	return 10_000
 }
@@ -35,9 +35,9 @@ func halfLabelled(n int) iter.Seq[client.Task] {
 	}
 }
 
-// TestBulkCancelSurvivesKills cancels every second task of a namespace while the leader of the control group, which
-// carries the operation on, is killed again and again, and with it leaders of shards. The totals are exact, each
-// labelled task is cancelled, and no other task is.
+// TestBulkCancelSurvivesKills cancels every second task of a namespace by label, while more tasks are scheduled, and
+// while the leader of the control group, which carries the operation on, is killed again and again, and with it leaders
+// of shards. The totals are exact, each labelled task is cancelled, and no other task is.
 func TestBulkCancelSurvivesKills(t *testing.T) {
 	t.Parallel()
 	g := newGuarded(t)
@@ -49,6 +49,7 @@ func TestBulkCancelSurvivesKills(t *testing.T) {
 			t.Fatal(r.Err)
 		}
 	}
+	endLoad := g.beginLoad(c)
 	began := time.Now()
 	request := client.BulkRequest{
 		Op: client.BulkCancel, Filter: client.BulkFilter{Labels: map[string]string{"half": "yes"}}, PerSecond: bulkRate(),
@@ -65,13 +66,59 @@ func TestBulkCancelSurvivesKills(t *testing.T) {
 	for !g.ended(c, op) {
 		g.awaitProgress(c, op.ID)
 	}
+	took, beside := time.Since(began), endLoad()
 	want := map[string]int{"cancelled": n / 2}
 	if op.State != client.OperationDone || op.Matched != n/2 || op.Done != n/2 || op.Outcomes["cancelled"] != n/2 ||
 		len(op.Outcomes) != 1 {
 		t.Errorf("%+v, want %v", op, want)
 	}
-	t.Logf("%d of %d tasks are cancelled after %v, beside %d kills", n/2, n, time.Since(began).Round(time.Second), kills)
+	t.Logf("%d of %d tasks are cancelled after %v, beside %d kills and %d new tasks",
+		n/2, n, took.Round(time.Second), kills, beside)
 	g.checkHalf(c, n)
+	g.checkLoad(c, beside)
+}
+
+const besideBulk = "beside-" // prefix of the ids of tasks that are scheduled beside a bulk operation
+
+// beginLoad schedules tasks one after the other until the returned function is called, which returns their number.
+func (g *guarded) beginLoad(c *client.Client) (end func() int) {
+	stop, made := make(chan struct{}), make(chan int)
+	go func() {
+		for n := 0; ; {
+			select {
+			case <-stop:
+				made <- n
+				return
+			case <-g.t.Context().Done():
+				return
+			default:
+			}
+			task := client.Task{ID: fmt.Sprint(besideBulk, n), Queue: "bulk", Delay: 24 * time.Hour}
+			if _, err := c.Schedule(g.t.Context(), task); err == nil {
+				n++ // otherwise the same task again
+			}
+		}
+	}()
+	return func() int {
+		close(stop)
+		return <-made
+	}
+}
+
+// checkLoad checks that the tasks that were scheduled beside a bulk operation wait.
+func (g *guarded) checkLoad(c *client.Client, n int) {
+	g.t.Helper()
+	waiting := 0
+	filter := client.Filter{Prefix: besideBulk, States: []client.State{client.Scheduled}, PageSize: 1000}
+	for _, err := range c.List(g.t.Context(), filter) {
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		waiting++
+	}
+	if waiting < n || waiting > n+1 || n == 0 { // the last call may have been made, and not been answered
+		g.t.Errorf("%d of %d tasks that were scheduled meanwhile wait", waiting, n)
+	}
 }
 
 // bulkRate is a rate at which the short form lasts for some kills.
@@ -112,7 +159,7 @@ func (g *guarded) ended(c *client.Client, op *client.Operation) bool {
 func (g *guarded) checkHalf(c *client.Client, n int) {
 	g.t.Helper()
 	states := map[client.State]int{}
-	for task, err := range c.List(g.t.Context(), client.Filter{PageSize: 1000}) {
+	for task, err := range c.List(g.t.Context(), client.Filter{Prefix: "b-", PageSize: 1000}) {
 		if err != nil {
 			g.t.Fatal(err)
 		}
