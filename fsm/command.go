@@ -158,11 +158,12 @@ func (m *Machine) applyCall(kind command, r request) *fsmpb.Result {
 	if kind.present && !r.task.Exists() || !kind.fits(r) {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
 	}
+	number := m.store.Number // of this command
 	result := kind.apply(m, r)
 	if code := result.Code; code == fsmpb.Code_CODE_OK || code == fsmpb.Code_CODE_CREATED {
 		left := m.find(r.Command, r.at)
 		result.Revision = left.Revision()
-		m.store.Remember(left, r.Key, result)
+		m.store.Remember(left, r.Key, result, number)
 		m.answer(result, left, r.Answer)
 	}
 	return result

@@ -43,7 +43,7 @@ func (c caller) change(outcome fsmpb.CancelOutcome, edit func(Edit)) {
 }
 
 func (c caller) remember(code fsmpb.Code, outcome fsmpb.CancelOutcome) {
-	c.Remember(c.task(), c.key(), &fsmpb.Result{Code: code, Outcome: outcome, Revision: c.task().Revision()})
+	c.Remember(c.task(), c.key(), &fsmpb.Result{Code: code, Outcome: outcome, Revision: c.task().Revision()}, c.Number)
 }
 
 func (c caller) cancel() {

@@ -26,8 +26,10 @@ func (t Task) Recall(key *fsmpb.Key) *fsmpb.RememberedKey {
 	return nil
 }
 
-// Remember keeps a key with the result of its call. It runs after the call.
-func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result) {
+// Remember keeps a key with the result of its call, whose command had the given number. It runs after the call. The
+// call has changed the task if the task's revision is that number, or a later one: a schedule takes numbers for its
+// occurrences, too.
+func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result, number uint64) {
 	if key == nil || t.h == 0 {
 		return
 	}
@@ -37,7 +39,7 @@ func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result) {
 		return // the call has made the task, which has the key already
 	}
 	var kept [keysRemembered + 1]remembered
-	unchanged := result.Revision != s.Number
+	unchanged := result.Revision < number
 	keys, ok := roomForKey(s.keysOf(kept[:0], r), unchanged)
 	if !ok {
 		return
