@@ -55,24 +55,31 @@ type turn struct {
 func (g *groups) turns() map[string][]*turn {
 	all := map[string][]*turn{}
 	for _, t := range g.x.order {
-		attempts := judged(t)
-		for _, a := range attempts {
+		for _, a := range t.arrivals {
 			g.checkName(t, a)
 		}
-		if len(attempts) == 0 || attempts[0].Group == "" {
+		i := slices.IndexFunc(t.arrivals, func(a *arrival) bool { return !a.Pulled && a.Group != "" })
+		if i < 0 {
 			continue
 		}
 		g.tasks++
-		one := &turn{task: t, from: attempts[0].At, due: attempts[0].Due, since: history.Forever}
-		for _, a := range attempts {
-			one.to = max(one.to, a.At.Add(a.Held))
-		}
-		if first := t.ops[0]; len(t.ops) == 1 && first.outcome == history.OK {
-			one.since = first.end
-		}
-		all[attempts[0].Group] = append(all[attempts[0].Group], one)
+		group := t.arrivals[i].Group
+		all[group] = append(all[group], newTurn(t))
 	}
 	return all
+}
+
+// newTurn returns the turn of a task with a pushed attempt.
+func newTurn(t *task) *turn {
+	attempts := judged(t)
+	one := &turn{task: t, from: attempts[0].At, due: attempts[0].Due, since: history.Forever}
+	for _, a := range attempts {
+		one.to = max(one.to, a.At.Add(a.Held))
+	}
+	if len(t.ops) == 1 && t.ops[0].outcome == history.OK {
+		one.since = t.ops[0].end
+	}
+	return one
 }
 
 // judged returns the pushed attempts of a task that Groups judges.
@@ -91,9 +98,9 @@ func judged(t *task) (attempts []*arrival) {
 	return attempts
 }
 
-// checkName holds the group of an attempt against that of the call that wrote its payload.
+// checkName holds the group of a pushed attempt against that of the call that wrote its payload.
 func (g *groups) checkName(t *task, a *arrival) {
-	if w := g.x.writes[a.Wrote]; w != nil && w.ask.Group != a.Group {
+	if w := g.x.writes[a.Wrote]; !a.Pulled && w != nil && w.ask.Group != a.Group {
 		g.breach(a.At, t.id, "came in the group %q, and was given %q", a.Group, w.ask.Group)
 	}
 }

@@ -35,6 +35,9 @@ var groupCases = []example{
 		s.inTurn()
 		s.turn("c", 1960, 1200, 3, 10)
 	}, ""},
+	{"of a task that no recorded call scheduled", Groups, func(s *story) {
+		s.turn("a", 1000, 1000, 9, 10)
+	}, ""},
 	{"amid an attempt", Groups, func(s *story) {
 		s.inTurn()
 		s.turn("c", 1940, 1200, 3, 10)

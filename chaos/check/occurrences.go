@@ -17,7 +17,7 @@ const missedAfter = 5 * time.Second
 //   - All attempts of an occurrence carry one webhook-id and the body that the schedule had been given.
 //   - No two occurrences have the same instant, unless a caller began one of them.
 //   - The numbers of a steady schedule follow its rule: occurrence n is due at the n-th instant of the interval.
-//   - A schedule with a count has that many occurrences, and no more.
+//   - A steady schedule with a count has that many occurrences, and no more.
 //   - A steady schedule that allows overlaps passes an occurrence only if a caller skipped it, or if a fault, a clock
 //     that was ahead or a move of its slot may have kept it from beginning in time. With the policy that all missed
 //     occurrences run, only a caller's skip is a reason.
@@ -56,8 +56,8 @@ type recurrence struct {
 	limits Limits
 	owner  map[string]string // occurrence of each webhook-id
 
-	steady, counted, outlasted     int
-	ended                          int
+	steady, counted                int
+	outlasted, ended               int
 	last, started, waiting, passed int
 	earliest                       time.Duration
 }
@@ -242,11 +242,9 @@ func (c *recurrence) limit(s *schedule) {
 	most := uint64(s.may(history.PutSchedule)[0].Count)
 	switch last := s.tally.Anchor.Add(time.Duration(most) * s.tally.Every); {
 	case most == 0:
-	case s.tally.Last > most:
-		c.breach(s.tally.At, s.id, "has had %d occurrences, and its count is %d", s.tally.Last, most)
 	case s.tally.Last == most:
 		c.ended++
-	case c.x.calmFrom(last, c.limits.Recover, missedAfter).Add(missedAfter) < s.rested():
+	case s.tally.Last > most, c.x.calmFrom(last, c.limits.Recover, missedAfter).Add(missedAfter) < s.rested():
 		c.breach(s.tally.At, s.id, "has had %d occurrences, and its count is %d", s.tally.Last, most)
 	}
 }
