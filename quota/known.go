@@ -2,7 +2,7 @@ package quota
 
 import "time"
 
-// known is an owner's knowledge of the holders of one level, from which it takes the use of those that do not answer.
+// known is an owner's knowledge of the holders of one level. It gives silent holders the use that they may have.
 type known struct {
 	bounds map[string]bound
 	silent map[string]time.Time // holders of unknown use, with the time since which they do not answer

@@ -46,7 +46,7 @@ func freePort(t testing.TB) string {
 	return ""
 }
 
-// takeBlock takes a block whose first port nobody listens at. It may find none.
+// takeBlock tries to take a block at random. A block is free unless a process listens at its first port.
 func takeBlock() {
 	first := firstPort + blockPorts*rand.IntN((endPort-firstPort)/blockPorts)
 	guard, err := net.Listen("tcp", addrOf(first))
