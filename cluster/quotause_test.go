@@ -153,7 +153,7 @@ func TestPendingQuotaMoves(t *testing.T) {
 	owner := quotaOwner(t, c.Node(0), "town")
 	for range 3 { // one of the splits takes the slot of the owner away
 		shards := len(c.Node(0).State().Shards)
-		c.Until("the split has begun", func() error { return splitAnywhere(c, quotaOwner(t, c.Node(0), "town")) })
+		c.Until("the split has begun", func() error { return splitAnywhere(c, quotaOwner(t, c.Node(0), "town"), shards+1) })
 		c.Until("the slots have moved", func() error { return haveSplit(c, shards+1) })
 		raise(fmt.Sprint("split", shards))
 	}
@@ -173,7 +173,7 @@ func TestPendingQuotaSplits(t *testing.T) {
 	}
 	for shard := range uint32(3) {
 		shards := len(c.Node(0).State().Shards)
-		c.Until("the split has begun", func() error { return splitAnywhere(c, shard+1) })
+		c.Until("the split has begun", func() error { return splitAnywhere(c, shard+1, shards+1) })
 		c.Until("the slots have moved", func() error { return haveSplit(c, shards+1) })
 	}
 	if made := fillQuota(t, c, "town", "more", 90, quota.MaxPending); made > 0 {
