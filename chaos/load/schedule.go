@@ -55,7 +55,7 @@ type ScheduleConfig struct {
 	Crons []Rule
 	// Queues are queues with a target of their own.
 	Queues []string
-	// Steady makes all schedules steady, and lets all missed occurrences run.
+	// Steady makes all schedules steady, and lets all missed occurrences run. All but the first have a count.
 	Steady bool
 	Hold   time.Duration // longest time for which answers to occurrences are held back
 
@@ -111,6 +111,9 @@ func newRepeater(cfg *ScheduleConfig, i int) *repeater {
 	switch {
 	case cfg.Steady:
 		r.misfire = history.MisfireAll
+		if i > 0 {
+			r.rule.Count = mostCounted
+		}
 		return r
 	case i == 0:
 		return r
