@@ -36,9 +36,9 @@ func (l *Load) Repeat(ctx context.Context, stop <-chan struct{}) error {
 	return l.repeated.End(ctx)
 }
 
-// Steady makes a schedule that is not changed and runs all missed occurrences, until stop is closed or ctx ends. It then
-// pauses the schedule. The schedule is in one of the last slots, so that a move of the upper half of its shard's slots
-// takes it along. Beside it is a schedule that ends by its count. CountSchedules must follow.
+// Steady makes a schedule that is not changed and runs all missed occurrences, until stop is closed or ctx ends. It
+// then pauses the schedule. The schedule is in one of the last slots, so that a move of the upper half of its shard's
+// slots takes it along. Beside it is a schedule that ends by its count. CountSchedules must follow.
 func (l *Load) Steady(ctx context.Context, every time.Duration, stop <-chan struct{}) error {
 	cfg := l.scheduleConfig()
 	cfg.Count, cfg.Steady, cfg.Prefix = 2, true, l.steadyPrefix()
