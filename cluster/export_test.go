@@ -13,9 +13,9 @@ func (n *Node) ControlLeader() string {
 	return leader
 }
 
-// Split splits a shard. The node must lead the control group.
-func (n *Node) Split(ctx context.Context, shard uint32) error {
-	return n.control.Group().Split(ctx, shard)
+// Split splits a shard of a cluster with so many shards. The node must lead the control group.
+func (n *Node) Split(ctx context.Context, shard, shards uint32) error {
+	return n.control.Group().Split(ctx, shard, shards)
 }
 
 // Faults asks all nodes for faulty replicas, as the leader of the control group does.

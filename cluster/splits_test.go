@@ -53,15 +53,15 @@ func TestShardsSplitUnderLoad(t *testing.T) {
 	checkListed(t, c, kept)
 }
 
-// splitAnywhere begins the split that makes so many shards, at the leader of the control group. After an unknown outcome
-// the split may have begun, and is not begun again.
+// splitAnywhere begins a split at the leader of the control group, unless the cluster has the wanted number of shards: a
+// call with an unknown outcome may have begun the split.
 func splitAnywhere(c *clustertest.Cluster, shard uint32, shards int) error {
 	var errs []error
 	for _, n := range c.Nodes() {
 		if len(n.State().Shards) >= shards {
 			return nil
 		}
-		err := n.Split(context.Background(), shard)
+		err := n.Split(context.Background(), shard, uint32(shards)-1)
 		if err == nil {
 			return nil
 		}

@@ -308,10 +308,11 @@ func (m *SlotMover) commit(
 	}
 }
 
-// Split begins to move half of a shard's slots to a new shard on the same nodes. This node must lead the group.
-func (g *Group) Split(ctx context.Context, id uint32) error {
+// Split begins to move half of a shard's slots to a new shard on the same nodes. A cluster with another number of
+// shards refuses it, so that a repeated call splits once. This node must lead the group.
+func (g *Group) Split(ctx context.Context, id, shards uint32) error {
 	_, err := g.propose(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Split{
-		Split: &clusterpb.Split{Shard: id, Shards: uint32(len(g.State().Shards))},
+		Split: &clusterpb.Split{Shard: id, Shards: shards},
 	}})
 	return err
 }

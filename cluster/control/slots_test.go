@@ -188,7 +188,7 @@ func moving(t *testing.T, l *shardLeaders) *Group {
 	}{shardLeaders: l})
 	until(t, g, "the version is raised", func(s *clusterpb.ControlState) bool { return s.Version == Version })
 	l.group = g
-	if err := g.Split(t.Context(), 1); err != nil {
+	if err := g.Split(t.Context(), 1, uint32(len(g.State().Shards))); err != nil {
 		t.Fatal(err)
 	}
 	return g
