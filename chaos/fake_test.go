@@ -53,6 +53,7 @@ type fake struct {
 	bug bug
 
 	mu    sync.Mutex // guards the fields below
+	ended bool       // no timer has an effect any more
 	count uint64     // number of changes: the source of revisions and fences
 	tasks map[string]*fakeTask
 	keys  map[string]reply // the first answer to each idempotency key
@@ -122,6 +123,14 @@ func newFake(b bug) *fake {
 		bug: b, tasks: map[string]*fakeTask{}, keys: map[string]reply{}, schedules: map[string]*fakeSchedule{},
 		targets: map[string]fakeTarget{},
 	}
+}
+
+// end makes the timers of tasks and schedules ineffective. They would otherwise fill the machine with attempts at a
+// receiver that is closed.
+func (f *fake) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = true
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -379,7 +388,7 @@ func (f *fake) arm(t *fakeTask, due time.Time) {
 
 func (f *fake) fire(t *fakeTask, armed int) {
 	f.mu.Lock()
-	if t.armed != armed {
+	if f.ended || t.armed != armed {
 		f.mu.Unlock()
 		return
 	}
@@ -423,11 +432,11 @@ func (f *fake) settle(t *fakeTask, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.count++
-	f.end(t, ok, 10*time.Millisecond)
+	f.endAttempt(t, ok, 10*time.Millisecond)
 }
 
-// end ends an attempt and sets the task's next state. The caller holds f.mu.
-func (f *fake) end(t *fakeTask, ok bool, retryIn time.Duration) {
+// endAttempt ends an attempt and sets the task's next state. The caller holds f.mu.
+func (f *fake) endAttempt(t *fakeTask, ok bool, retryIn time.Duration) {
 	switch limit := t.Retry.MaxAttempts; {
 	case t.State == "cancelled":
 		return

@@ -105,7 +105,7 @@ func (f *fake) endLater(t *fakeTask, fence uint64, ends time.Time) {
 			return
 		}
 		f.count++
-		if f.end(t, false, time.Hour); t.State == "retrying" { // no call ever sees the state retrying
+		if f.endAttempt(t, false, time.Hour); t.State == "retrying" { // no call ever sees the state retrying
 			t.armed++
 			f.makeReady(t)
 		}
@@ -141,7 +141,7 @@ func (f *fake) settleLeases(body []byte) reply {
 	}
 	for _, n := range in.Nack {
 		add(n.Receipt, func() int {
-			return f.settleOne(n.Receipt, func(t *fakeTask) { f.end(t, false, durationOr(n.Delay, 10*time.Millisecond)) })
+			return f.settleOne(n.Receipt, func(t *fakeTask) { f.endAttempt(t, false, durationOr(n.Delay, 10*time.Millisecond)) })
 		})
 	}
 	for _, e := range in.Extend {
@@ -160,7 +160,7 @@ func (f *fake) settleLeases(body []byte) reply {
 func (f *fake) release(t *fakeTask) {
 	t.Attempts--
 	if t.Outcome != "" {
-		f.end(t, false, 0)
+		f.endAttempt(t, false, 0)
 		return
 	}
 	f.makeReady(t)
@@ -215,6 +215,6 @@ func (f *fake) ack(receipt string) int {
 			return
 		}
 		t.acked = fence
-		f.end(t, true, 0)
+		f.endAttempt(t, true, 0)
 	})
 }

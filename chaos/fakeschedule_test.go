@@ -146,7 +146,7 @@ func (f *fake) await(s *fakeSchedule) {
 	time.AfterFunc(time.Until(s.next), func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if s.armed == armed {
+		if !f.ended && s.armed == armed {
 			f.tick(s)
 		}
 	})

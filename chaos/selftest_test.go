@@ -85,8 +85,10 @@ func playFake(ctx context.Context, b bug, pace int) (*verdict.Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	server := httptest.NewServer(newFake(b))
+	service := newFake(b)
+	server := httptest.NewServer(service)
 	defer server.Close()
+	defer service.end()
 	other := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
 	load, err := workload.New(workload.Config{
 		Nodes:  []workload.Node{{Name: "node-1", URL: server.URL}, {Name: "node-2", URL: other}},
