@@ -233,6 +233,7 @@ func (c *Cluster) close() {
 		wg.Go(func() { c.Stop(i) })
 	}
 	wg.Wait()
+	c.members = nil // package testing keeps a parallel test with its cleanups, and so c, until all tests have ended
 }
 
 // agree returns an error if two replicas of a shard differ, or have carried out different numbers of commands. It
