@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,10 +51,10 @@ const (
 
 // fake is a cluster of one shard in the memory of the test. It keeps the contract except for its bug.
 type fake struct {
-	bug bug
+	bug   bug
+	ended atomic.Bool // no timer has an effect any more
 
 	mu    sync.Mutex // guards the fields below
-	ended bool       // no timer has an effect any more
 	count uint64     // number of changes: the source of revisions and fences
 	tasks map[string]*fakeTask
 	keys  map[string]reply // the first answer to each idempotency key
@@ -125,12 +126,14 @@ func newFake(b bug) *fake {
 	}
 }
 
-// end makes the timers of tasks and schedules ineffective. They would otherwise fill the machine with attempts at a
-// receiver that is closed.
-func (f *fake) end() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.ended = true
+// after calls run after the given time, unless the fake has ended by then. Attempts at a receiver that is closed would
+// otherwise be repeated without end.
+func (f *fake) after(in time.Duration, run func()) {
+	time.AfterFunc(in, func() {
+		if !f.ended.Load() {
+			run()
+		}
+	})
 }
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -383,12 +386,12 @@ func (f *fake) arm(t *fakeTask, due time.Time) {
 	}
 	t.armed++
 	armed := t.armed
-	time.AfterFunc(in, func() { f.fire(t, armed) })
+	f.after(in, func() { f.fire(t, armed) })
 }
 
 func (f *fake) fire(t *fakeTask, armed int) {
 	f.mu.Lock()
-	if f.ended || t.armed != armed {
+	if t.armed != armed {
 		f.mu.Unlock()
 		return
 	}
@@ -460,7 +463,7 @@ func (f *fake) endAttempt(t *fakeTask, ok bool, retryIn time.Duration) {
 func (f *fake) retry(t *fakeTask, in time.Duration) {
 	t.armed++
 	armed := t.armed
-	time.AfterFunc(in, func() { f.fire(t, armed) })
+	f.after(in, func() { f.fire(t, armed) })
 }
 
 func deliver(t *fakeTask, webhook string, attempt int, fence uint64, due time.Time, payload []byte) bool {

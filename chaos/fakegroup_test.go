@@ -3,7 +3,6 @@ package chaos_test
 import (
 	"encoding/json"
 	"net/http"
-	"time"
 )
 
 // putQueue keeps the target of a queue. Every group keeps its order.
@@ -41,7 +40,7 @@ func (f *fake) hasTurn(t *fakeTask) bool {
 func (f *fake) passTurns() {
 	for _, t := range f.held {
 		armed := t.armed
-		time.AfterFunc(0, func() { f.fire(t, armed) })
+		f.after(0, func() { f.fire(t, armed) })
 	}
 	f.held = nil
 }

@@ -98,7 +98,7 @@ func (f *fake) endLater(t *fakeTask, fence uint64, ends time.Time) {
 	if f.bug == forgetsLeases {
 		return
 	}
-	time.AfterFunc(time.Until(ends), func() {
+	f.after(time.Until(ends), func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if t.armed != armed || t.State != "firing" || t.fence != fence {

@@ -143,10 +143,10 @@ func (f *fake) await(s *fakeSchedule) {
 	if s.Paused || s.Repeat.Count > 0 && s.ruled >= s.Repeat.Count && f.bug != runsPastCount {
 		return
 	}
-	time.AfterFunc(time.Until(s.next), func() {
+	f.after(time.Until(s.next), func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if !f.ended && s.armed == armed {
+		if s.armed == armed {
 			f.tick(s)
 		}
 	})

@@ -88,7 +88,7 @@ func playFake(ctx context.Context, b bug, pace int) (*verdict.Verdict, error) {
 	service := newFake(b)
 	server := httptest.NewServer(service)
 	defer server.Close()
-	defer service.end()
+	defer service.ended.Store(true)
 	other := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
 	load, err := workload.New(workload.Config{
 		Nodes:  []workload.Node{{Name: "node-1", URL: server.URL}, {Name: "node-2", URL: other}},
