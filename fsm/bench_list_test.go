@@ -152,3 +152,22 @@ func BenchmarkDropLabelled(b *testing.B) {
 	})
 	benchApplyAll(b, m, entries)
 }
+
+// BenchmarkOutlook counts the coming tasks among 200,000, which are in one queue or in 100,000 queues.
+func BenchmarkOutlook(b *testing.B) {
+	for _, queues := range []int{1, 100_000} {
+		b.Run(fmt.Sprint("queues=", queues), func(b *testing.B) {
+			m := New(0)
+			for _, data := range benchEntries(200_000, func(i int) *fsmpb.Command {
+				c := benchSchedule(i)
+				c.GetSchedule().Spec.Queue = fmt.Sprint("q-", i%queues)
+				return c
+			}) {
+				benchApply(b, m, data)
+			}
+			for b.Loop() {
+				m.Outlook(benchStart)
+			}
+		})
+	}
+}

@@ -102,14 +102,15 @@ func sameCounts(t *rapid.T, a, b *Machine, now int64) {
 // sameSizes compares the sizes of all queues with the counts of each.
 func sameSizes(t *rapid.T, m *Machine, now int64) {
 	got, want := map[string]task.QueueSize{}, map[string]task.QueueSize{}
-	for size := range m.QueueSizes() {
+	for size := range m.QueueSizes(now) {
 		got[size.Queue] = size
 	}
 	for _, q := range m.Queues("") {
 		c := m.QueueCounts("", q, now)
 		size := task.QueueSize{
 			Namespace: c.Namespace, Queue: q, Pending: c.Scheduled + c.Retrying, Ready: c.Ready,
-			InFlight: c.Firing + c.Leased, Dead: c.Dead, OldestOverdueMs: c.OldestOverdueMs,
+			InFlight: c.Firing + c.Leased, Dead: c.Dead, DueMinute: c.Due_1M, DueHour: c.Due_1H,
+			OldestOverdueMs: c.OldestOverdueMs,
 		}
 		if size.Live() > 0 {
 			want[q] = size

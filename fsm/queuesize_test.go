@@ -20,8 +20,9 @@ func TestQueueSizesYieldsEachQueueOnce(t *testing.T) {
 	}
 	applyBytes(t, m, mustMarshal(entry))
 	found := map[string]int{}
-	for size := range m.QueueSizes() {
-		if size.Pending != 1 || size.Namespace != task.DefaultNamespace || size.Live() != 1 || size.OldestOverdueMs != 0 {
+	for size := range m.QueueSizes(1000) {
+		if size.Pending != 1 || size.Namespace != task.DefaultNamespace || size.Live() != 1 || size.OldestOverdueMs != 0 ||
+			size.DueMinute != 0 || size.DueHour != 1 {
 			t.Fatalf("%+v", size)
 		}
 		found[size.Queue]++
@@ -29,7 +30,7 @@ func TestQueueSizesYieldsEachQueueOnce(t *testing.T) {
 	if len(found) != queues || found["q-0"] != 1 || found[fmt.Sprint("q-", queues-1)] != 1 {
 		t.Errorf("%d queues were yielded, not %d", len(found), queues)
 	}
-	for range m.QueueSizes() {
+	for range m.QueueSizes(1000) {
 		break
 	}
 }

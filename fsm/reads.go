@@ -214,16 +214,16 @@ func (m *Machine) TaskUse(namespace, id string) (bytes int, pending bool) {
 }
 
 // queuesAtOnce is the largest number of queues that are read under one hold of the machine's lock.
-const queuesAtOnce = 1000
+const queuesAtOnce = 200
 
-// QueueSizes yields the size of each queue with a live task, of all namespaces and in no order. Its cost does not
-// depend on the number of tasks. The machine may change while the caller ranges over the sizes, so the sequence may
+// QueueSizes yields the size at nowMs of each queue with a live task, of all namespaces and in no order. Its cost does
+// not depend on the number of tasks. The machine may change while the caller ranges over the sizes, so the sequence may
 // miss a queue that is made or removed meanwhile.
-func (m *Machine) QueueSizes() iter.Seq[task.QueueSize] {
+func (m *Machine) QueueSizes(nowMs int64) iter.Seq[task.QueueSize] {
 	return func(yield func(task.QueueSize) bool) {
 		for first, more := 0, true; more; first += queuesAtOnce {
 			var sizes []task.QueueSize
-			sizes, more = m.queueSizes(first)
+			sizes, more = m.queueSizes(nowMs, first)
 			for _, size := range sizes {
 				if !yield(size) {
 					return
@@ -233,8 +233,15 @@ func (m *Machine) QueueSizes() iter.Seq[task.QueueSize] {
 	}
 }
 
-func (m *Machine) queueSizes(first int) (sizes []task.QueueSize, more bool) {
+func (m *Machine) queueSizes(nowMs int64, first int) (sizes []task.QueueSize, more bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.store.QueueSizes(first, queuesAtOnce)
+	return m.store.QueueSizes(nowMs, first, queuesAtOnce)
+}
+
+// Outlook counts the tasks that wait in the wheel. Its cost does not grow with the number of tasks or of queues.
+func (m *Machine) Outlook(nowMs int64) *fsmpb.Outlook {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.store.Outlook(nowMs)
 }

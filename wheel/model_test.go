@@ -159,6 +159,7 @@ func (p *pair) check() {
 		p.t.Fatalf("Len is %d, want %d", p.wheel.Len(), len(p.model.items))
 	}
 	checkInvariants(p.t, p.wheel)
+	p.checkRows()
 	p.nodes.check(p.t)
 }
 

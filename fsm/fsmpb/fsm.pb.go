@@ -4585,6 +4585,334 @@ func (x *QueueCounts) GetDue_1D() uint64 {
 	return 0
 }
 
+// Outlook counts the tasks of one shard, or of all of them, that wait. The timing wheel holds more than those that wait
+// for an attempt: leased and ended tasks until the lease or the tombstone ends, and schedules.
+type Outlook struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	NowMs   int64                  `protobuf:"varint,1,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"` // the coming tasks are counted from then on
+	Waiting uint64                 `protobuf:"varint,2,opt,name=waiting,proto3" json:"waiting,omitempty"`          // for an attempt
+	Rows    []*WheelRow            `protobuf:"bytes,3,rep,name=rows,proto3" json:"rows,omitempty"`                 // what the wheel holds, by level and first_ms
+	Beside  uint64                 `protobuf:"varint,4,opt,name=beside,proto3" json:"beside,omitempty"`            // what it holds beside its slots, most of it due next
+	// Tasks that wait for an attempt within 1 s, 10 s, 1 m, 10 m and 1 h, overdue ones included. The first two are exact
+	// up to some thousand tasks, and estimated beyond. The others are exact to within two seconds.
+	Within        []uint64 `protobuf:"varint,5,rep,packed,name=within,proto3" json:"within,omitempty"`
+	FirstMs       int64    `protobuf:"varint,6,opt,name=first_ms,json=firstMs,proto3" json:"first_ms,omitempty"` // begin of the first step, a multiple of four seconds
+	Steps         []uint64 `protobuf:"varint,7,rep,packed,name=steps,proto3" json:"steps,omitempty"`             // tasks that wait for an attempt in each step of four seconds
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Outlook) Reset() {
+	*x = Outlook{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Outlook) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Outlook) ProtoMessage() {}
+
+func (x *Outlook) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
+func (*Outlook) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *Outlook) GetNowMs() int64 {
+	if x != nil {
+		return x.NowMs
+	}
+	return 0
+}
+
+func (x *Outlook) GetWaiting() uint64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *Outlook) GetRows() []*WheelRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+func (x *Outlook) GetBeside() uint64 {
+	if x != nil {
+		return x.Beside
+	}
+	return 0
+}
+
+func (x *Outlook) GetWithin() []uint64 {
+	if x != nil {
+		return x.Within
+	}
+	return nil
+}
+
+func (x *Outlook) GetFirstMs() int64 {
+	if x != nil {
+		return x.FirstMs
+	}
+	return 0
+}
+
+func (x *Outlook) GetSteps() []uint64 {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+// WheelRow counts the tasks in the slots of one ring of the timing wheel.
+type WheelRow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Level         uint32                 `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`
+	FirstMs       int64                  `protobuf:"varint,2,opt,name=first_ms,json=firstMs,proto3" json:"first_ms,omitempty"` // first instant of the first slot
+	SlotMs        int64                  `protobuf:"varint,3,opt,name=slot_ms,json=slotMs,proto3" json:"slot_ms,omitempty"`    // span of a slot
+	Tasks         []uint64               `protobuf:"varint,4,rep,packed,name=tasks,proto3" json:"tasks,omitempty"`             // in each slot
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WheelRow) Reset() {
+	*x = WheelRow{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WheelRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WheelRow) ProtoMessage() {}
+
+func (x *WheelRow) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WheelRow.ProtoReflect.Descriptor instead.
+func (*WheelRow) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *WheelRow) GetLevel() uint32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+func (x *WheelRow) GetFirstMs() int64 {
+	if x != nil {
+		return x.FirstMs
+	}
+	return 0
+}
+
+func (x *WheelRow) GetSlotMs() int64 {
+	if x != nil {
+		return x.SlotMs
+	}
+	return 0
+}
+
+func (x *WheelRow) GetTasks() []uint64 {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+// Activity counts the events of one shard, or of all of them, in the last quarter of an hour.
+type Activity struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Steps         []*ActivityStep        `protobuf:"bytes,1,rep,name=steps,proto3" json:"steps,omitempty"`                     // by at_ms; steps without an event are left out
+	SinceMs       int64                  `protobuf:"varint,2,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"` // earlier events are not counted: the replica has not seen them
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Activity) Reset() {
+	*x = Activity{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Activity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Activity) ProtoMessage() {}
+
+func (x *Activity) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Activity.ProtoReflect.Descriptor instead.
+func (*Activity) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *Activity) GetSteps() []*ActivityStep {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+func (x *Activity) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+// ActivityStep counts the events of five seconds.
+type ActivityStep struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	AtMs      int64                  `protobuf:"varint,1,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // begin of the step
+	Scheduled uint64                 `protobuf:"varint,2,opt,name=scheduled,proto3" json:"scheduled,omitempty"`
+	Fired     uint64                 `protobuf:"varint,3,opt,name=fired,proto3" json:"fired,omitempty"` // attempts granted
+	Delivered uint64                 `protobuf:"varint,4,opt,name=delivered,proto3" json:"delivered,omitempty"`
+	Failed    uint64                 `protobuf:"varint,5,opt,name=failed,proto3" json:"failed,omitempty"` // attempts
+	Dead      uint64                 `protobuf:"varint,6,opt,name=dead,proto3" json:"dead,omitempty"`     // expired tasks included
+	Cancelled uint64                 `protobuf:"varint,7,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
+	Skipped   uint64                 `protobuf:"varint,8,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	// Attempts that this leader began, by lateness: within 1, 2, 5, 10, 20, 50, 100, 200, 500 ms, 1 s, 5 s, and later.
+	Late          []uint64 `protobuf:"varint,9,rep,packed,name=late,proto3" json:"late,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ActivityStep) Reset() {
+	*x = ActivityStep{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActivityStep) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActivityStep) ProtoMessage() {}
+
+func (x *ActivityStep) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActivityStep.ProtoReflect.Descriptor instead.
+func (*ActivityStep) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *ActivityStep) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+func (x *ActivityStep) GetScheduled() uint64 {
+	if x != nil {
+		return x.Scheduled
+	}
+	return 0
+}
+
+func (x *ActivityStep) GetFired() uint64 {
+	if x != nil {
+		return x.Fired
+	}
+	return 0
+}
+
+func (x *ActivityStep) GetDelivered() uint64 {
+	if x != nil {
+		return x.Delivered
+	}
+	return 0
+}
+
+func (x *ActivityStep) GetFailed() uint64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *ActivityStep) GetDead() uint64 {
+	if x != nil {
+		return x.Dead
+	}
+	return 0
+}
+
+func (x *ActivityStep) GetCancelled() uint64 {
+	if x != nil {
+		return x.Cancelled
+	}
+	return 0
+}
+
+func (x *ActivityStep) GetSkipped() uint64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
+func (x *ActivityStep) GetLate() []uint64 {
+	if x != nil {
+		return x.Late
+	}
+	return nil
+}
+
 // Past is an ended attempt.
 type Past struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4600,7 +4928,7 @@ type Past struct {
 
 func (x *Past) Reset() {
 	*x = Past{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4612,7 +4940,7 @@ func (x *Past) String() string {
 func (*Past) ProtoMessage() {}
 
 func (x *Past) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4625,7 +4953,7 @@ func (x *Past) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Past.ProtoReflect.Descriptor instead.
 func (*Past) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Past) GetAttempt() uint32 {
@@ -4682,7 +5010,7 @@ type Takeover struct {
 
 func (x *Takeover) Reset() {
 	*x = Takeover{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4694,7 +5022,7 @@ func (x *Takeover) String() string {
 func (*Takeover) ProtoMessage() {}
 
 func (x *Takeover) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4707,7 +5035,7 @@ func (x *Takeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Takeover.ProtoReflect.Descriptor instead.
 func (*Takeover) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Takeover) GetOrigin() uint64 {
@@ -4755,7 +5083,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4767,7 +5095,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4780,7 +5108,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Series) GetRepeat() *Repeat {
@@ -4935,7 +5263,7 @@ type Repeat struct {
 
 func (x *Repeat) Reset() {
 	*x = Repeat{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4947,7 +5275,7 @@ func (x *Repeat) String() string {
 func (*Repeat) ProtoMessage() {}
 
 func (x *Repeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4960,7 +5288,7 @@ func (x *Repeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repeat.ProtoReflect.Descriptor instead.
 func (*Repeat) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Repeat) GetCron() []string {
@@ -5049,7 +5377,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5061,7 +5389,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5074,7 +5402,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -5137,7 +5465,7 @@ type CalendarHours struct {
 
 func (x *CalendarHours) Reset() {
 	*x = CalendarHours{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5149,7 +5477,7 @@ func (x *CalendarHours) String() string {
 func (*CalendarHours) ProtoMessage() {}
 
 func (x *CalendarHours) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5162,7 +5490,7 @@ func (x *CalendarHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarHours.ProtoReflect.Descriptor instead.
 func (*CalendarHours) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CalendarHours) GetDays() string {
@@ -5190,7 +5518,7 @@ type Instant struct {
 
 func (x *Instant) Reset() {
 	*x = Instant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5202,7 +5530,7 @@ func (x *Instant) String() string {
 func (*Instant) ProtoMessage() {}
 
 func (x *Instant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5215,7 +5543,7 @@ func (x *Instant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instant.ProtoReflect.Descriptor instead.
 func (*Instant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Instant) GetScheduledMs() int64 {
@@ -5253,7 +5581,7 @@ type Occurrence struct {
 
 func (x *Occurrence) Reset() {
 	*x = Occurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5265,7 +5593,7 @@ func (x *Occurrence) String() string {
 func (*Occurrence) ProtoMessage() {}
 
 func (x *Occurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5278,7 +5606,7 @@ func (x *Occurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occurrence.ProtoReflect.Descriptor instead.
 func (*Occurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Occurrence) GetNumber() uint64 {
@@ -5370,7 +5698,7 @@ type SetSeries struct {
 
 func (x *SetSeries) Reset() {
 	*x = SetSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5382,7 +5710,7 @@ func (x *SetSeries) String() string {
 func (*SetSeries) ProtoMessage() {}
 
 func (x *SetSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5395,7 +5723,7 @@ func (x *SetSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSeries.ProtoReflect.Descriptor instead.
 func (*SetSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *SetSeries) GetSpec() *Spec {
@@ -5430,7 +5758,7 @@ type PauseSeries struct {
 
 func (x *PauseSeries) Reset() {
 	*x = PauseSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5442,7 +5770,7 @@ func (x *PauseSeries) String() string {
 func (*PauseSeries) ProtoMessage() {}
 
 func (x *PauseSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5455,7 +5783,7 @@ func (x *PauseSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSeries.ProtoReflect.Descriptor instead.
 func (*PauseSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PauseSeries) GetPaused() bool {
@@ -5481,7 +5809,7 @@ type StartOccurrence struct {
 
 func (x *StartOccurrence) Reset() {
 	*x = StartOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5493,7 +5821,7 @@ func (x *StartOccurrence) String() string {
 func (*StartOccurrence) ProtoMessage() {}
 
 func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5506,7 +5834,7 @@ func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOccurrence.ProtoReflect.Descriptor instead.
 func (*StartOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
 }
 
 // SkipOccurrence passes the next occurrence of the rule over.
@@ -5518,7 +5846,7 @@ type SkipOccurrence struct {
 
 func (x *SkipOccurrence) Reset() {
 	*x = SkipOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5530,7 +5858,7 @@ func (x *SkipOccurrence) String() string {
 func (*SkipOccurrence) ProtoMessage() {}
 
 func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5543,7 +5871,7 @@ func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipOccurrence.ProtoReflect.Descriptor instead.
 func (*SkipOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
 }
 
 // Backfill begins occurrences of the past, one after the other unless the overlap policy allows them at once.
@@ -5556,7 +5884,7 @@ type Backfill struct {
 
 func (x *Backfill) Reset() {
 	*x = Backfill{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5568,7 +5896,7 @@ func (x *Backfill) String() string {
 func (*Backfill) ProtoMessage() {}
 
 func (x *Backfill) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5581,7 +5909,7 @@ func (x *Backfill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backfill.ProtoReflect.Descriptor instead.
 func (*Backfill) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Backfill) GetScheduledMs() []int64 {
@@ -5611,7 +5939,7 @@ type ExtendSeries struct {
 
 func (x *ExtendSeries) Reset() {
 	*x = ExtendSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5623,7 +5951,7 @@ func (x *ExtendSeries) String() string {
 func (*ExtendSeries) ProtoMessage() {}
 
 func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5636,7 +5964,7 @@ func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendSeries.ProtoReflect.Descriptor instead.
 func (*ExtendSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ExtendSeries) GetVersion() uint64 {
@@ -5715,7 +6043,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5727,7 +6055,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5740,7 +6068,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Result) GetCode() Code {
@@ -5848,7 +6176,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5860,7 +6188,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5873,7 +6201,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Task) GetNamespace() string {
@@ -6030,7 +6358,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6042,7 +6370,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6055,7 +6383,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -6155,7 +6483,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6167,7 +6495,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6180,7 +6508,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -6552,7 +6880,33 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x11oldest_overdue_ms\x18\v \x01(\x03R\x0foldestOverdueMs\x12\x15\n" +
 	"\x06due_1m\x18\f \x01(\x04R\x05due1m\x12\x15\n" +
 	"\x06due_1h\x18\r \x01(\x04R\x05due1h\x12\x15\n" +
-	"\x06due_1d\x18\x0e \x01(\x04R\x05due1d\"\xa4\x01\n" +
+	"\x06due_1d\x18\x0e \x01(\x04R\x05due1d\"\xc8\x01\n" +
+	"\aOutlook\x12\x15\n" +
+	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x18\n" +
+	"\awaiting\x18\x02 \x01(\x04R\awaiting\x12+\n" +
+	"\x04rows\x18\x03 \x03(\v2\x17.belfry.fsm.v1.WheelRowR\x04rows\x12\x16\n" +
+	"\x06beside\x18\x04 \x01(\x04R\x06beside\x12\x16\n" +
+	"\x06within\x18\x05 \x03(\x04R\x06within\x12\x19\n" +
+	"\bfirst_ms\x18\x06 \x01(\x03R\afirstMs\x12\x14\n" +
+	"\x05steps\x18\a \x03(\x04R\x05steps\"j\n" +
+	"\bWheelRow\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\rR\x05level\x12\x19\n" +
+	"\bfirst_ms\x18\x02 \x01(\x03R\afirstMs\x12\x17\n" +
+	"\aslot_ms\x18\x03 \x01(\x03R\x06slotMs\x12\x14\n" +
+	"\x05tasks\x18\x04 \x03(\x04R\x05tasks\"X\n" +
+	"\bActivity\x121\n" +
+	"\x05steps\x18\x01 \x03(\v2\x1b.belfry.fsm.v1.ActivityStepR\x05steps\x12\x19\n" +
+	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\"\xed\x01\n" +
+	"\fActivityStep\x12\x13\n" +
+	"\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12\x1c\n" +
+	"\tscheduled\x18\x02 \x01(\x04R\tscheduled\x12\x14\n" +
+	"\x05fired\x18\x03 \x01(\x04R\x05fired\x12\x1c\n" +
+	"\tdelivered\x18\x04 \x01(\x04R\tdelivered\x12\x16\n" +
+	"\x06failed\x18\x05 \x01(\x04R\x06failed\x12\x12\n" +
+	"\x04dead\x18\x06 \x01(\x04R\x04dead\x12\x1c\n" +
+	"\tcancelled\x18\a \x01(\x04R\tcancelled\x12\x18\n" +
+	"\askipped\x18\b \x01(\x04R\askipped\x12\x12\n" +
+	"\x04late\x18\t \x03(\x04R\x04late\"\xa4\x01\n" +
 	"\x04Past\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x14\n" +
 	"\x05fence\x18\x02 \x01(\x04R\x05fence\x12\"\n" +
@@ -6796,7 +7150,7 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 }
 
 var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Answer)(0),             // 0: belfry.fsm.v1.Answer
 	(Verdict)(0),            // 1: belfry.fsm.v1.Verdict
@@ -6857,24 +7211,28 @@ var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(*Sealed)(nil),          // 56: belfry.fsm.v1.Sealed
 	(*PolicySecrets)(nil),   // 57: belfry.fsm.v1.PolicySecrets
 	(*QueueCounts)(nil),     // 58: belfry.fsm.v1.QueueCounts
-	(*Past)(nil),            // 59: belfry.fsm.v1.Past
-	(*Takeover)(nil),        // 60: belfry.fsm.v1.Takeover
-	(*Series)(nil),          // 61: belfry.fsm.v1.Series
-	(*Repeat)(nil),          // 62: belfry.fsm.v1.Repeat
-	(*Calendar)(nil),        // 63: belfry.fsm.v1.Calendar
-	(*CalendarHours)(nil),   // 64: belfry.fsm.v1.CalendarHours
-	(*Instant)(nil),         // 65: belfry.fsm.v1.Instant
-	(*Occurrence)(nil),      // 66: belfry.fsm.v1.Occurrence
-	(*SetSeries)(nil),       // 67: belfry.fsm.v1.SetSeries
-	(*PauseSeries)(nil),     // 68: belfry.fsm.v1.PauseSeries
-	(*StartOccurrence)(nil), // 69: belfry.fsm.v1.StartOccurrence
-	(*SkipOccurrence)(nil),  // 70: belfry.fsm.v1.SkipOccurrence
-	(*Backfill)(nil),        // 71: belfry.fsm.v1.Backfill
-	(*ExtendSeries)(nil),    // 72: belfry.fsm.v1.ExtendSeries
-	(*Result)(nil),          // 73: belfry.fsm.v1.Result
-	(*Task)(nil),            // 74: belfry.fsm.v1.Task
-	(*ListQuery)(nil),       // 75: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),        // 76: belfry.fsm.v1.ListPage
+	(*Outlook)(nil),         // 59: belfry.fsm.v1.Outlook
+	(*WheelRow)(nil),        // 60: belfry.fsm.v1.WheelRow
+	(*Activity)(nil),        // 61: belfry.fsm.v1.Activity
+	(*ActivityStep)(nil),    // 62: belfry.fsm.v1.ActivityStep
+	(*Past)(nil),            // 63: belfry.fsm.v1.Past
+	(*Takeover)(nil),        // 64: belfry.fsm.v1.Takeover
+	(*Series)(nil),          // 65: belfry.fsm.v1.Series
+	(*Repeat)(nil),          // 66: belfry.fsm.v1.Repeat
+	(*Calendar)(nil),        // 67: belfry.fsm.v1.Calendar
+	(*CalendarHours)(nil),   // 68: belfry.fsm.v1.CalendarHours
+	(*Instant)(nil),         // 69: belfry.fsm.v1.Instant
+	(*Occurrence)(nil),      // 70: belfry.fsm.v1.Occurrence
+	(*SetSeries)(nil),       // 71: belfry.fsm.v1.SetSeries
+	(*PauseSeries)(nil),     // 72: belfry.fsm.v1.PauseSeries
+	(*StartOccurrence)(nil), // 73: belfry.fsm.v1.StartOccurrence
+	(*SkipOccurrence)(nil),  // 74: belfry.fsm.v1.SkipOccurrence
+	(*Backfill)(nil),        // 75: belfry.fsm.v1.Backfill
+	(*ExtendSeries)(nil),    // 76: belfry.fsm.v1.ExtendSeries
+	(*Result)(nil),          // 77: belfry.fsm.v1.Result
+	(*Task)(nil),            // 78: belfry.fsm.v1.Task
+	(*ListQuery)(nil),       // 79: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),        // 80: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	11, // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
@@ -6889,7 +7247,7 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	34, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
 	35, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
 	36, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	60, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	64, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
 	37, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
 	39, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
 	40, // 15: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
@@ -6903,12 +7261,12 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	52, // 23: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
 	53, // 24: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
 	42, // 25: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
-	67, // 26: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
-	68, // 27: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
-	69, // 28: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
-	70, // 29: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
-	71, // 30: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
-	72, // 31: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
+	71, // 26: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
+	72, // 27: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
+	73, // 28: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
+	74, // 29: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
+	75, // 30: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
+	76, // 31: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
 	15, // 32: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
 	18, // 33: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
 	19, // 34: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
@@ -6942,39 +7300,41 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	17, // 62: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
 	55, // 63: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
 	16, // 64: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
-	31, // 65: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	62, // 66: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
-	4,  // 67: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
-	5,  // 68: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
-	65, // 69: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
-	66, // 70: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
-	66, // 71: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
-	66, // 72: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
-	64, // 73: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
-	6,  // 74: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
-	7,  // 75: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
-	3,  // 76: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
-	14, // 77: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
-	61, // 78: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
-	66, // 79: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
-	65, // 80: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
-	9,  // 81: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,  // 82: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	8,  // 83: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	74, // 84: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	14, // 85: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,  // 86: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	8,  // 87: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	59, // 88: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	61, // 89: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
-	3,  // 90: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	19, // 91: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	74, // 92: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	93, // [93:93] is the sub-list for method output_type
-	93, // [93:93] is the sub-list for method input_type
-	93, // [93:93] is the sub-list for extension type_name
-	93, // [93:93] is the sub-list for extension extendee
-	0,  // [0:93] is the sub-list for field type_name
+	60, // 65: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
+	62, // 66: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
+	31, // 67: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	66, // 68: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
+	4,  // 69: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
+	5,  // 70: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
+	69, // 71: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
+	70, // 72: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
+	70, // 73: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
+	70, // 74: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
+	68, // 75: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
+	6,  // 76: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
+	7,  // 77: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
+	3,  // 78: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
+	14, // 79: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
+	65, // 80: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
+	70, // 81: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
+	69, // 82: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
+	9,  // 83: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,  // 84: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	8,  // 85: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	78, // 86: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	14, // 87: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,  // 88: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	8,  // 89: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	63, // 90: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	65, // 91: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
+	3,  // 92: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	19, // 93: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	78, // 94: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	95, // [95:95] is the sub-list for method output_type
+	95, // [95:95] is the sub-list for method input_type
+	95, // [95:95] is the sub-list for extension type_name
+	95, // [95:95] is the sub-list for extension extendee
+	0,  // [0:95] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -7020,15 +7380,15 @@ func file_fsm_fsmpb_fsm_proto_init() {
 	file_fsm_fsmpb_fsm_proto_msgTypes[18].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[19].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[26].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[52].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[62].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[56].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[66].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   67,
+			NumMessages:   71,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -14,7 +15,12 @@ type Attempt struct {
 	Timeout time.Duration // of the whole attempt, connecting included
 	// Secrets are the queue's signing keys, the newest first; nil means that the request is not signed.
 	Secrets [][]byte
+	// Traceparent is that of the attempt's own span; empty: the receiver gets the task's.
+	Traceparent string
 }
+
+// Trace returns the traceparent for the receiver, or "".
+func (a Attempt) Trace() string { return cmp.Or(a.Traceparent, a.Task.GetSpec().GetTraceparent()) }
 
 // Outcome is the result of an attempt. The leader makes a settle of it.
 type Outcome struct {

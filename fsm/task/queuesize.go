@@ -9,6 +9,9 @@ type QueueSize struct {
 	InFlight uint64 // attempts under way and leases
 	Dead     uint64
 
+	// Pending tasks that come due within a minute and within an hour, exact to within two seconds.
+	DueMinute, DueHour uint64
+
 	OldestOverdueMs int64 // due time of the first ready task; 0: no task is ready
 }
 
@@ -21,6 +24,8 @@ func (s *QueueSize) Add(other QueueSize) {
 	s.Ready += other.Ready
 	s.InFlight += other.InFlight
 	s.Dead += other.Dead
+	s.DueMinute += other.DueMinute
+	s.DueHour += other.DueHour
 	if s.OldestOverdueMs == 0 || other.OldestOverdueMs != 0 && other.OldestOverdueMs < s.OldestOverdueMs {
 		s.OldestOverdueMs = other.OldestOverdueMs
 	}

@@ -17,9 +17,9 @@ import (
 func (s *Store) Audit() error {
 	a := auditor{
 		s: s, listed: map[handle]string{}, queueTallies: map[queueKey]queueTally{}, uses: map[queueKey]int{},
-		slots: make(slotCounts, task.Slots), dues: map[queueKey]map[int64]int{}, manners: map[uint32]int{},
-		wheel: map[wheelKey]bool{}, spaces: map[string]*namespace{}, labels: map[labelKey][]handle{},
-		retrying: map[task.Lane]int{},
+		slots: make(slotCounts, task.Slots), dues: map[queueKey]map[int64]int{}, pending: map[int64]int{},
+		manners: map[uint32]int{}, wheel: map[wheelKey]bool{}, spaces: map[string]*namespace{},
+		labels: map[labelKey][]handle{}, retrying: map[task.Lane]int{},
 	}
 	a.walkLists()
 	a.walkTasks()
@@ -76,12 +76,12 @@ func (a *auditor) checkCopies() {
 		}
 		return
 	}
-	walked := coming{move: c.move, keepsNumbers: c.keepsNumbers}
+	walked, pending := coming{move: c.move, keepsNumbers: c.keepsNumbers, pending: c.pending}, map[int64]int{}
 	for _, p := range a.s.Slots.Parts() {
 		switch {
 		case p.Move != c.move:
 		case p.Phase == fsmpb.SlotPhase_SLOT_PHASE_COMING, p.Phase == fsmpb.SlotPhase_SLOT_PHASE_READY:
-			a.walkCopies(&walked, p.Range)
+			a.walkCopies(&walked, pending, p.Range)
 		default:
 			return
 		}
@@ -89,14 +89,19 @@ func (a *auditor) checkCopies() {
 	if walked != *c {
 		a.breach("the copies kept are %+v, those of a full walk %+v", *c, walked)
 	}
+	a.checkDues("the copies", pending, c.pending)
 }
 
-func (a *auditor) walkCopies(walked *coming, r slots.Range) {
+func (a *auditor) walkCopies(walked *coming, pending map[int64]int, r slots.Range) {
 	for slot := r.First; slot < r.End; slot++ {
 		for h := range a.s.index.Each(slot) {
 			walked.tasks++
 			walked.sum += a.s.contentDigest(h)
-			walked.states[a.s.tasks.Read(h).state]++
+			r := a.s.tasks.Read(h)
+			walked.states[r.state]++
+			if r.waitsForAttempt() {
+				pending[dueSecond(r.Due())]++
+			}
 		}
 	}
 }
@@ -126,6 +131,7 @@ type auditor struct {
 	counts       byState
 	slots        slotCounts
 	dues         map[queueKey]map[int64]int // by the instant in seconds
+	pending      map[int64]int              // the same, of all queues
 	sum          uint64
 	waiting      int
 	bytes        int64
@@ -333,6 +339,7 @@ func (a *auditor) checkNamespaces() {
 
 // checkQueues compares the counts of each queue with those of a full walk.
 func (a *auditor) checkQueues() {
+	a.checkDues("the shard", a.pending, &a.s.pending)
 	rules := 0
 	for n, q := range a.s.queues.values {
 		if q == nil {
@@ -344,7 +351,7 @@ func (a *auditor) checkQueues() {
 		if got := (queueTally{q.tasks, q.leased}); got != a.queueTallies[q.queueKey] {
 			a.breach("queue %v: counts kept are %v, those of a full walk %v", q.queueKey, got, a.queueTallies[q.queueKey])
 		}
-		a.checkDues(q)
+		a.checkDues(fmt.Sprint("queue ", q.queueKey), a.dues[q.queueKey], &q.dues)
 		a.checkOverdue(q)
 		uses := a.uses[q.queueKey]
 		if n == 0 {
@@ -374,29 +381,30 @@ func (a *auditor) countQueue(r *record, c *cold) {
 		tally.leased++
 	}
 	a.queueTallies[key] = tally
-	if r.is(fsmpb.State_STATE_SCHEDULED) || r.is(fsmpb.State_STATE_RETRYING) {
+	if r.waitsForAttempt() {
 		if a.dues[key] == nil {
 			a.dues[key] = map[int64]int{}
 		}
 		a.dues[key][dueSecond(r.Due())]++
+		a.pending[dueSecond(r.Due())]++
 	}
 	a.uses[key]++
 }
 
-func (a *auditor) checkDues(q *queue) {
-	seconds := a.dues[q.queueKey]
+// checkDues compares kept counts with the numbers of tasks by the second in which they come due.
+func (a *auditor) checkDues(of string, seconds map[int64]int, kept *dues) {
 	for level, span := range dueSpans {
 		steps := map[int64]int{}
 		for second, n := range seconds {
 			steps[second/span] += n
 		}
 		for step, n := range steps {
-			if got := q.dues.counts[level].Count(uint32(step)); int(got) != n {
-				a.breach("queue %v: %d tasks are due in step %d of %d s, and %d are kept", q.queueKey, n, step, span, got)
+			if got := kept.counts[level].Count(uint32(step)); int(got) != n {
+				a.breach("%s: %d tasks are due in step %d of %d s, and %d are kept", of, n, step, span, got)
 			}
 		}
-		if got := q.dues.counts[level].Len(); got != len(steps) {
-			a.breach("queue %v: tasks are due in %d steps of %d s, and %d are kept", q.queueKey, len(steps), span, got)
+		if got := kept.counts[level].Len(); got != len(steps) {
+			a.breach("%s: tasks are due in %d steps of %d s, and %d are kept", of, len(steps), span, got)
 		}
 	}
 }

@@ -18,7 +18,8 @@ type coming struct {
 	sum          uint64 // sum of contentDigest over all copies
 	keepsNumbers bool   // copies keep their numbers in the wheel, because the shard has no tasks of its own
 
-	states byState // the part of copies in the store's counts
+	states  byState // the part of copies in the store's counts
+	pending *dues   // the part of copies in the store's pending tasks
 }
 
 func (c *coming) message() *fsmpb.Coming {
@@ -68,7 +69,7 @@ func (s *Store) Expect(ranges []slots.Range, state slots.State, fresh bool) {
 	for _, r := range ranges {
 		s.Slots.Set(r, state)
 	}
-	s.coming = &coming{move: state.Move, keepsNumbers: fresh && s.tasks.Len() == 0}
+	s.coming = &coming{move: state.Move, keepsNumbers: fresh && s.tasks.Len() == 0, pending: &dues{}}
 }
 
 // Arrived ends a move after the opening or the dropping of its last copy: copies are tasks from now on.
@@ -166,6 +167,9 @@ func (s *Store) dropCopy(h handle) {
 func (s *Store) countCopy(h handle, n int) {
 	r := s.tasks.Read(h)
 	s.coming.states[r.state] += n
+	if r.waitsForAttempt() {
+		s.coming.pending.add(r.Due(), n)
+	}
 	q := s.queueOf(r)
 	if q.copies == nil {
 		q.copies = &queueCounts{}

@@ -11,9 +11,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Tasks are counted for the shard, for their namespace, for their queue and for their slot. A queue also counts its
-// tasks by due time. The counts change together with the state hash: lift subtracts a task, land adds it again after
-// the change.
+// Tasks are counted for the shard, for their namespace, for their queue and for their slot. The shard and each queue
+// also count their tasks by due time. The counts change together with the state hash: lift subtracts a task, land adds
+// it again after the change.
 
 // states is the number of states, with the unspecified one.
 const states = fsmpb.State_STATE_REPEATING + 1
@@ -26,6 +26,9 @@ func (s *Store) tally(r *record, n int) {
 	blob := s.blobs.Get(r.cold)
 	q := s.queues.at(coldQueue(blob))
 	s.counts[r.state] += n
+	if r.waitsForAttempt() {
+		s.pending.add(r.Due(), n)
+	}
 	q.add(s, r, n)
 	q.space.add(r.state, len(blob), n)
 	if !r.is(fsmpb.State_STATE_SCHEDULED) {
@@ -37,18 +40,16 @@ func (s *Store) tally(r *record, n int) {
 type queueCounts struct {
 	tasks  byState
 	leased int  // the part of the firing tasks
-	dues   dues // of the scheduled and retrying tasks
+	dues   dues // of the tasks that wait for an attempt
 }
 
 func (c *queueCounts) add(s *Store, r *record, n int) {
 	c.tasks[r.state] += n
-	switch fsmpb.State(r.state) {
-	case fsmpb.State_STATE_SCHEDULED, fsmpb.State_STATE_RETRYING:
+	switch {
+	case r.waitsForAttempt():
 		c.dues.add(r.Due(), n)
-	case fsmpb.State_STATE_FIRING:
-		if s.progress.Read(r.progress).leased {
-			c.leased += n
-		}
+	case r.is(fsmpb.State_STATE_FIRING) && s.progress.Read(r.progress).leased:
+		c.leased += n
 	}
 }
 
@@ -119,10 +120,16 @@ func (q *queue) countStates(counts *fsmpb.QueueCounts) {
 }
 
 func (q *queue) countDues(counts *fsmpb.QueueCounts, nowMs int64) {
-	const minute, hour, day = 60_000, 3_600_000, 86_400_000
-	counts.Due_1M = q.due(nowMs-day, nowMs+minute)
-	counts.Due_1H = counts.Due_1M + q.due(nowMs+minute, nowMs+hour)
-	counts.Due_1D = counts.Due_1H + q.due(nowMs+hour, nowMs+day)
+	counts.Due_1M, counts.Due_1H = q.dueSoon(nowMs)
+	counts.Due_1D = counts.Due_1H + q.due(nowMs+hourMs, nowMs+dayMs)
+}
+
+const minuteMs, hourMs, dayMs = 60_000, 3_600_000, 86_400_000
+
+// dueSoon returns the numbers of tasks that come due within a minute and within an hour.
+func (q *queue) dueSoon(nowMs int64) (minute, hour uint64) {
+	minute = q.due(nowMs-dayMs, nowMs+minuteMs)
+	return minute, minute + q.due(nowMs+minuteMs, nowMs+hourMs)
 }
 
 // The counts of a queue leave out its copies. The copies of slots that are being opened stay left out until all are
@@ -176,6 +183,9 @@ func dueSecond(ms int64) int64 { return min(max(ms/1000, 0), math.MaxUint32) }
 
 // sum returns the number of tasks that come due in [fromMs, toMs), both rounded to the nearest short step.
 func (d *dues) sum(fromMs, toMs int64) uint64 {
+	if d.counts[0].Len() == 0 {
+		return 0
+	}
 	span := dueSpans[0]
 	nearest := func(ms int64) int64 { return (dueSecond(ms) + span/2) / span * span }
 	return d.sumBy(len(dueSpans)-1, nearest(fromMs), nearest(toMs))

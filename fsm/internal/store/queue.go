@@ -99,23 +99,23 @@ func (qs *queues) bytes() int64 {
 	return int64(len(qs.numbers)) * each
 }
 
-// QueueSizes returns the sizes of the queues with a live task whose numbers are in [first, first+limit). more is set
-// if there are higher numbers.
-func (s *Store) QueueSizes(first, limit int) (sizes []task.QueueSize, more bool) {
+// QueueSizes returns the sizes at nowMs of the queues with a live task whose numbers are in [first, first+limit). more
+// is set if there are higher numbers.
+func (s *Store) QueueSizes(nowMs int64, first, limit int) (sizes []task.QueueSize, more bool) {
 	list := s.queues.values
 	end := min(first+limit, len(list))
 	for _, q := range list[min(first, end):end] {
 		if q == nil {
 			continue
 		}
-		if size := q.size(); size.Live() > 0 {
+		if size := q.size(nowMs); size.Live() > 0 {
 			sizes = append(sizes, size)
 		}
 	}
 	return sizes, end < len(list)
 }
 
-func (q *queue) size() task.QueueSize {
+func (q *queue) size(nowMs int64) task.QueueSize {
 	size := task.QueueSize{
 		Namespace: q.namespace, Queue: q.name,
 		Pending:  q.in(fsmpb.State_STATE_SCHEDULED) + q.in(fsmpb.State_STATE_RETRYING),
@@ -126,5 +126,6 @@ func (q *queue) size() task.QueueSize {
 	if len(q.waiting) > 0 {
 		size.OldestOverdueMs = q.waiting[0].overdue
 	}
+	size.DueMinute, size.DueHour = q.dueSoon(nowMs)
 	return size
 }

@@ -26,6 +26,12 @@ type record struct {
 
 func (r *record) is(s fsmpb.State) bool { return r.state == uint8(s) }
 
+// waitsForAttempt reports whether the task waits for an attempt. Other tasks in the wheel wait for the end of a lease
+// or of a tombstone, and schedules for their next occurrence.
+func (r *record) waitsForAttempt() bool {
+	return r.is(fsmpb.State_STATE_SCHEDULED) || r.is(fsmpb.State_STATE_RETRYING)
+}
+
 // progress is the second record of a task. A task has it from the moment it comes due, and before if its revision is
 // not its place in the wheel: see Rebuild.
 type progress struct {

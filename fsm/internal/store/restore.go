@@ -119,7 +119,7 @@ func (to *restoring) moves(header *fsmpb.SnapshotHeader) (err error) {
 		return err
 	}
 	if c := header.Coming; c != nil {
-		to.s.coming = &coming{move: c.Move, tasks: c.Tasks, sum: c.Sum, keepsNumbers: c.KeepsNumbers}
+		to.s.coming = &coming{move: c.Move, tasks: c.Tasks, sum: c.Sum, keepsNumbers: c.KeepsNumbers, pending: &dues{}}
 	}
 	return nil
 }

@@ -37,6 +37,7 @@ type Store struct {
 	tombstoneBytes int64 // sum of their sizes
 
 	counts   byState
+	pending  dues // of all tasks that wait for an attempt, the copies among them
 	bySlot   slotCounts
 	idle     map[uint32][]handle // by slot: see rest; may have stale handles
 	watch    *Watch              // nil: no move reads the changes

@@ -1,0 +1,66 @@
+package store
+
+import (
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/wheel"
+)
+
+const (
+	outlookStepMs = int64(task.OutlookStep / time.Millisecond)
+	outlookSteps  = 30 // two minutes
+)
+
+// horizons are the spans of the field within of an Outlook. The wheel counts those of the first nearHorizons, because
+// the steps of dues are too long for them.
+var horizons = [...]time.Duration{time.Second, 10 * time.Second, time.Minute, 10 * time.Minute, time.Hour}
+
+const (
+	nearHorizons = 2
+	// lookedAt is the number of due tasks up to which the near horizons are exact.
+	lookedAt = 4096
+)
+
+// Outlook counts the tasks that wait in the wheel. Its cost grows with the number of newly due tasks, and not with the
+// number of all tasks or of queues.
+func (s *Store) Outlook(nowMs int64) *fsmpb.Outlook {
+	o := &fsmpb.Outlook{NowMs: nowMs, FirstMs: nowMs / outlookStepMs * outlookStepMs}
+	rows, beside := s.wheel.Occupancy()
+	o.Beside = uint64(beside)
+	for i := range rows {
+		row := &fsmpb.WheelRow{Level: uint32(rows[i].Level), FirstMs: rows[i].First, SlotMs: rows[i].Slot}
+		for _, n := range rows[i].Nodes {
+			row.Tasks = append(row.Tasks, uint64(n))
+		}
+		o.Rows = append(o.Rows, row)
+	}
+	counts := s.counted()
+	o.Waiting = uint64(counts[fsmpb.State_STATE_SCHEDULED] + counts[fsmpb.State_STATE_RETRYING])
+	for i, span := range horizons {
+		end := nowMs + span.Milliseconds()
+		if i < nearHorizons {
+			o.Within = append(o.Within, uint64(s.wheel.DueBy(end, lookedAt, s.waitsForAttempt)))
+		} else {
+			o.Within = append(o.Within, s.pendingBetween(nowMs-dayMs, end))
+		}
+	}
+	for at := o.FirstMs; len(o.Steps) < outlookSteps; at += outlookStepMs {
+		o.Steps = append(o.Steps, s.pendingBetween(at, at+outlookStepMs))
+	}
+	return o
+}
+
+// waitsForAttempt reports whether a task in the wheel waits for an attempt.
+func (s *Store) waitsForAttempt(h wheel.Handle) bool { return s.tasks.Read(h).waitsForAttempt() }
+
+// pendingBetween returns the number of tasks that wait for an attempt and come due in [fromMs, toMs), both rounded as
+// dues.sum does.
+func (s *Store) pendingBetween(fromMs, toMs int64) uint64 {
+	n := s.pending.sum(fromMs, toMs)
+	if s.coming != nil {
+		n -= min(n, s.coming.pending.sum(fromMs, toMs))
+	}
+	return n
+}
