@@ -259,15 +259,13 @@ func TestReadersSeeAllEventsDuringWritesAndRewriting(t *testing.T) {
 	const last = 20000
 	w := newWorld(t, func(c *Config) { c.Bytes = 4 << 20; c.Buffer = 64 << 20 })
 	sh := w.shard(1)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	var readers sync.WaitGroup
 	for range 2 {
-		readers.Go(func() { follow(ctx, t, w.store, last) })
+		readers.Go(func() { follow(t, w.store, last) })
 	}
 	readers.Go(func() {
 		for i := range 20 {
-			if _, err := w.store.Task(ctx, "a", fmt.Sprint("task-", 100*i), 10); err != nil {
+			if _, err := w.store.Task(t.Context(), "a", fmt.Sprint("task-", 100*i), 10); err != nil {
 				t.Errorf("Task: %v", err)
 			}
 		}
@@ -286,12 +284,12 @@ func TestReadersSeeAllEventsDuringWritesAndRewriting(t *testing.T) {
 }
 
 // follow reads a namespace until its last entry, and wants each entry once.
-func follow(ctx context.Context, t *testing.T, s *Store, last uint64) {
+func follow(t *testing.T, s *Store, last uint64) {
 	at, next := Position{}, uint64(1)
 	for next <= last {
-		page, err := s.Read(ctx, 1, "a", at, Filter{}, 300)
+		page, err := s.Read(t.Context(), 1, "a", at, Filter{}, 300)
 		if err == nil && page.Next == at {
-			err = s.Wait(ctx, 1, "a", at)
+			err = s.Wait(t.Context(), 1, "a", at)
 		}
 		if err != nil || len(page.Gaps) > 0 {
 			t.Errorf("after %v: gaps %v, error %v", at, page.Gaps, err)

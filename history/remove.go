@@ -72,6 +72,7 @@ func (s *Shard) removeOldest(p *part) error {
 }
 
 func (s *Shard) unlink(p *part) error {
+	s.store.directories.forget(p)
 	s.store.metrics.removed.Add(float64(p.size))
 	if err := os.Remove(p.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

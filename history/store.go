@@ -14,8 +14,9 @@ import (
 
 // Store keeps the events of one node. It is safe for concurrent use.
 type Store struct {
-	cfg     Config
-	metrics *metrics
+	cfg         Config
+	metrics     *metrics
+	directories *directories
 
 	wake   chan struct{} // tells the writer that a shard has a block
 	sealed chan struct{} // tells the keeper that a segment was sealed
@@ -39,7 +40,7 @@ func Open(cfg Config) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{
-		cfg: cfg, shards: map[uint32]*Shard{},
+		cfg: cfg, shards: map[uint32]*Shard{}, directories: newDirectories(directoryBytes),
 		wake: make(chan struct{}, 1), sealed: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
 	s.metrics = newMetrics(s)

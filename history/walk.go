@@ -114,7 +114,7 @@ func (w *walk) part(ctx context.Context, p *part) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	blocks := p.blocks
 	if p.sealed() {
-		if blocks, err = segment.LoadBlocks(f, p.size); err != nil {
+		if blocks, err = w.shard.store.directories.of(p, f); err != nil {
 			return w.unreadable(err, p.first, p.last)
 		}
 	}
