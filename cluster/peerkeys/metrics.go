@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -39,8 +38,8 @@ func newMetrics(k *Keys) *metrics {
 func (m *metrics) taken(kind string) { m.changes.WithLabelValues(kind).Inc() }
 
 var (
-	expiresDesc = prometheus.NewDesc("belfry_certificate_expires_seconds",
-		"Seconds until the certificate between nodes ends, negative after it: this node's, and that of its authority.",
+	expiryDesc = prometheus.NewDesc("belfry_certificate_expiry_timestamp_seconds",
+		"Unix time at which the certificate between nodes ends: this node's, and that of its authority.",
 		[]string{"certificate"}, nil)
 	refusedDesc = prometheus.NewDesc("belfry_peer_key_files_refused",
 		"1 while the files are faulty and their earlier contents stay in use, by kind: certificate or gossip.",
@@ -53,7 +52,7 @@ var (
 
 // Describe is part of prometheus.Collector.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	to <- expiresDesc
+	to <- expiryDesc
 	to <- refusedDesc
 	to <- loadedDesc
 }
@@ -64,9 +63,9 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
 	c := m.keys.Credentials()
-	left := func(cert *x509.Certificate) float64 { return time.Until(cert.NotAfter).Seconds() }
-	gauge(expiresDesc, left(c.Cert.Leaf), "node")
-	gauge(expiresDesc, left(c.authority()), "authority")
+	end := func(cert *x509.Certificate) float64 { return float64(cert.NotAfter.Unix()) }
+	gauge(expiryDesc, end(c.Cert.Leaf), "node")
+	gauge(expiryDesc, end(c.authority()), "authority")
 	gauge(refusedDesc, number(m.keys.credentials.Refused()), "certificate")
 	gauge(refusedDesc, number(m.keys.gossip.Refused()), "gossip")
 	gauge(loadedDesc, 1, "node", "1", Fingerprint(c.Cert.Leaf.Raw))

@@ -6,6 +6,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/internal/histogram"
 )
 
 // metrics holds a group's metrics of its log. A nil metrics measures nothing.
@@ -22,11 +24,11 @@ func newMetrics(reg prometheus.Registerer, diskBytes func() (int64, error)) (*me
 	}
 	m := &metrics{
 		registerer: reg,
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "belfry_log_append_seconds",
+		seconds: prometheus.NewHistogram(histogram.Both(prometheus.HistogramOpts{
+			Name:    "belfry_log_append_duration_seconds",
 			Help:    "How long appends to the Raft log took, fsync included.",
 			Buckets: prometheus.ExponentialBuckets(50e-6, 4, 9), // 50 µs to 3.3 s
-		}),
+		})),
 		bytes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "belfry_log_append_bytes_total",
 			Help: "Bytes of entries appended to the Raft log.",

@@ -17,8 +17,8 @@ func Collector(record func() *clusterpb.Backups) prometheus.Collector {
 		failing: desc("failing", "1 if the last backup failed."),
 		success: desc("last_success_timestamp_seconds", "Beginning of the last backup that was kept."),
 		failure: desc("last_failure_timestamp_seconds", "End of the last backup that failed."),
-		bytes:   desc("last_bytes", "Length of the last backup that was kept."),
-		seconds: desc("last_seconds", "Duration of the last backup that was kept."),
+		bytes:   desc("last_size_bytes", "Length of the last backup that was kept."),
+		seconds: desc("last_duration_seconds", "Duration of the last backup that was kept."),
 	}
 }
 

@@ -2,7 +2,6 @@ package port
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -35,9 +34,9 @@ func newMetrics(c *Certificates) *metrics {
 }
 
 var (
-	expiresDesc = prometheus.NewDesc("belfry_http_certificate_expires_seconds",
-		"Seconds until the end of the API's certificate, or of the first authority of callers that ends, by kind: "+
-			"certificate or client_ca; negative after it.", []string{"kind"}, nil)
+	expiryDesc = prometheus.NewDesc("belfry_http_certificate_expiry_timestamp_seconds",
+		"Unix time at which the API's certificate ends, or the first authority of callers that ends, by kind: "+
+			"certificate or client_ca.", []string{"kind"}, nil)
 	refusedDesc = prometheus.NewDesc("belfry_http_certificate_files_refused",
 		"1 while the API's files are faulty and their earlier contents stay in use, by kind: certificate or client_ca.",
 		[]string{"kind"}, nil)
@@ -48,7 +47,7 @@ var (
 
 // Describe is part of prometheus.Collector.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
-	to <- expiresDesc
+	to <- expiryDesc
 	to <- refusedDesc
 	to <- infoDesc
 }
@@ -59,7 +58,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
 	c := m.of
-	gauge(expiresDesc, time.Until(c.Ends()).Seconds(), serverKind)
+	gauge(expiryDesc, float64(c.Ends().Unix()), serverKind)
 	gauge(refusedDesc, number(c.server.Refused()), serverKind)
 	gauge(infoDesc, 1, serverKind, "1", peerkeys.Fingerprint(c.server.Get().Leaf.Raw))
 	if c.cfg.ClientCA == "" {
@@ -74,7 +73,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		}
 		gauge(infoDesc, 1, callersKind, strconv.Itoa(i+1), peerkeys.Fingerprint(a.Raw))
 	}
-	gauge(expiresDesc, time.Until(first).Seconds(), callersKind)
+	gauge(expiryDesc, float64(first.Unix()), callersKind)
 }
 
 func number(b bool) float64 {
