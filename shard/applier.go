@@ -6,7 +6,9 @@ import (
 	"sync/atomic"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
+	"github.com/belfryhq/belfry/shard/internal/activity"
 )
 
 // applier is the state machine that a shard gives to its Raft group. The group calls it from one goroutine. All other
@@ -21,6 +23,7 @@ type applier struct {
 	wanted      atomic.Int32  // the leaderships and lost entries of this node that may be waiting for results
 	checkpoints *checkpoints
 	chronicle   chronicle
+	activity    activity.Log
 }
 
 var _ raftgroup.Machine = (*applier)(nil)
@@ -36,12 +39,17 @@ func newApplier(machine *fsm.Machine) *applier {
 	return &applier{machine: machine, checkpoints: newCheckpoints()}
 }
 
-// keep hands the events of the entries to a history.
+// keep counts the events of the entries, and hands them to a history; nil: there is none.
 func (a *applier) keep(h History, logger *slog.Logger) {
 	a.chronicle = chronicle{history: h, logger: logger}
-	if h != nil {
-		a.machine.Observe(a.chronicle.take)
+	if h == nil {
+		a.machine.Observe(a.activity.Count)
+		return
 	}
+	a.machine.Observe(func(e task.Event) {
+		a.activity.Count(e)
+		a.chronicle.take(e)
+	})
 }
 
 // Apply applies one committed entry and returns an applied.
@@ -84,6 +92,7 @@ func (a *applier) Restore(source io.Reader) error {
 		return err
 	}
 	a.chronicle.restored(index)
+	a.activity.Restart()
 	a.index.Store(index)
 	a.term.Store(term)
 	a.checkpoints.restart(a.checkpoint(index))

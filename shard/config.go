@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/tracing"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/raftgroup/copies"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
@@ -41,6 +42,10 @@ type Config struct {
 
 	// History keeps the events of the entries; nil: nothing does.
 	History History
+
+	// Began receives how long after the due time of its task each attempt of a queue begins here. It must be quick. Nil:
+	// nothing does.
+	Began func(namespace, queue string, late time.Duration)
 
 	// Weight returns the weight of a namespace. Namespaces with calls or due tasks share the shard by weight. Nil: all
 	// weigh the same. It must be quick.
@@ -93,6 +98,7 @@ type Config struct {
 	// inTouch reports whether a majority has answered this leader within its lease. Tests replace it.
 	inTouch func(group *raftgroup.Group, term uint64) bool
 
+	Tracer     *tracing.Tracer       // nil: no spans are made
 	Logger     *slog.Logger          // default: none
 	Registerer prometheus.Registerer // default: none; the shard adds its label
 }
@@ -207,6 +213,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.Policy = c.Policy.withDefaults()
 	if c.Policies == nil {
 		c.Policies = noPolicies{}
+	}
+	if c.Began == nil {
+		c.Began = func(string, string, time.Duration) {}
 	}
 	if c.MayWrite == nil {
 		c.MayWrite = func(uint32) error { return nil }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -14,56 +15,56 @@ import (
 // A cut has all that was acknowledged before it and nothing later, however late it is read and however many snapshots
 // the shard has taken since.
 func TestCutIsOfOneInstant(t *testing.T) {
-	dir := t.TempDir()
-	c := onDisk(3, t, func(id string) string { return filepath.Join(dir, id) })
-	c.startAll()
-	defer c.close()
-	leader := c.leader()
-	fill := func(name string) {
-		var cmds []*fsmpb.Command
-		for i := range 100 {
-			cmds = append(cmds, schedule(fmt.Sprint(name, i), time.Now().Add(time.Hour)))
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		c := onDisk(3, t, func(id string) string { return filepath.Join(dir, id) })
+		c.startAll()
+		defer c.close()
+		leader := c.leader()
+		fill := func(name string) {
+			var cmds []*fsmpb.Command
+			for i := range 100 {
+				cmds = append(cmds, schedule(fmt.Sprint(name, i), time.Now().Add(time.Hour)))
+			}
+			c.commit(cmds...)
 		}
-		c.commit(cmds...)
-	}
-	fill("before-")
-	c.commit(&fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
-		Move: 1, Ranges: []*fsmpb.SlotRange{{First: emptySlot("before-", 100), End: emptySlot("before-", 100) + 1}}, From: 9, Epoch: 2,
-	}}})
-	asked := time.Now()
-	var cut *Cut
-	c.eventually("the shard is cut", func() (done bool) {
-		var err error
-		cut, err = c.leader().Cut(t.Context())
-		return err == nil
-	})
-	if cut.At.Before(asked) || cut.NowMs == 0 || cut.Index == 0 {
-		t.Errorf("%+v", cut)
-	}
-	if len(cut.Lacks) != 1 || cut.Lacks[0].First != emptySlot("before-", 100) {
-		t.Errorf("the cut lacks %v", cut.Lacks)
-	}
-	for i := range 4 { // more snapshots than a group keeps
-		fill(fmt.Sprint("after-", i, "-"))
-		if err := c.leader().takeSnapshot(t.Context()); err != nil {
+		fill("before-")
+		c.commit(&fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
+			Move: 1, Ranges: []*fsmpb.SlotRange{{First: emptySlot("before-", 100), End: emptySlot("before-", 100) + 1}}, From: 9, Epoch: 2,
+		}}})
+		asked := time.Now()
+		cut, err := c.leader().Cut(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	m, index, err := ReadSnapshot(leader.ID(), cut)
-	if err := errors.Join(err, cut.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if n := m.Counts().Tasks; n != 100 || index != cut.Index || m.Get("", "before-99") == nil {
-		t.Errorf("%d tasks at index %d, cut at %d", n, index, cut.Index)
-	}
-	for _, s := range c.nodes {
-		var refused *task.NotLeaderError
-		if !s.IsLeader() {
-			if _, err := s.Cut(t.Context()); !errors.As(err, &refused) {
-				t.Errorf("a follower was cut: %v", err)
+		if cut.At.Before(asked) || cut.NowMs == 0 || cut.Index == 0 {
+			t.Errorf("%+v", cut)
+		}
+		if len(cut.Lacks) != 1 || cut.Lacks[0].First != emptySlot("before-", 100) {
+			t.Errorf("the cut lacks %v", cut.Lacks)
+		}
+		for i := range 4 { // more snapshots than a group keeps
+			fill(fmt.Sprint("after-", i, "-"))
+			if err := c.leader().takeSnapshot(t.Context()); err != nil {
+				t.Fatal(err)
 			}
 		}
-	}
+		m, index, err := ReadSnapshot(leader.ID(), cut)
+		if err := errors.Join(err, cut.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if n := m.Counts().Tasks; n != 100 || index != cut.Index || m.Get("", "before-99") == nil {
+			t.Errorf("%d tasks at index %d, cut at %d", n, index, cut.Index)
+		}
+		for _, s := range c.nodes {
+			var refused *task.NotLeaderError
+			if !s.IsLeader() {
+				if _, err := s.Cut(t.Context()); !errors.As(err, &refused) {
+					t.Errorf("a follower was cut: %v", err)
+				}
+			}
+		}
+	})
 }
 
 // emptySlot returns a slot with none of n tasks.

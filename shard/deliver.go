@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/tracing"
 	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
@@ -50,6 +51,7 @@ type begun struct {
 	task.Attempt
 	grant task.Grant
 	plan  plan
+	span  tracing.Span // of the attempt
 	// batched is set if the queue sends batches. A single task goes as a batch too, so that the receiver meets one form
 	// only.
 	batched bool
@@ -157,13 +159,29 @@ func (f *firing) deliver(batch []begun) {
 	defer cancel()
 	started, _ := f.shard.clock.now()
 	began := time.Now()
+	f.trace(ctx, batch)
 	outcomes := f.outcomes(ctx, batch)
 	took := time.Since(began)
 	now, _ := f.shard.clock.now()
 	for i, b := range batch {
 		op := f.shard.cfg.Policy.verdict(b.Task, b.plan, outcomes[i], now)
 		op.StartedAtMs, op.Node = started.UnixMilli(), f.shard.cfg.NodeID
+		b.span.Attempted(outcomes[i].Delivered, outcomes[i].Error)
+		b.span.End()
 		f.conclude(b.grant, op, endingOf(outcomes[i], took, timeout))
+	}
+}
+
+// trace begins the span of each attempt. The receiver gets its context.
+func (f *firing) trace(ctx context.Context, batch []begun) {
+	for i := range batch {
+		b := &batch[i]
+		_, b.span = f.shard.cfg.Tracer.Deliver(ctx, tracing.Attempt{
+			Namespace: b.grant.Namespace, Queue: b.grant.Lane.Queue, Task: b.grant.ID, WebhookID: b.Task.WebhookId,
+			Traceparent: b.Task.Spec.Traceparent, Destination: b.grant.Lane.Destination,
+			Number: b.Task.Attempts, Fence: b.grant.Fence, Shard: f.shard.cfg.ID,
+		})
+		b.Traceparent = b.span.Traceparent()
 	}
 }
 

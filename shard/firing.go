@@ -116,7 +116,10 @@ func (f *firing) start(ctx context.Context, due []task.Grant) bool {
 	now, _ := f.shard.clock.now()
 	var leased, pushed []task.Grant
 	for _, g := range due {
-		f.shard.metrics.started(now.Sub(time.UnixMilli(g.StartMs)))
+		late := now.Sub(time.UnixMilli(g.StartMs))
+		f.shard.metrics.started(late)
+		f.shard.cfg.Began(g.Lane.Namespace, g.Lane.Queue, late)
+		f.shard.applier.activity.Began(now, late)
 		if g.Tag != 0 {
 			leased = append(leased, g)
 		} else {

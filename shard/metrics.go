@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/histogram"
 )
 
 // metrics holds one shard's metrics. All exist even without a registry, so that callers need no check.
@@ -36,13 +37,13 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 		entries:    counter("entries_total", "Log entries that this node proposed as leader and saw committed."),
 		commands:   counter("commands_total", "Commands in those entries."),
 		entryBytes: counter("entry_bytes_total", "Bytes in those entries."),
-		commitSeconds: histogram("commit_seconds", "From an entry's proposal until it was applied here.",
+		commitSeconds: newHistogram("commit_duration_seconds", "From an entry's proposal until it was applied here.",
 			prometheus.ExponentialBuckets(0.0001, 2, 15)),
 		refused: counter("refused_total", "Calls refused because too much waited already."),
 		noRoom:  counter("no_room_total", "Commands refused because the replicas' disks are nearly full."),
 		noMemory: counter("no_memory_total",
 			"Commands refused because a replica's node holds as many tasks as its memory allows."),
-		lateness: histogram("start_lateness_seconds", "From a task's due time to the start of its attempt.",
+		lateness: newHistogram("start_lateness_seconds", "From a task's due time to the start of its attempt.",
 			prometheus.ExponentialBuckets(0.0001, 2, 18)),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "belfry", Subsystem: "shard", Name: "attempts_total",
@@ -56,7 +57,7 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 			Namespace: "belfry", Subsystem: "shard", Name: "broken_lanes",
 			Help: "Receivers that fail so steadily that they get one probing attempt at a time from this leader.",
 		}),
-		snapshots: histogram("snapshot_seconds", "How long writing a snapshot took.",
+		snapshots: newHistogram("snapshot_duration_seconds", "How long writing a snapshot took.",
 			prometheus.ExponentialBuckets(0.001, 4, 10)),
 	}
 	m.collectors = []prometheus.Collector{
@@ -124,10 +125,10 @@ func gauge(name, help string, read func() float64) prometheus.Collector {
 	return prometheus.NewGaugeFunc(opts, read)
 }
 
-func histogram(name, help string, buckets []float64) prometheus.Histogram {
-	return prometheus.NewHistogram(prometheus.HistogramOpts{
+func newHistogram(name, help string, buckets []float64) prometheus.Histogram {
+	return prometheus.NewHistogram(histogram.Both(prometheus.HistogramOpts{
 		Namespace: "belfry", Subsystem: "shard", Name: name, Help: help, Buckets: buckets,
-	})
+	}))
 }
 
 func (m *metrics) committed(commands, bytes int, took time.Duration) {

@@ -79,11 +79,39 @@ func (s *Shard) NamespaceUse(ctx context.Context, namespace string) (task.Namesp
 	return readAs(ctx, s, false, func() (task.NamespaceUse, error) { return s.machine.NamespaceUse(namespace), nil })
 }
 
+// Outlook counts the tasks that wait in this shard's wheel. It reads as Queues does.
+func (s *Shard) Outlook(ctx context.Context) (*fsmpb.Outlook, error) {
+	return readAs(ctx, s, false, func() (*fsmpb.Outlook, error) {
+		now, _ := s.clock.now()
+		return s.machine.Outlook(now.UnixMilli()), nil
+	})
+}
+
+// Activity counts the events of this replica's applied entries, in the steps that begin after an instant, in Unix
+// milliseconds. It reads as Queues does.
+func (s *Shard) Activity(ctx context.Context, afterMs int64) (*fsmpb.Activity, error) {
+	return readAs(ctx, s, false, func() (*fsmpb.Activity, error) {
+		now, _ := s.clock.now()
+		return s.applier.activity.Since(now.UnixMilli(), afterMs), nil
+	})
+}
+
 // QueueSizes yields this shard's size of each queue, and nothing on a replica that does not lead. It asks no other
 // replica: after a leader was cut off, it and its successor may both yield for a moment.
 func (s *Shard) QueueSizes() iter.Seq[task.QueueSize] {
 	if !s.IsLeader() {
 		return func(func(task.QueueSize) bool) {}
 	}
-	return s.machine.QueueSizes()
+	now, _ := s.clock.now()
+	return s.machine.QueueSizes(now.UnixMilli())
+}
+
+// Due returns the numbers of tasks that come due within each of the spans of an fsmpb.Outlook, and nil on a replica
+// that does not lead. Like QueueSizes, it asks no other replica.
+func (s *Shard) Due() []uint64 {
+	if !s.IsLeader() {
+		return nil
+	}
+	now, _ := s.clock.now()
+	return s.machine.Outlook(now.UnixMilli()).Within
 }

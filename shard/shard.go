@@ -137,6 +137,8 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command, b *bond) []task.R
 	if err != nil {
 		return refuse(len(cmds), err)
 	}
+	ctx, span := s.cfg.Tracer.Commit(ctx, s.cfg.ID, len(cmds))
+	defer span.End()
 	intake := l.proposer.intake
 	reserved, err := l.admit(ctx, cmds)
 	defer intake.release(reserved)
@@ -144,6 +146,7 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command, b *bond) []task.R
 		err = s.notLeader()
 	}
 	if err != nil {
+		span.Fail(err)
 		return s.refuse(len(cmds), err)
 	}
 	now, _ := s.clock.now()
@@ -165,6 +168,7 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command, b *bond) []task.R
 	select {
 	case <-c.done:
 	case <-ctx.Done():
+		span.Fail(context.Cause(ctx))
 		intake.leave(ctx, c)
 		b.left = c
 	}

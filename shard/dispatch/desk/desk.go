@@ -86,18 +86,9 @@ type line struct {
 // NewDesk returns an open desk.
 func NewDesk(cfg Config) *Desk {
 	k := &Desk{cfg: cfg, lines: make(map[task.Lane]*line), demands: make(map[uint64]*Demand)}
+	later := func(d time.Duration, f func()) { time.AfterFunc(d, f) }
 	k.shelf = shelf{desk: k, life: cfg.Keep, now: time.Now, later: later}
 	return k
-}
-
-// later calls f after d in a goroutine of its own. It starts no timer without a delay: under the race detector, a few
-// such timers at once crash a test with testing/synctest (https://go.dev/issue/78156).
-func later(d time.Duration, f func()) {
-	if d <= 0 {
-		go f()
-		return
-	}
-	time.AfterFunc(d, f)
 }
 
 // Open adds a demand for up to total tasks of a lane. On a closed desk it returns the error of Close.
