@@ -11,7 +11,7 @@ const (
 	Read                 // reads tasks, queues and the state of the cluster
 	Schedule             // makes, changes and cancels tasks
 	Consume              // leases and settles tasks
-	Operate              // changes queues, nodes and shards, makes backups, and sees metrics and profiles
+	Operate              // changes queues, nodes and shards, makes backups, and sees profiles
 	Admin                // manages keys and namespaces, and reads the audit log
 )
 

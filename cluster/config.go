@@ -24,6 +24,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/cluster/size"
 	"github.com/belfryhq/belfry/history"
+	"github.com/belfryhq/belfry/internal/tracing"
 	"github.com/belfryhq/belfry/raftgroup/copies"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 	"github.com/belfryhq/belfry/shard"
@@ -121,6 +122,7 @@ type Config struct {
 	Build      string                // version of the binary, for people
 	Logger     *slog.Logger          // nil: none
 	Registerer prometheus.Registerer // nil: none
+	Tracer     *tracing.Tracer       // nil: no spans are made
 	// QueueMetrics bounds the number of queues with metrics of their own; 0: queuemetrics.DefaultBound.
 	QueueMetrics int
 	// Fatal is called when the node cannot go on, because of a failed disk or a command of a newer version. In

@@ -31,6 +31,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
+	"github.com/belfryhq/belfry/cluster/queuemetrics"
 	"github.com/belfryhq/belfry/cluster/quotas"
 	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/cluster/router"
@@ -84,6 +85,7 @@ type Node struct {
 	chronicle *chronicle.Keeper
 	events    *chronicle.Reader
 	copies    *copies.Meter // of the snapshots that this node sends, and of the tasks of moving slots
+	lateness  *queuemetrics.Lateness
 	policies  *policies.Policies
 	taker     *cuts.Taker
 	backups   backups
@@ -212,6 +214,10 @@ func (n *Node) openShards() {
 	n.tenants = n.newTenants()
 	n.quotas = n.newQuotas()
 	n.copies = n.newCopies()
+	n.lateness = queuemetrics.NewLateness(queuemetrics.LatenessConfig{
+		Bound: n.cfg.QueueMetrics, Policies: func() []*fsmpb.QueuePolicy { return n.control.State().Queues },
+		Exists: func(namespace string) bool { return exists(n.control.State(), namespace) },
+	})
 	n.chronicle, n.events = chronicle.NewKeeper(n.cfg.History), n.newEvents()
 	if err := n.chronicle.DropStrays(n.heldShards()); err != nil {
 		n.cfg.Logger.Warn("events of replicas that moved away are left", "err", err)
@@ -259,8 +265,8 @@ func (n *Node) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb
 	return n.router.List(ctx, q, stale)
 }
 
-// Ready returns nil once the node knows the shards, each replica on it has caught up once, and the node can tell the
-// time. Otherwise it returns the reason.
+// Ready returns nil once the node knows the shards and the keys, each replica on it has caught up once, and the node
+// can tell the time. Otherwise it returns the reason.
 func (n *Node) Ready() error {
 	if reason := n.Barred(); reason != "" {
 		return errors.New(reason)
@@ -282,6 +288,9 @@ func (n *Node) Ready() error {
 	}
 	if err := n.replicas.Ready(state); err != nil {
 		return err
+	}
+	if n.tenants.KeysVersion() == 0 {
+		return errors.New("this node does not know the keys of its cluster yet: it has not caught up with the control group")
 	}
 	if _, sure := n.Now(); !sure {
 		return errors.New("this node's clock has not been compared with the others': too few answer, or they are at odds")

@@ -182,14 +182,14 @@ func checkSpread(t *testing.T, v cluster.View) {
 		}
 	}
 	for node, n := range held {
-		if n < 7 || n > 8 { // 36 over 5
+		if n < 3 || n > 4 { // 18 over 5
 			t.Errorf("node %s holds %d replicas", node, n)
 		}
-		if n := preferred[node]; n < 2 || n > 3 { // 12 over 5
+		if n := preferred[node]; n < 1 || n > 2 { // 6 over 5
 			t.Errorf("node %s should lead %d shards", node, n)
 		}
 	}
-	if len(v.Shards) != 12 || len(v.Nodes) != 5 || len(held) != 5 {
+	if len(v.Shards) != clustertest.Shards || len(v.Nodes) != 5 || len(held) != 5 {
 		t.Errorf("%d shards on %d of %d nodes", len(v.Shards), len(held), len(v.Nodes))
 	}
 }
@@ -332,7 +332,7 @@ func TestJoiner(t *testing.T) {
 	c.WaitReady()
 	c.Until("all know the joiner", func() error {
 		for j := range 4 {
-			if v := c.Node(j).View(t.Context()); len(v.Nodes) != 4 || len(v.Shards) != 12 {
+			if v := c.Node(j).View(t.Context()); len(v.Nodes) != 4 || len(v.Shards) != clustertest.Shards {
 				return fmt.Errorf("node %d knows %d nodes and %d shards", j, len(v.Nodes), len(v.Shards))
 			}
 		}

@@ -24,9 +24,13 @@ import (
 	"github.com/belfryhq/belfry/quota"
 )
 
+// mustPut stores a policy. It repeats a call of unknown outcome: a starved machine may have elected another leader.
 func mustPut(t testing.TB, n *cluster.Node, p *fsmpb.QueuePolicy) (created bool) {
 	t.Helper()
 	created, err := n.PutQueue(t.Context(), p)
+	for errors.Is(err, task.ErrUnknown) {
+		created, err = n.PutQueue(t.Context(), p)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,27 +8,30 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 )
 
-// Three nodes hold every task. The sum of their metrics counts each task once, also after a leader has died.
+// Three nodes hold every task. The sum of their metrics counts each task once, also after a leader has died. Each task
+// comes due within an hour, and none within ten minutes.
 func TestQueueMetricsCountEachTaskOnce(t *testing.T) {
 	t.Parallel()
 	const tasks = 60
 	c := clustertest.New(t, 3, nil)
 	for i := range tasks {
-		mustDo(t, c.Node(i%3), schedule(fmt.Sprint("t-", i), time.Hour))
+		mustDo(t, c.Node(i%3), schedule(fmt.Sprint("t-", i), 30*time.Minute))
 	}
 	counted := func() error {
-		sum, leaders := 0.0, 0
+		sum, due, dueInQueue, leaders := 0.0, 0.0, 0.0, 0
 		for i := range 3 {
 			if c.Node(i) == nil {
 				continue
 			}
+			due += gauge(t, c.Registry(i), "belfry_due_tasks")
+			dueInQueue += gauge(t, c.Registry(i), "belfry_queue_due_tasks")
 			n := gauge(t, c.Registry(i), "belfry_queue_pending")
 			if sum += n; n > 0 {
 				leaders++
 			}
 		}
-		if sum != tasks || leaders < 2 {
-			return fmt.Errorf("%v tasks are counted, by %d nodes", sum, leaders)
+		if sum != tasks || due != tasks || dueInQueue != tasks || leaders < 2 {
+			return fmt.Errorf("%v tasks are counted, by %d nodes; %v come due, %v by queues", sum, leaders, due, dueInQueue)
 		}
 		return nil
 	}

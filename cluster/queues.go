@@ -123,7 +123,7 @@ func compareHeads(policies []*fsmpb.QueuePolicy, counts []*fsmpb.QueueCounts) in
 	}
 }
 
-// registerQueues adds gauges for the tasks of each queue in the shards led here to the node's metrics.
+// registerQueues adds gauges for the tasks in the shards led here, also of each queue, to the node's metrics.
 func (n *Node) registerQueues() {
 	if n.cfg.Registerer == nil {
 		return
@@ -131,7 +131,7 @@ func (n *Node) registerQueues() {
 	n.cfg.Registerer.MustRegister(seal.Collector(n.cfg.Secrets, func() []*fsmpb.QueuePolicy {
 		return n.control.State().Queues
 	}))
-	n.cfg.Registerer.MustRegister(queuemetrics.New(queuemetrics.Config{
+	queues := queuemetrics.New(queuemetrics.Config{
 		Bound:    n.cfg.QueueMetrics,
 		Policies: func() []*fsmpb.QueuePolicy { return n.control.State().Queues },
 		Sizes:    n.queueSizes,
@@ -139,7 +139,23 @@ func (n *Node) registerQueues() {
 			now, _ := n.Now()
 			return now
 		},
-	}))
+	})
+	n.cfg.Registerer.MustRegister(n.lateness, queuemetrics.Bounded(queues, queuemetrics.Patience),
+		queuemetrics.Bounded(queuemetrics.Due(n.dueTasks), queuemetrics.Patience))
+}
+
+// dueTasks returns the numbers of tasks in the shards led here that come due within each of the spans of an
+// fsmpb.Outlook.
+func (n *Node) dueTasks() (within []uint64) {
+	for _, s := range n.replicas.All() {
+		for i, due := range s.Due() {
+			if i == len(within) {
+				within = append(within, 0)
+			}
+			within[i] += due
+		}
+	}
+	return within
 }
 
 // queueSizes yields the size of each queue in each shard led here.

@@ -14,7 +14,7 @@ import (
 // leader of the control group among them. Each task is there at the end.
 func TestOperationsOnSlots(t *testing.T) {
 	t.Parallel()
-	const nodes, shards = 3, 16
+	const nodes, shards = 3, 8
 	c := clustertest.New(t, nodes, nil)
 	var kept []string
 	for i := range 600 {

@@ -36,7 +36,7 @@ func (q Quota) String() string {
 // made it, so a key has no MaxPending, MaxBytes, MaxQueues or Weight.
 type Limits struct {
 	MaxPending         uint64  // tasks that are scheduled, ready, firing or retrying
-	MaxBytes           uint64  // of all tasks, dead letters included
+	MaxBytes           uint64  // of unfinished tasks and dead letters
 	MaxPayload         uint64  // bytes of one task's payload
 	SchedulesPerSecond float64 // calls and batch lines that may make a task
 	CallsPerSecond     float64 // requests; a batch or a stream is one

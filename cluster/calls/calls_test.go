@@ -51,6 +51,14 @@ func (l local) NamespaceUse(_ context.Context, id uint32, namespace string) (tas
 	return task.NamespaceUse{Namespace: namespace, Pending: uint64(id), Dead: 20, Bytes: 300, Queues: 4000}, l.err
 }
 
+func (l local) Outlook(_ context.Context, id uint32) (*fsmpb.Outlook, error) {
+	return &fsmpb.Outlook{Waiting: uint64(id)}, l.err
+}
+
+func (l local) Activity(_ context.Context, id uint32, afterMs int64) (*fsmpb.Activity, error) {
+	return &fsmpb.Activity{SinceMs: afterMs + int64(id)}, l.err
+}
+
 func (l local) Quota(_ context.Context, id uint32, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
 	return &clusterpb.QuotaReply{Tokens: id + call.GetDraw().GetWant()}, l.err
 }
@@ -186,6 +194,12 @@ func TestCallsArriveWhole(t *testing.T) {
 	if err != nil || drawn.Tokens != 43 {
 		t.Errorf("Quota: %v, %v", drawn, err)
 	}
+	if o, err := r.Outlook(ctx, 3); err != nil || o.Waiting != 3 {
+		t.Errorf("Outlook: %v, %v", o, err)
+	}
+	if a, err := r.Activity(ctx, 3, 40); err != nil || a.SinceMs != 43 {
+		t.Errorf("Activity: %v, %v", a, err)
+	}
 	ask := shard.Borrow{Queue: "q", Shard: 1, Term: 10, Round: 100, InFlight: 1000, Unused: 10_000, Want: 5}
 	loan, err := r.Lend(ctx, 100_000, ask)
 	if want := (shard.Loan{Permits: 5, Life: 111_111 * time.Microsecond, RetryAfter: time.Millisecond}); err != nil ||
@@ -248,6 +262,8 @@ func each(ctx context.Context, n Node) map[string]error {
 	_, queues := n.Queues(ctx, 3, &clusterpb.QueuesCall{})
 	_, step := n.Quota(ctx, 3, &clusterpb.QuotaCall{})
 	_, use := n.NamespaceUse(ctx, 3, "n")
+	_, outlook := n.Outlook(ctx, 3)
+	_, activity := n.Activity(ctx, 3, 0)
 	_, lend := n.Lend(ctx, 3, shard.Borrow{})
 	_, ask := n.AskGroups(ctx, 3, shard.GroupsAsk{})
 	_, look := n.LookGroups(ctx, 3, shard.GroupsLook{})
@@ -262,7 +278,7 @@ func each(ctx context.Context, n Node) map[string]error {
 		"Do": n.Do(ctx, 3, []*fsmpb.Command{{Id: "x"}})[0].Err, "Get": get, "List": list, "Queues": queues, "Lend": lend,
 		"ReadSlots": batch, "PullSlots": progress, "Members": members, "Begin": begin, "ChangeQueue": change,
 		"ChangeAccess": access, "ChangeBulk": bulk, "NamespaceUse": use, "Quota": step,
-		"AskGroups": ask, "LookGroups": look,
+		"AskGroups": ask, "LookGroups": look, "Outlook": outlook, "Activity": activity,
 	}
 }
 

@@ -25,6 +25,10 @@ type Shards interface {
 	Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error)
 	// NamespaceUse returns the use of a namespace in the shard.
 	NamespaceUse(ctx context.Context, shard uint32, namespace string) (task.NamespaceUse, error)
+	// Outlook counts the tasks that wait in the shard's wheel.
+	Outlook(ctx context.Context, shard uint32) (*fsmpb.Outlook, error)
+	// Activity counts the events of the shard, in the steps that begin after an instant in Unix milliseconds.
+	Activity(ctx context.Context, shard uint32, afterMs int64) (*fsmpb.Activity, error)
 	// Quota makes one step of the way in which the cluster keeps a quota. A repeated step does no harm.
 	Quota(ctx context.Context, shard uint32, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error)
 	// Lend asks the shard that owns a limited queue for permits. It may be repeated: each time the borrower states the
@@ -119,6 +123,19 @@ func (r Remote) NamespaceUse(ctx context.Context, id uint32, namespace string) (
 		Namespace: task.CanonicalNamespace(namespace),
 		Pending:   use.GetPending(), Dead: use.GetDead(), Bytes: use.GetBytes(), Queues: use.GetQueues(),
 	}, err
+}
+
+// Outlook counts the tasks that wait in a shard's wheel.
+func (r Remote) Outlook(ctx context.Context, id uint32) (*fsmpb.Outlook, error) {
+	reply, err := r.ask(ctx, &clusterpb.Call{Shard: id, Op: &clusterpb.Call_Outlook{}}, true)
+	return reply.GetOutlook(), err
+}
+
+// Activity counts the events of a shard.
+func (r Remote) Activity(ctx context.Context, id uint32, afterMs int64) (*fsmpb.Activity, error) {
+	ask := &clusterpb.ActivityCall{AfterMs: afterMs}
+	reply, err := r.ask(ctx, &clusterpb.Call{Shard: id, Op: &clusterpb.Call_Activity{Activity: ask}}, true)
+	return reply.GetActivity(), err
 }
 
 // Quota makes one step of the way in which the cluster keeps a quota.
@@ -234,6 +251,10 @@ func Answer(ctx context.Context, n Node, call *clusterpb.Call) *clusterpb.CallRe
 		reply.Counts, err = n.Queues(ctx, call.Shard, op.Queues)
 	case *clusterpb.Call_NamespaceUse:
 		reply.NamespaceUse, err = answerNamespaceUse(ctx, n, call.Shard, op.NamespaceUse)
+	case *clusterpb.Call_Outlook:
+		reply.Outlook, err = n.Outlook(ctx, call.Shard)
+	case *clusterpb.Call_Activity:
+		reply.Activity, err = n.Activity(ctx, call.Shard, op.Activity.GetAfterMs())
 	case *clusterpb.Call_Quota:
 		reply.Quota, err = n.Quota(ctx, call.Shard, op.Quota)
 	case *clusterpb.Call_Lend:

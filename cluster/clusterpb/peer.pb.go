@@ -3683,7 +3683,10 @@ type Call struct {
 	//	*Call_ChangeBulk
 	//	*Call_AskGroups
 	//	*Call_LookGroups
+	//	*Call_Outlook
+	//	*Call_Activity
 	Op            isCall_Op `protobuf_oneof:"op"`
+	Traceparent   string    `protobuf:"bytes,28,opt,name=traceparent,proto3" json:"traceparent,omitempty"` // of the span of the caller's call; empty: it has none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3890,6 +3893,31 @@ func (x *Call) GetLookGroups() *GroupsLook {
 	return nil
 }
 
+func (x *Call) GetOutlook() *OutlookCall {
+	if x != nil {
+		if x, ok := x.Op.(*Call_Outlook); ok {
+			return x.Outlook
+		}
+	}
+	return nil
+}
+
+func (x *Call) GetActivity() *ActivityCall {
+	if x != nil {
+		if x, ok := x.Op.(*Call_Activity); ok {
+			return x.Activity
+		}
+	}
+	return nil
+}
+
+func (x *Call) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
+}
+
 type isCall_Op interface {
 	isCall_Op()
 }
@@ -3958,6 +3986,14 @@ type Call_LookGroups struct {
 	LookGroups *GroupsLook `protobuf:"bytes,25,opt,name=look_groups,json=lookGroups,proto3,oneof"`
 }
 
+type Call_Outlook struct {
+	Outlook *OutlookCall `protobuf:"bytes,26,opt,name=outlook,proto3,oneof"`
+}
+
+type Call_Activity struct {
+	Activity *ActivityCall `protobuf:"bytes,27,opt,name=activity,proto3,oneof"`
+}
+
 func (*Call_Commands) isCall_Op() {}
 
 func (*Call_Get) isCall_Op() {}
@@ -3989,6 +4025,10 @@ func (*Call_ChangeBulk) isCall_Op() {}
 func (*Call_AskGroups) isCall_Op() {}
 
 func (*Call_LookGroups) isCall_Op() {}
+
+func (*Call_Outlook) isCall_Op() {}
+
+func (*Call_Activity) isCall_Op() {}
 
 // GroupsAsk asks the shard that owns a queue for permits of the queue's groups.
 type GroupsAsk struct {
@@ -5975,6 +6015,88 @@ func (x *AccessChanged) GetOperation() *Operation {
 	return nil
 }
 
+// OutlookCall asks for the tasks that wait in a shard's timing wheel.
+type OutlookCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OutlookCall) Reset() {
+	*x = OutlookCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OutlookCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OutlookCall) ProtoMessage() {}
+
+func (x *OutlookCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OutlookCall.ProtoReflect.Descriptor instead.
+func (*OutlookCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{83}
+}
+
+// ActivityCall asks for the events of a shard in the last quarter of an hour.
+type ActivityCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	AfterMs       int64                  `protobuf:"varint,1,opt,name=after_ms,json=afterMs,proto3" json:"after_ms,omitempty"` // only steps that begin later
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ActivityCall) Reset() {
+	*x = ActivityCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ActivityCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ActivityCall) ProtoMessage() {}
+
+func (x *ActivityCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ActivityCall.ProtoReflect.Descriptor instead.
+func (*ActivityCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{84}
+}
+
+func (x *ActivityCall) GetAfterMs() int64 {
+	if x != nil {
+		return x.AfterMs
+	}
+	return 0
+}
+
 // QueuesCall asks for the number of tasks in a shard, of one queue or of each queue of a namespace.
 type QueuesCall struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -5987,7 +6109,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5999,7 +6121,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6012,7 +6134,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{83}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -6055,7 +6177,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6067,7 +6189,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6080,7 +6202,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{84}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -6164,7 +6286,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6176,7 +6298,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6189,7 +6311,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{85}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -6281,7 +6403,7 @@ type BeginCall struct {
 
 func (x *BeginCall) Reset() {
 	*x = BeginCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6293,7 +6415,7 @@ func (x *BeginCall) String() string {
 func (*BeginCall) ProtoMessage() {}
 
 func (x *BeginCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6306,7 +6428,7 @@ func (x *BeginCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
 func (*BeginCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{86}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *BeginCall) GetOperation() *Operation {
@@ -6335,7 +6457,7 @@ type Began struct {
 
 func (x *Began) Reset() {
 	*x = Began{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6347,7 +6469,7 @@ func (x *Began) String() string {
 func (*Began) ProtoMessage() {}
 
 func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6360,7 +6482,7 @@ func (x *Began) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Began.ProtoReflect.Descriptor instead.
 func (*Began) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{87}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Began) GetImpossible() string {
@@ -6398,7 +6520,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6410,7 +6532,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6423,7 +6545,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{88}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *PlannedMove) GetShard() uint32 {
@@ -6475,7 +6597,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6487,7 +6609,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6500,7 +6622,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{89}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -6550,7 +6672,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6562,7 +6684,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6575,7 +6697,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{90}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Member) GetNode() string {
@@ -6615,7 +6737,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6627,7 +6749,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6640,7 +6762,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{91}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -6671,13 +6793,15 @@ type CallReply struct {
 	Bulk           *BulkChanged           `protobuf:"bytes,20,opt,name=bulk,proto3" json:"bulk,omitempty"`
 	GroupsAnswer   *GroupsAnswer          `protobuf:"bytes,24,opt,name=groups_answer,json=groupsAnswer,proto3" json:"groups_answer,omitempty"`
 	GroupsStanding *GroupsStanding        `protobuf:"bytes,25,opt,name=groups_standing,json=groupsStanding,proto3" json:"groups_standing,omitempty"`
+	Outlook        *fsmpb.Outlook         `protobuf:"bytes,26,opt,name=outlook,proto3" json:"outlook,omitempty"`
+	Activity       *fsmpb.Activity        `protobuf:"bytes,27,opt,name=activity,proto3" json:"activity,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6689,7 +6813,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6702,7 +6826,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{92}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -6831,6 +6955,20 @@ func (x *CallReply) GetGroupsStanding() *GroupsStanding {
 	return nil
 }
 
+func (x *CallReply) GetOutlook() *fsmpb.Outlook {
+	if x != nil {
+		return x.Outlook
+	}
+	return nil
+}
+
+func (x *CallReply) GetActivity() *fsmpb.Activity {
+	if x != nil {
+		return x.Activity
+	}
+	return nil
+}
+
 type QueueChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Existed       bool                   `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`   // the queue had a policy before
@@ -6842,7 +6980,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6854,7 +6992,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6867,7 +7005,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{93}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -6902,7 +7040,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[94]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6914,7 +7052,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[94]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6927,7 +7065,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{94}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -6961,7 +7099,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[95]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6973,7 +7111,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[95]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6986,7 +7124,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{95}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -7021,7 +7159,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[96]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7033,7 +7171,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[96]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7046,7 +7184,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{96}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -7133,7 +7271,7 @@ type QuotaExceeded struct {
 
 func (x *QuotaExceeded) Reset() {
 	*x = QuotaExceeded{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[97]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7145,7 +7283,7 @@ func (x *QuotaExceeded) String() string {
 func (*QuotaExceeded) ProtoMessage() {}
 
 func (x *QuotaExceeded) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[97]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7158,7 +7296,7 @@ func (x *QuotaExceeded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuotaExceeded.ProtoReflect.Descriptor instead.
 func (*QuotaExceeded) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{97}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *QuotaExceeded) GetSubject() *QuotaSubject {
@@ -7209,7 +7347,7 @@ type ReadSlotsCall struct {
 
 func (x *ReadSlotsCall) Reset() {
 	*x = ReadSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[98]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7221,7 +7359,7 @@ func (x *ReadSlotsCall) String() string {
 func (*ReadSlotsCall) ProtoMessage() {}
 
 func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[98]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7234,7 +7372,7 @@ func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadSlotsCall.ProtoReflect.Descriptor instead.
 func (*ReadSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{98}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *ReadSlotsCall) GetMove() uint64 {
@@ -7280,7 +7418,7 @@ type SlotsBatch struct {
 
 func (x *SlotsBatch) Reset() {
 	*x = SlotsBatch{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[99]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7292,7 +7430,7 @@ func (x *SlotsBatch) String() string {
 func (*SlotsBatch) ProtoMessage() {}
 
 func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[99]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7305,7 +7443,7 @@ func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsBatch.ProtoReflect.Descriptor instead.
 func (*SlotsBatch) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{99}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *SlotsBatch) GetSession() uint64 {
@@ -7364,7 +7502,7 @@ type PullSlotsCall struct {
 
 func (x *PullSlotsCall) Reset() {
 	*x = PullSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[100]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7376,7 +7514,7 @@ func (x *PullSlotsCall) String() string {
 func (*PullSlotsCall) ProtoMessage() {}
 
 func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[100]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7389,7 +7527,7 @@ func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullSlotsCall.ProtoReflect.Descriptor instead.
 func (*PullSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{100}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *PullSlotsCall) GetMove() uint64 {
@@ -7443,7 +7581,7 @@ type SlotsProgress struct {
 
 func (x *SlotsProgress) Reset() {
 	*x = SlotsProgress{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[101]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7455,7 +7593,7 @@ func (x *SlotsProgress) String() string {
 func (*SlotsProgress) ProtoMessage() {}
 
 func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[101]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7468,7 +7606,7 @@ func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsProgress.ProtoReflect.Descriptor instead.
 func (*SlotsProgress) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{101}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *SlotsProgress) GetTasks() uint64 {
@@ -7529,7 +7667,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[102]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7541,7 +7679,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[102]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7554,7 +7692,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{102}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -7575,7 +7713,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[103]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7587,7 +7725,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[103]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7600,7 +7738,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{103}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -7633,7 +7771,7 @@ type SetBackupsRequest struct {
 
 func (x *SetBackupsRequest) Reset() {
 	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[104]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7645,7 +7783,7 @@ func (x *SetBackupsRequest) String() string {
 func (*SetBackupsRequest) ProtoMessage() {}
 
 func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[104]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7658,7 +7796,7 @@ func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
 func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{104}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *SetBackupsRequest) GetBackups() *Backups {
@@ -7678,7 +7816,7 @@ type SetBackupsReply struct {
 
 func (x *SetBackupsReply) Reset() {
 	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[105]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7690,7 +7828,7 @@ func (x *SetBackupsReply) String() string {
 func (*SetBackupsReply) ProtoMessage() {}
 
 func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[105]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7703,7 +7841,7 @@ func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
 func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{105}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *SetBackupsReply) GetError() *CallError {
@@ -8014,7 +8152,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\boutvoted\x18\x03 \x03(\tR\boutvoted\x12\x1a\n" +
 	"\bdiverged\x18\x04 \x01(\bR\bdiverged\"?\n" +
 	"\x0eForwardRequest\x12-\n" +
-	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xaa\b\n" +
+	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xc7\t\n" +
 	"\x04Call\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
@@ -8041,7 +8179,10 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\n" +
 	"ask_groups\x18\x18 \x01(\v2\x1c.belfry.cluster.v1.GroupsAskH\x00R\taskGroups\x12@\n" +
 	"\vlook_groups\x18\x19 \x01(\v2\x1d.belfry.cluster.v1.GroupsLookH\x00R\n" +
-	"lookGroupsB\x04\n" +
+	"lookGroups\x12:\n" +
+	"\aoutlook\x18\x1a \x01(\v2\x1e.belfry.cluster.v1.OutlookCallH\x00R\aoutlook\x12=\n" +
+	"\bactivity\x18\x1b \x01(\v2\x1f.belfry.cluster.v1.ActivityCallH\x00R\bactivity\x12 \n" +
+	"\vtraceparent\x18\x1c \x01(\tR\vtraceparentB\x04\n" +
 	"\x02op\"\xf5\x01\n" +
 	"\tGroupsAsk\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
@@ -8183,7 +8324,10 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\aversion\x18\x03 \x01(\x04R\aversion\x12+\n" +
 	"\x03key\x18\x04 \x01(\v2\x19.belfry.cluster.v1.ApiKeyR\x03key\x12:\n" +
 	"\tnamespace\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.NamespaceR\tnamespace\x12:\n" +
-	"\toperation\x18\x06 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\"R\n" +
+	"\toperation\x18\x06 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\"\r\n" +
+	"\vOutlookCall\")\n" +
+	"\fActivityCall\x12\x19\n" +
+	"\bafter_ms\x18\x01 \x01(\x03R\aafterMs\"R\n" +
 	"\n" +
 	"QueuesCall\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
@@ -8235,7 +8379,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"silence_ms\x18\x03 \x01(\x03R\tsilenceMs\x12\x10\n" +
 	"\x03lag\x18\x04 \x01(\x04R\x03lag\"F\n" +
 	"\fForwardReply\x126\n" +
-	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xd9\a\n" +
+	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xc0\b\n" +
 	"\tCallReply\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x122\n" +
 	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12;\n" +
@@ -8255,7 +8399,9 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05quota\x18\x13 \x01(\v2\x1d.belfry.cluster.v1.QuotaReplyR\x05quota\x122\n" +
 	"\x04bulk\x18\x14 \x01(\v2\x1e.belfry.cluster.v1.BulkChangedR\x04bulk\x12D\n" +
 	"\rgroups_answer\x18\x18 \x01(\v2\x1f.belfry.cluster.v1.GroupsAnswerR\fgroupsAnswer\x12J\n" +
-	"\x0fgroups_standing\x18\x19 \x01(\v2!.belfry.cluster.v1.GroupsStandingR\x0egroupsStanding\"^\n" +
+	"\x0fgroups_standing\x18\x19 \x01(\v2!.belfry.cluster.v1.GroupsStandingR\x0egroupsStanding\x120\n" +
+	"\aoutlook\x18\x1a \x01(\v2\x16.belfry.fsm.v1.OutlookR\aoutlook\x123\n" +
+	"\bactivity\x18\x1b \x01(\v2\x17.belfry.fsm.v1.ActivityR\bactivity\"^\n" +
 	"\fQueueChanged\x12\x18\n" +
 	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
@@ -8385,7 +8531,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 115)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 117)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(MoveWait)(0),              // 0: belfry.cluster.v1.MoveWait
 	(ErrorKind)(0),             // 1: belfry.cluster.v1.ErrorKind
@@ -8472,70 +8618,74 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*QueueChange)(nil),        // 82: belfry.cluster.v1.QueueChange
 	(*AccessChange)(nil),       // 83: belfry.cluster.v1.AccessChange
 	(*AccessChanged)(nil),      // 84: belfry.cluster.v1.AccessChanged
-	(*QueuesCall)(nil),         // 85: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 86: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 87: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),          // 88: belfry.cluster.v1.BeginCall
-	(*Began)(nil),              // 89: belfry.cluster.v1.Began
-	(*PlannedMove)(nil),        // 90: belfry.cluster.v1.PlannedMove
-	(*Membership)(nil),         // 91: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 92: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 93: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 94: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 95: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 96: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 97: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 98: belfry.cluster.v1.CallError
-	(*QuotaExceeded)(nil),      // 99: belfry.cluster.v1.QuotaExceeded
-	(*ReadSlotsCall)(nil),      // 100: belfry.cluster.v1.ReadSlotsCall
-	(*SlotsBatch)(nil),         // 101: belfry.cluster.v1.SlotsBatch
-	(*PullSlotsCall)(nil),      // 102: belfry.cluster.v1.PullSlotsCall
-	(*SlotsProgress)(nil),      // 103: belfry.cluster.v1.SlotsProgress
-	(*BackupRequest)(nil),      // 104: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 105: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 106: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 107: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 108: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 109: belfry.cluster.v1.Shape.AwayMsEntry
-	nil,                        // 110: belfry.cluster.v1.Shape.StuckMsEntry
-	nil,                        // 111: belfry.cluster.v1.Shape.SlotsEntry
-	nil,                        // 112: belfry.cluster.v1.Shape.StepsEntry
-	nil,                        // 113: belfry.cluster.v1.Shape.WaitsForEntry
-	nil,                        // 114: belfry.cluster.v1.Shape.SlotsWaitEntry
-	nil,                        // 115: belfry.cluster.v1.Shape.DeletionsEntry
-	nil,                        // 116: belfry.cluster.v1.Shape.BulkWaitsEntry
-	(*Shard)(nil),              // 117: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 118: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 119: belfry.cluster.v1.JoinToken
-	(*fsmpb.Task)(nil),         // 120: belfry.fsm.v1.Task
-	(historypb.Type)(0),        // 121: belfry.history.v1.Type
-	(*historypb.Label)(nil),    // 122: belfry.history.v1.Label
-	(*historypb.Event)(nil),    // 123: belfry.history.v1.Event
-	(*BulkOperation)(nil),      // 124: belfry.cluster.v1.BulkOperation
-	(*fsmpb.Command)(nil),      // 125: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 126: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 127: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 128: belfry.cluster.v1.DeleteQueue
-	(*SetCalendar)(nil),        // 129: belfry.cluster.v1.SetCalendar
-	(*DeleteCalendar)(nil),     // 130: belfry.cluster.v1.DeleteCalendar
-	(*AddKey)(nil),             // 131: belfry.cluster.v1.AddKey
-	(*RemoveKey)(nil),          // 132: belfry.cluster.v1.RemoveKey
-	(*RotateKey)(nil),          // 133: belfry.cluster.v1.RotateKey
-	(*UseKeys)(nil),            // 134: belfry.cluster.v1.UseKeys
-	(*EnforceKeys)(nil),        // 135: belfry.cluster.v1.EnforceKeys
-	(*SetNamespace)(nil),       // 136: belfry.cluster.v1.SetNamespace
-	(*DeleteNamespace)(nil),    // 137: belfry.cluster.v1.DeleteNamespace
-	(*ApiKey)(nil),             // 138: belfry.cluster.v1.ApiKey
-	(*Namespace)(nil),          // 139: belfry.cluster.v1.Namespace
-	(*Operation)(nil),          // 140: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 141: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 142: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 143: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 144: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 145: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 146: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 147: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 148: belfry.cluster.v1.Backups
+	(*OutlookCall)(nil),        // 85: belfry.cluster.v1.OutlookCall
+	(*ActivityCall)(nil),       // 86: belfry.cluster.v1.ActivityCall
+	(*QueuesCall)(nil),         // 87: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 88: belfry.cluster.v1.LendCall
+	(*MembersCall)(nil),        // 89: belfry.cluster.v1.MembersCall
+	(*BeginCall)(nil),          // 90: belfry.cluster.v1.BeginCall
+	(*Began)(nil),              // 91: belfry.cluster.v1.Began
+	(*PlannedMove)(nil),        // 92: belfry.cluster.v1.PlannedMove
+	(*Membership)(nil),         // 93: belfry.cluster.v1.Membership
+	(*Member)(nil),             // 94: belfry.cluster.v1.Member
+	(*ForwardReply)(nil),       // 95: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 96: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 97: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 98: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 99: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 100: belfry.cluster.v1.CallError
+	(*QuotaExceeded)(nil),      // 101: belfry.cluster.v1.QuotaExceeded
+	(*ReadSlotsCall)(nil),      // 102: belfry.cluster.v1.ReadSlotsCall
+	(*SlotsBatch)(nil),         // 103: belfry.cluster.v1.SlotsBatch
+	(*PullSlotsCall)(nil),      // 104: belfry.cluster.v1.PullSlotsCall
+	(*SlotsProgress)(nil),      // 105: belfry.cluster.v1.SlotsProgress
+	(*BackupRequest)(nil),      // 106: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 107: belfry.cluster.v1.BackupReply
+	(*SetBackupsRequest)(nil),  // 108: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 109: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 110: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 111: belfry.cluster.v1.Shape.AwayMsEntry
+	nil,                        // 112: belfry.cluster.v1.Shape.StuckMsEntry
+	nil,                        // 113: belfry.cluster.v1.Shape.SlotsEntry
+	nil,                        // 114: belfry.cluster.v1.Shape.StepsEntry
+	nil,                        // 115: belfry.cluster.v1.Shape.WaitsForEntry
+	nil,                        // 116: belfry.cluster.v1.Shape.SlotsWaitEntry
+	nil,                        // 117: belfry.cluster.v1.Shape.DeletionsEntry
+	nil,                        // 118: belfry.cluster.v1.Shape.BulkWaitsEntry
+	(*Shard)(nil),              // 119: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 120: belfry.cluster.v1.Node
+	(*JoinToken)(nil),          // 121: belfry.cluster.v1.JoinToken
+	(*fsmpb.Task)(nil),         // 122: belfry.fsm.v1.Task
+	(historypb.Type)(0),        // 123: belfry.history.v1.Type
+	(*historypb.Label)(nil),    // 124: belfry.history.v1.Label
+	(*historypb.Event)(nil),    // 125: belfry.history.v1.Event
+	(*BulkOperation)(nil),      // 126: belfry.cluster.v1.BulkOperation
+	(*fsmpb.Command)(nil),      // 127: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 128: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 129: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 130: belfry.cluster.v1.DeleteQueue
+	(*SetCalendar)(nil),        // 131: belfry.cluster.v1.SetCalendar
+	(*DeleteCalendar)(nil),     // 132: belfry.cluster.v1.DeleteCalendar
+	(*AddKey)(nil),             // 133: belfry.cluster.v1.AddKey
+	(*RemoveKey)(nil),          // 134: belfry.cluster.v1.RemoveKey
+	(*RotateKey)(nil),          // 135: belfry.cluster.v1.RotateKey
+	(*UseKeys)(nil),            // 136: belfry.cluster.v1.UseKeys
+	(*EnforceKeys)(nil),        // 137: belfry.cluster.v1.EnforceKeys
+	(*SetNamespace)(nil),       // 138: belfry.cluster.v1.SetNamespace
+	(*DeleteNamespace)(nil),    // 139: belfry.cluster.v1.DeleteNamespace
+	(*ApiKey)(nil),             // 140: belfry.cluster.v1.ApiKey
+	(*Namespace)(nil),          // 141: belfry.cluster.v1.Namespace
+	(*Operation)(nil),          // 142: belfry.cluster.v1.Operation
+	(*fsmpb.ListPage)(nil),     // 143: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 144: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Outlook)(nil),      // 145: belfry.fsm.v1.Outlook
+	(*fsmpb.Activity)(nil),     // 146: belfry.fsm.v1.Activity
+	(*fsmpb.Result)(nil),       // 147: belfry.fsm.v1.Result
+	(*fsmpb.SlotRange)(nil),    // 148: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),     // 149: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),   // 150: belfry.fsm.v1.ReadySlots
+	(*BackupShard)(nil),        // 151: belfry.cluster.v1.BackupShard
+	(*Backups)(nil),            // 152: belfry.cluster.v1.Backups
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -8545,14 +8695,14 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	2,   // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	4,   // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	8,   // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	117, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	118, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	119, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	120, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	14,  // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	119, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	121, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
 	23,  // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	25,  // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	120, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	98,  // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	122, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	100, // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	50,  // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
 	49,  // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
 	36,  // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
@@ -8561,23 +8711,23 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	35,  // 20: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
 	44,  // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
 	40,  // 22: belfry.cluster.v1.ReadEventsRequest.after:type_name -> belfry.cluster.v1.EventPosition
-	121, // 23: belfry.cluster.v1.ReadEventsRequest.types:type_name -> belfry.history.v1.Type
-	122, // 24: belfry.cluster.v1.ReadEventsRequest.labels:type_name -> belfry.history.v1.Label
-	123, // 25: belfry.cluster.v1.ReadEventsReply.events:type_name -> belfry.history.v1.Event
+	123, // 23: belfry.cluster.v1.ReadEventsRequest.types:type_name -> belfry.history.v1.Type
+	124, // 24: belfry.cluster.v1.ReadEventsRequest.labels:type_name -> belfry.history.v1.Label
+	125, // 25: belfry.cluster.v1.ReadEventsReply.events:type_name -> belfry.history.v1.Event
 	40,  // 26: belfry.cluster.v1.ReadEventsReply.next:type_name -> belfry.cluster.v1.EventPosition
 	40,  // 27: belfry.cluster.v1.ReadEventsReply.last:type_name -> belfry.cluster.v1.EventPosition
 	40,  // 28: belfry.cluster.v1.ReadEventsReply.gone:type_name -> belfry.cluster.v1.EventPosition
-	123, // 29: belfry.cluster.v1.TaskEventsReply.events:type_name -> belfry.history.v1.Event
-	108, // 30: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	109, // 31: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	110, // 32: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	111, // 33: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
-	112, // 34: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
-	113, // 35: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
-	114, // 36: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
+	125, // 29: belfry.cluster.v1.TaskEventsReply.events:type_name -> belfry.history.v1.Event
+	110, // 30: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	111, // 31: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	112, // 32: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	113, // 33: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
+	114, // 34: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
+	115, // 35: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
+	116, // 36: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
 	47,  // 37: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
-	115, // 38: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
-	116, // 39: belfry.cluster.v1.Shape.bulk_waits:type_name -> belfry.cluster.v1.Shape.BulkWaitsEntry
+	117, // 38: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
+	118, // 39: belfry.cluster.v1.Shape.bulk_waits:type_name -> belfry.cluster.v1.Shape.BulkWaitsEntry
 	53,  // 40: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
 	55,  // 41: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
 	49,  // 42: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
@@ -8587,130 +8737,134 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	80,  // 46: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
 	81,  // 47: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
 	82,  // 48: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	85,  // 49: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	86,  // 50: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	87,  // 51: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	88,  // 52: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
+	87,  // 49: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	88,  // 50: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	89,  // 51: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
+	90,  // 52: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
 	83,  // 53: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
-	100, // 54: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	102, // 55: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	102, // 54: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
+	104, // 55: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
 	67,  // 56: belfry.cluster.v1.Call.namespace_use:type_name -> belfry.cluster.v1.NamespaceCall
 	70,  // 57: belfry.cluster.v1.Call.quota:type_name -> belfry.cluster.v1.QuotaCall
 	65,  // 58: belfry.cluster.v1.Call.change_bulk:type_name -> belfry.cluster.v1.BulkChange
 	58,  // 59: belfry.cluster.v1.Call.ask_groups:type_name -> belfry.cluster.v1.GroupsAsk
 	62,  // 60: belfry.cluster.v1.Call.look_groups:type_name -> belfry.cluster.v1.GroupsLook
-	59,  // 61: belfry.cluster.v1.GroupsAsk.wants:type_name -> belfry.cluster.v1.GroupWant
-	61,  // 62: belfry.cluster.v1.GroupsAnswer.given:type_name -> belfry.cluster.v1.GroupGiven
-	64,  // 63: belfry.cluster.v1.GroupsStanding.groups:type_name -> belfry.cluster.v1.GroupCount
-	124, // 64: belfry.cluster.v1.BulkChange.begin:type_name -> belfry.cluster.v1.BulkOperation
-	124, // 65: belfry.cluster.v1.BulkChanged.operation:type_name -> belfry.cluster.v1.BulkOperation
-	69,  // 66: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	73,  // 67: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
-	74,  // 68: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
-	75,  // 69: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
-	76,  // 70: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
-	77,  // 71: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
-	71,  // 72: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
-	72,  // 73: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
-	125, // 74: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	126, // 75: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	127, // 76: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	128, // 77: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	129, // 78: belfry.cluster.v1.QueueChange.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
-	130, // 79: belfry.cluster.v1.QueueChange.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
-	131, // 80: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
-	132, // 81: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
-	133, // 82: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
-	134, // 83: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
-	135, // 84: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
-	136, // 85: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
-	137, // 86: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
-	138, // 87: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
-	139, // 88: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
-	140, // 89: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
-	91,  // 90: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	140, // 91: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	140, // 92: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	90,  // 93: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	92,  // 94: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	94,  // 95: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	98,  // 96: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	97,  // 97: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	120, // 98: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	141, // 99: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	95,  // 100: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	142, // 101: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	96,  // 102: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	91,  // 103: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	89,  // 104: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	84,  // 105: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
-	101, // 106: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	103, // 107: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	68,  // 108: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
-	78,  // 109: belfry.cluster.v1.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
-	66,  // 110: belfry.cluster.v1.CallReply.bulk:type_name -> belfry.cluster.v1.BulkChanged
-	60,  // 111: belfry.cluster.v1.CallReply.groups_answer:type_name -> belfry.cluster.v1.GroupsAnswer
-	63,  // 112: belfry.cluster.v1.CallReply.groups_standing:type_name -> belfry.cluster.v1.GroupsStanding
-	143, // 113: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	98,  // 114: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	1,   // 115: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	99,  // 116: belfry.cluster.v1.CallError.quota:type_name -> belfry.cluster.v1.QuotaExceeded
-	69,  // 117: belfry.cluster.v1.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	144, // 118: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	145, // 119: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	146, // 120: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	144, // 121: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	147, // 122: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	98,  // 123: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	148, // 124: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	98,  // 125: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	103, // 126: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
-	0,   // 127: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
-	48,  // 128: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
-	46,  // 129: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
-	9,   // 130: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	11,  // 131: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	56,  // 132: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	16,  // 133: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	28,  // 134: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	30,  // 135: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
-	33,  // 136: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	52,  // 137: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	18,  // 138: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	20,  // 139: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
-	22,  // 140: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	26,  // 141: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	6,   // 142: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	13,  // 143: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	104, // 144: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	106, // 145: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	37,  // 146: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
-	39,  // 147: belfry.cluster.v1.Peer.ReadEvents:input_type -> belfry.cluster.v1.ReadEventsRequest
-	42,  // 148: belfry.cluster.v1.Peer.TaskEvents:input_type -> belfry.cluster.v1.TaskEventsRequest
-	10,  // 149: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	12,  // 150: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	93,  // 151: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	17,  // 152: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	29,  // 153: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	31,  // 154: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	34,  // 155: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	54,  // 156: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	19,  // 157: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	21,  // 158: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
-	24,  // 159: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	27,  // 160: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	7,   // 161: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	15,  // 162: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	105, // 163: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	107, // 164: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	38,  // 165: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
-	41,  // 166: belfry.cluster.v1.Peer.ReadEvents:output_type -> belfry.cluster.v1.ReadEventsReply
-	43,  // 167: belfry.cluster.v1.Peer.TaskEvents:output_type -> belfry.cluster.v1.TaskEventsReply
-	149, // [149:168] is the sub-list for method output_type
-	130, // [130:149] is the sub-list for method input_type
-	130, // [130:130] is the sub-list for extension type_name
-	130, // [130:130] is the sub-list for extension extendee
-	0,   // [0:130] is the sub-list for field type_name
+	85,  // 61: belfry.cluster.v1.Call.outlook:type_name -> belfry.cluster.v1.OutlookCall
+	86,  // 62: belfry.cluster.v1.Call.activity:type_name -> belfry.cluster.v1.ActivityCall
+	59,  // 63: belfry.cluster.v1.GroupsAsk.wants:type_name -> belfry.cluster.v1.GroupWant
+	61,  // 64: belfry.cluster.v1.GroupsAnswer.given:type_name -> belfry.cluster.v1.GroupGiven
+	64,  // 65: belfry.cluster.v1.GroupsStanding.groups:type_name -> belfry.cluster.v1.GroupCount
+	126, // 66: belfry.cluster.v1.BulkChange.begin:type_name -> belfry.cluster.v1.BulkOperation
+	126, // 67: belfry.cluster.v1.BulkChanged.operation:type_name -> belfry.cluster.v1.BulkOperation
+	69,  // 68: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	73,  // 69: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
+	74,  // 70: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
+	75,  // 71: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
+	76,  // 72: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
+	77,  // 73: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
+	71,  // 74: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
+	72,  // 75: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
+	127, // 76: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	128, // 77: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	129, // 78: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	130, // 79: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	131, // 80: belfry.cluster.v1.QueueChange.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
+	132, // 81: belfry.cluster.v1.QueueChange.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
+	133, // 82: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
+	134, // 83: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
+	135, // 84: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
+	136, // 85: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
+	137, // 86: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
+	138, // 87: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
+	139, // 88: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
+	140, // 89: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
+	141, // 90: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
+	142, // 91: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
+	93,  // 92: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	142, // 93: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
+	142, // 94: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
+	92,  // 95: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
+	94,  // 96: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	96,  // 97: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	100, // 98: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	99,  // 99: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	122, // 100: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	143, // 101: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	97,  // 102: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	144, // 103: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	98,  // 104: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	93,  // 105: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	91,  // 106: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
+	84,  // 107: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
+	103, // 108: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
+	105, // 109: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	68,  // 110: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
+	78,  // 111: belfry.cluster.v1.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
+	66,  // 112: belfry.cluster.v1.CallReply.bulk:type_name -> belfry.cluster.v1.BulkChanged
+	60,  // 113: belfry.cluster.v1.CallReply.groups_answer:type_name -> belfry.cluster.v1.GroupsAnswer
+	63,  // 114: belfry.cluster.v1.CallReply.groups_standing:type_name -> belfry.cluster.v1.GroupsStanding
+	145, // 115: belfry.cluster.v1.CallReply.outlook:type_name -> belfry.fsm.v1.Outlook
+	146, // 116: belfry.cluster.v1.CallReply.activity:type_name -> belfry.fsm.v1.Activity
+	147, // 117: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	100, // 118: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	1,   // 119: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	101, // 120: belfry.cluster.v1.CallError.quota:type_name -> belfry.cluster.v1.QuotaExceeded
+	69,  // 121: belfry.cluster.v1.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	148, // 122: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	149, // 123: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	150, // 124: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	148, // 125: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	151, // 126: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	100, // 127: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
+	152, // 128: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	100, // 129: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
+	105, // 130: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	0,   // 131: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
+	48,  // 132: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
+	46,  // 133: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
+	9,   // 134: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	11,  // 135: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	56,  // 136: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	16,  // 137: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	28,  // 138: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	30,  // 139: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
+	33,  // 140: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
+	52,  // 141: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	18,  // 142: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	20,  // 143: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
+	22,  // 144: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	26,  // 145: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	6,   // 146: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	13,  // 147: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
+	106, // 148: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	108, // 149: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	37,  // 150: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
+	39,  // 151: belfry.cluster.v1.Peer.ReadEvents:input_type -> belfry.cluster.v1.ReadEventsRequest
+	42,  // 152: belfry.cluster.v1.Peer.TaskEvents:input_type -> belfry.cluster.v1.TaskEventsRequest
+	10,  // 153: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	12,  // 154: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	95,  // 155: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	17,  // 156: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	29,  // 157: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	31,  // 158: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	34,  // 159: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	54,  // 160: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	19,  // 161: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	21,  // 162: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
+	24,  // 163: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	27,  // 164: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	7,   // 165: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	15,  // 166: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	107, // 167: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	109, // 168: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	38,  // 169: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
+	41,  // 170: belfry.cluster.v1.Peer.ReadEvents:output_type -> belfry.cluster.v1.ReadEventsReply
+	43,  // 171: belfry.cluster.v1.Peer.TaskEvents:output_type -> belfry.cluster.v1.TaskEventsReply
+	153, // [153:172] is the sub-list for method output_type
+	134, // [134:153] is the sub-list for method input_type
+	134, // [134:134] is the sub-list for extension type_name
+	134, // [134:134] is the sub-list for extension extendee
+	0,   // [0:134] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -8741,6 +8895,8 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_ChangeBulk)(nil),
 		(*Call_AskGroups)(nil),
 		(*Call_LookGroups)(nil),
+		(*Call_Outlook)(nil),
+		(*Call_Activity)(nil),
 	}
 	file_cluster_clusterpb_peer_proto_msgTypes[63].OneofWrappers = []any{
 		(*BulkChange_Begin)(nil),
@@ -8770,7 +8926,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*AccessChange_SetNamespace)(nil),
 		(*AccessChange_DeleteNamespace)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[85].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[87].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -8782,7 +8938,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   115,
+			NumMessages:   117,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,4 +1,6 @@
-// Package queuemetrics exports the task counts of each queue as Prometheus gauges, in a bounded number of series.
+// Package queuemetrics makes the metrics of queues for Prometheus: the task counts of each queue (Collector), how late
+// its attempts begin (Lateness), and the tasks of all queues that come due soon (Due). The number of series and the
+// time of a scrape are bounded. The counts are of these queues:
 //
 //	queues                       series
 //	the first with a policy      their own, in the order of their names
@@ -8,6 +10,9 @@
 // A node counts the shards that it leads, so that a sum over all nodes counts every task once. Every node chooses the
 // same queues with a policy. It chooses the others by their tasks in the shards that it leads. So if there are more
 // queues than the bound, a queue without a policy may be part of "_other" on some nodes.
+//
+// Counting takes longer the more queues there are, about 3 µs for each, and does not depend on the number of tasks.
+// Bounded keeps a scrape from waiting for it.
 //
 // # Why not otherwise
 //
@@ -51,21 +56,31 @@ type Collector struct{ cfg Config }
 // New returns a Collector.
 func New(cfg Config) *Collector { return &Collector{cfg} }
 
-// gauges are the metrics, each with a function that reads its value.
-var gauges = []struct {
-	desc *prometheus.Desc
-	read func(s task.QueueSize, nowMs int64) float64
-}{
-	{desc("pending", "Tasks that wait for their time or for their next attempt, in the shards led here."),
-		func(s task.QueueSize, _ int64) float64 { return float64(s.Pending) }},
-	{desc("ready", "Tasks that are due and wait for an attempt or a consumer, in the shards led here."),
-		func(s task.QueueSize, _ int64) float64 { return float64(s.Ready) }},
-	{desc("in_flight", "Attempts and leases under way, in the shards led here."),
-		func(s task.QueueSize, _ int64) float64 { return float64(s.InFlight) }},
-	{desc("dead", "Dead letters, in the shards led here."),
-		func(s task.QueueSize, _ int64) float64 { return float64(s.Dead) }},
-	{desc("oldest_overdue_seconds", "How long ago the first of the ready tasks was due; 0 if none is ready."),
-		func(s task.QueueSize, nowMs int64) float64 {
+// gauge is one metric of each queue.
+type gauge struct {
+	desc   *prometheus.Desc
+	read   func(s task.QueueSize, nowMs int64) float64
+	labels []string // values of the labels after namespace and queue
+}
+
+var dueInQueue = desc("due_tasks",
+	"Pending tasks that come due within the span of time, overdue ones included, in the shards led here.", "within")
+
+var gauges = []gauge{
+	{desc: desc("pending", "Tasks that wait for their time or for their next attempt, in the shards led here."),
+		read: func(s task.QueueSize, _ int64) float64 { return float64(s.Pending) }},
+	{desc: desc("ready", "Tasks that are due and wait for an attempt or a consumer, in the shards led here."),
+		read: func(s task.QueueSize, _ int64) float64 { return float64(s.Ready) }},
+	{desc: desc("in_flight", "Attempts and leases under way, in the shards led here."),
+		read: func(s task.QueueSize, _ int64) float64 { return float64(s.InFlight) }},
+	{desc: desc("dead", "Dead letters, in the shards led here."),
+		read: func(s task.QueueSize, _ int64) float64 { return float64(s.Dead) }},
+	{desc: dueInQueue, labels: []string{"1m"},
+		read: func(s task.QueueSize, _ int64) float64 { return float64(s.DueMinute) }},
+	{desc: dueInQueue, labels: []string{"1h"},
+		read: func(s task.QueueSize, _ int64) float64 { return float64(s.DueHour) }},
+	{desc: desc("oldest_overdue_seconds", "How long ago the first of the ready tasks was due; 0 if none is ready."),
+		read: func(s task.QueueSize, nowMs int64) float64 {
 			if s.OldestOverdueMs == 0 {
 				return 0
 			}
@@ -73,8 +88,8 @@ var gauges = []struct {
 		}},
 }
 
-func desc(name, help string) *prometheus.Desc {
-	return prometheus.NewDesc("belfry_queue_"+name, help, []string{"namespace", "queue"}, nil)
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("belfry_queue_"+name, help, append([]string{"namespace", "queue"}, labels...), nil)
 }
 
 // Describe sends the descriptions of all metrics.
@@ -89,8 +104,8 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	nowMs := c.cfg.Now().UnixMilli()
 	for _, size := range c.choose() {
 		for _, g := range gauges {
-			value := g.read(size, nowMs)
-			out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, value, size.Namespace, size.Queue)
+			labels := append([]string{size.Namespace, size.Queue}, g.labels...)
+			out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.read(size, nowMs), labels...)
 		}
 	}
 }

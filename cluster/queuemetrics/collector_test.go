@@ -35,14 +35,20 @@ func ready(queue string, n uint64, dueMs int64) task.QueueSize {
 // Shards are added up. A queue with a policy is shown even if it is empty. The age is that of the oldest task.
 func TestShardsAreAddedUp(t *testing.T) {
 	mails := task.QueueSize{Namespace: "default", Queue: "mails", Pending: 5, Ready: 1, InFlight: 2, Dead: 3,
-		OldestOverdueMs: 98_500}
+		DueMinute: 2, DueHour: 4, OldestOverdueMs: 98_500}
 	c := collector(10, []string{"empty"}, mails, ready("mails", 1, 90_000), task.QueueSize{Namespace: "default",
-		Queue: "mails", Pending: 1})
+		Queue: "mails", Pending: 1, DueHour: 1})
 	want := `
 # HELP belfry_queue_dead Dead letters, in the shards led here.
 # TYPE belfry_queue_dead gauge
 belfry_queue_dead{namespace="default",queue="empty"} 0
 belfry_queue_dead{namespace="default",queue="mails"} 3
+# HELP belfry_queue_due_tasks Pending tasks that come due within the span of time, overdue ones included, in the shards led here.
+# TYPE belfry_queue_due_tasks gauge
+belfry_queue_due_tasks{namespace="default",queue="empty",within="1h"} 0
+belfry_queue_due_tasks{namespace="default",queue="empty",within="1m"} 0
+belfry_queue_due_tasks{namespace="default",queue="mails",within="1h"} 5
+belfry_queue_due_tasks{namespace="default",queue="mails",within="1m"} 2
 # HELP belfry_queue_in_flight Attempts and leases under way, in the shards led here.
 # TYPE belfry_queue_in_flight gauge
 belfry_queue_in_flight{namespace="default",queue="empty"} 0

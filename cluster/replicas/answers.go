@@ -148,6 +148,24 @@ func (a Answers) Queues(ctx context.Context, id uint32, ask *clusterpb.QueuesCal
 	return slices.DeleteFunc(counts, holdsNothing), err
 }
 
+// Outlook counts the tasks that wait in the replica's wheel.
+func (a Answers) Outlook(ctx context.Context, id uint32) (*fsmpb.Outlook, error) {
+	s, err := a.Find(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.Outlook(ctx)
+}
+
+// Activity counts the events of the replica.
+func (a Answers) Activity(ctx context.Context, id uint32, afterMs int64) (*fsmpb.Activity, error) {
+	s, err := a.Find(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.Activity(ctx, afterMs)
+}
+
 // NamespaceUse asks the replica for the use of a namespace.
 func (a Answers) NamespaceUse(ctx context.Context, id uint32, namespace string) (task.NamespaceUse, error) {
 	s, err := a.Find(id)

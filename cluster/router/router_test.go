@@ -141,6 +141,34 @@ func (n node) NamespaceUse(_ context.Context, shard uint32, namespace string) (t
 	}, nil
 }
 
+func (n node) Outlook(_ context.Context, shard uint32) (*fsmpb.Outlook, error) {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	if err := n.check(shard, false); err != nil {
+		return nil, err
+	}
+	return &fsmpb.Outlook{
+		NowMs: 1000 * int64(shard), FirstMs: 4000 * int64(shard%2), Waiting: 10, Beside: 1, Within: []uint64{1, uint64(shard)},
+		Steps: []uint64{1, 10, 100},
+		Rows:  []*fsmpb.WheelRow{{Level: 1, FirstMs: 4096, Tasks: []uint64{0, 2}}, {Level: shard, FirstMs: 8192, Tasks: []uint64{3}}},
+	}, nil
+}
+
+func (n node) Activity(_ context.Context, shard uint32, afterMs int64) (*fsmpb.Activity, error) {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	if err := n.check(shard, false); err != nil {
+		return nil, err
+	}
+	a := &fsmpb.Activity{SinceMs: int64(shard)}
+	for at := int64(5000); at <= 5000*int64(shard); at += 5000 {
+		if at > afterMs {
+			a.Steps = append(a.Steps, &fsmpb.ActivityStep{AtMs: at, Fired: 1, Dead: uint64(shard), Late: []uint64{0, 1}})
+		}
+	}
+	return a, nil
+}
+
 func (n node) Quota(_ context.Context, shard uint32, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()

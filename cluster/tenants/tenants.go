@@ -137,14 +137,20 @@ func (t *Tenants) change(ctx context.Context, change *clusterpb.AccessChange) (*
 		ctx, cancel = context.WithTimeout(ctx, changePatience)
 		defer cancel()
 	}
+	existed, unsure := t.exists(change), false
 	for search := t.cfg.Control.Search(); ; {
 		changed, err := t.changeAt(ctx, search.Next(), change)
 		switch {
 		case err == nil && changed.Impossible != "":
 			return nil, &control.ImpossibleError{Reason: changed.Impossible}
 		case err == nil:
+			if unsure && existed != nil {
+				changed.Existed = *existed
+			}
 			return changed, t.awaitEverywhere(ctx, changed.Version)
-		case !leaders.Repeatable(err) && !errors.Is(err, task.ErrUnknown):
+		case errors.Is(err, task.ErrUnknown):
+			unsure = true
+		case !leaders.Repeatable(err):
 			return nil, err
 		}
 		if behind := t.behind(); behind != nil { // the leader may have an older build, which does not know the call
@@ -154,6 +160,22 @@ func (t *Tenants) change(ctx context.Context, change *clusterpb.AccessChange) (*
 			return nil, err
 		}
 	}
+}
+
+// exists reports whether there is the namespace that a change makes, or the key that it removes, as far as this node
+// knows. It returns nil for other changes. A repetition cannot tell after an attempt of unknown outcome, which may have
+// done its work: it finds the namespace there and the key gone.
+func (t *Tenants) exists(change *clusterpb.AccessChange) *bool {
+	var exists bool
+	switch op := change.GetOp().(type) {
+	case *clusterpb.AccessChange_SetNamespace:
+		_, exists = t.Namespace(op.SetNamespace.GetNamespace().GetName())
+	case *clusterpb.AccessChange_RemoveKey:
+		_, exists = t.Key(op.RemoveKey.GetId())
+	default:
+		return nil
+	}
+	return &exists
 }
 
 // behind returns a *control.ImpossibleError that names the nodes whose builds do not read keys, or nil if there are

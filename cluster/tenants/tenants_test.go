@@ -24,6 +24,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/quota"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
@@ -280,6 +281,55 @@ func TestChangesAreKnownHere(t *testing.T) {
 		n.learn(withKey("k", 4), false)
 		if _, err := n.RemoveKey(t.Context(), "k"); !errors.Is(err, task.ErrUnknown) {
 			t.Errorf("a change that the node does not hear of: %v", err)
+		}
+	})
+}
+
+// forgetful is a leader whose first answer to each change is lost after the change.
+type forgetful struct {
+	calls.Node
+	namespaces, keys map[string]bool
+	answered         int
+}
+
+func (f *forgetful) ChangeAccess(
+	_ context.Context, change *clusterpb.AccessChange,
+) (*clusterpb.AccessChanged, error) {
+	changed := &clusterpb.AccessChanged{Version: 4}
+	if name := change.GetSetNamespace().GetNamespace().GetName(); name != "" {
+		changed.Existed, changed.Namespace = f.namespaces[name], &clusterpb.Namespace{Name: name}
+		f.namespaces[name] = true
+	} else {
+		changed.Existed = f.keys[change.GetRemoveKey().GetId()]
+		delete(f.keys, change.GetRemoveKey().GetId())
+	}
+	if f.answered++; f.answered%2 == 1 {
+		return nil, fmt.Errorf("%w: the answer is lost", task.ErrUnknown)
+	}
+	return changed, nil
+}
+
+// TestRepeatedChangesAreToldAsDone checks that a call whose first attempt was carried out, and whose answer was lost,
+// reports the namespace as made and the key as removed.
+func TestRepeatedChangesAreToldAsDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leader := &forgetful{namespaces: map[string]bool{"default": true}, keys: map[string]bool{"k": true}}
+		cfg := alone(Config{Dir: t.TempDir(), Control: control.NewReplica("a", boot)})
+		cfg.Self, cfg.Node = "b", func(string) calls.Node { return leader }
+		n := New(cfg)
+		n.learn(withKey("k", 4), false)
+		for name, want := range map[string]bool{"port": true, "default": false} {
+			if _, created, err := n.PutNamespace(t.Context(), name, quota.Limits{}); err != nil || created != want {
+				t.Errorf("%s: created %v, %v", name, created, err)
+			}
+		}
+		for id, want := range map[string]bool{"k": true, "other": false} {
+			if existed, err := n.RemoveKey(t.Context(), id); err != nil || existed != want {
+				t.Errorf("key %s: existed %v, %v", id, existed, err)
+			}
+		}
+		if leader.answered != 8 {
+			t.Errorf("%d attempts of four changes", leader.answered)
 		}
 	})
 }

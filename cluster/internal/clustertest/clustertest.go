@@ -25,6 +25,9 @@ import (
 // minute was too short for three nodes with twelve shards to start.
 const patience = 2 * time.Minute
 
+// Shards is how many shards a cluster has unless its test says otherwise. It is more than any cluster here has nodes.
+const Shards = 6
+
 // Cluster is a set of nodes, numbered from 0. Only the test's goroutine may call its methods.
 type Cluster struct {
 	Deliver *Receiver // receiver of every node
@@ -93,7 +96,8 @@ func (c *Cluster) Start(i int) *cluster.Node {
 func (c *Cluster) config(i int) cluster.Config {
 	cfg := cluster.Config{
 		DataDir: c.DataDir(i), Name: fmt.Sprint("n", i), BindAddr: c.members[i].addr,
-		BootstrapExpect: c.formers(), Shards: 12, Deliver: c.Deliver, Registerer: c.members[i].registry, Logger: c.logger(i),
+		BootstrapExpect: c.formers(), Shards: Shards,
+		Deliver: c.Deliver, Registerer: c.members[i].registry, Logger: c.logger(i),
 		Fatal: func(err error) { c.t.Errorf("node %d: fatal: %v", i, err) },
 	}
 	cfg.MinFreeDisk = disk.None() // tests need little room, also on a machine that has little

@@ -9,6 +9,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/tracing"
 )
 
 // Stream is the calling end of the Forward call.
@@ -92,6 +93,7 @@ func (c *Client) Close() {
 
 // ask sends a call and waits for its reply.
 func (c *Client) ask(ctx context.Context, msg *clusterpb.Call, repeatable bool) (*clusterpb.CallReply, error) {
+	msg.Traceparent = tracing.Traceparent(ctx)
 	k := &pending{
 		msg: msg, namespace: namespaceOf(msg), size: msg.SizeVT(), repeatable: repeatable, done: make(chan struct{}),
 	}

@@ -112,6 +112,14 @@ func (l local) Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCa
 	return []*fsmpb.QueueCounts{{Queue: ask.Queue, Ready: uint64(shard)}}, r.Err
 }
 
+func (l local) Outlook(ctx context.Context, id uint32) (*fsmpb.Outlook, error) {
+	return &fsmpb.Outlook{Waiting: uint64(id)}, l.do(ctx, id, "").Err
+}
+
+func (l local) Activity(ctx context.Context, id uint32, _ int64) (*fsmpb.Activity, error) {
+	return &fsmpb.Activity{SinceMs: int64(id)}, l.do(ctx, id, "").Err
+}
+
 func (l local) NamespaceUse(ctx context.Context, id uint32, _ string) (task.NamespaceUse, error) {
 	return task.NamespaceUse{Pending: uint64(id)}, l.do(ctx, id, "").Err
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/internal/tracing"
 )
 
 // ServerStream is the answering end of the Forward call.
@@ -136,7 +137,7 @@ func (s *server) fill(msg *clusterpb.ForwardReply, bytes int) {
 }
 
 func (s *server) answer(call *clusterpb.Call) *clusterpb.CallReply {
-	ctx := s.ctx
+	ctx := tracing.Remote(s.ctx, call.Traceparent)
 	if call.TimeoutMs > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(call.TimeoutMs)*time.Millisecond)
