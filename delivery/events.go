@@ -33,15 +33,15 @@ func events(batch []task.Attempt) []byte {
 		if i > 0 {
 			b = append(b, ',', '\n')
 		}
-		b = appendEvent(b, a.Task)
+		b = appendEvent(b, a)
 	}
 	return append(b, ']')
 }
 
 // appendEvent appends a task as a JSON object with the values of headers. The fence is a string, since CloudEvents'
 // integers have 32 bits and JSON numbers in many languages 53.
-func appendEvent(b []byte, t *fsmpb.Task) []byte {
-	s := t.GetSpec()
+func appendEvent(b []byte, a task.Attempt) []byte {
+	t, s := a.Task, a.Task.GetSpec()
 	b = append(b, `{"specversion":"`+specVersion+`","id":`...)
 	b = contract.AppendString(b, t.WebhookId)
 	b = append(b, `,"type":"`+eventType+`","source":`...)
@@ -59,8 +59,8 @@ func appendEvent(b []byte, t *fsmpb.Task) []byte {
 		b = strconv.AppendUint(append(b, `,"belfryoccurrence":"`...), number, 10)
 		b = contract.AppendInstant(append(b, `","belfryscheduled":`...), task.ScheduledMs(t))
 	}
-	if isTraceparent(s.GetTraceparent()) {
-		b = append(b, `,"traceparent":"`+s.Traceparent+`"`...)
+	if trace := a.Trace(); isTraceparent(trace) {
+		b = append(b, `,"traceparent":"`+trace+`"`...)
 	}
 	return append(appendData(b, s), '}')
 }

@@ -85,8 +85,8 @@ func headers(a task.Attempt, version string, now time.Time) http.Header {
 	if len(s.Payload) > 0 {
 		h.set("content-type", contentType(s))
 	}
-	if isTraceparent(s.Traceparent) {
-		h.set("traceparent", s.Traceparent)
+	if trace := a.Trace(); isTraceparent(trace) {
+		h.set("traceparent", trace)
 	}
 	return h.header
 }

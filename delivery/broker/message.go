@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
@@ -28,8 +27,8 @@ type message struct {
 }
 
 // newMessage makes the message of an attempt that begins now.
-func newMessage(t *fsmpb.Task, kind targeturl.Kind, now time.Time) *message {
-	s := t.GetSpec()
+func newMessage(a task.Attempt, kind targeturl.Kind, now time.Time) *message {
+	t, s := a.Task, a.Task.GetSpec()
 	m := &message{
 		id: t.GetWebhookId(), fence: strconv.FormatUint(t.GetFence(), 10), at: now, payload: s.GetPayload(),
 		headers: make([]header, 0, 12+len(s.GetTarget().GetHeaders())),
@@ -37,7 +36,7 @@ func newMessage(t *fsmpb.Task, kind targeturl.Kind, now time.Time) *message {
 	if len(m.payload) > 0 {
 		m.contentType = orElse(s.GetContentType(), task.DefaultContentType)
 	}
-	m.describe(t, attributePrefix(kind))
+	m.describe(a, attributePrefix(kind))
 	for _, h := range s.GetTarget().GetHeaders() {
 		m.add(strings.ToLower(h.GetName()), h.GetValue())
 	}
@@ -54,7 +53,8 @@ func attributePrefix(kind targeturl.Kind) string {
 
 // describe adds the headers that a webhook's receiver would get too. Their values need no encoding: task.CheckSpec
 // admits only ASCII without spaces in ids and queue names, and the other values are Belfry's own.
-func (m *message) describe(t *fsmpb.Task, ce string) {
+func (m *message) describe(a task.Attempt, ce string) {
+	t := a.Task
 	due := time.UnixMilli(t.GetFireAtMs()).UTC().Format(instantForm)
 	m.add("webhook-id", m.id)
 	m.add(ce+"specversion", "1.0")
@@ -77,7 +77,7 @@ func (m *message) describe(t *fsmpb.Task, ce string) {
 	if m.contentType != "" {
 		m.add("content-type", m.contentType)
 	}
-	if trace := t.GetSpec().GetTraceparent(); isTraceparent(trace) {
+	if trace := a.Trace(); isTraceparent(trace) {
 		m.add("traceparent", trace)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func TestMessage(t *testing.T) {
 	now := time.Unix(1_700_000_001, 0)
 	fields := func(kind targeturl.Kind, change ...func(*fsmpb.Task)) map[string]string {
-		m := newMessage(attemptOf("nats://h/s", change...).Task, kind, now)
+		m := newMessage(attemptOf("nats://h/s", change...), kind, now)
 		out := map[string]string{}
 		for _, h := range m.headers {
 			if _, twice := out[h.name]; twice {

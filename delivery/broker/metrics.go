@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
+	"github.com/belfryhq/belfry/internal/histogram"
 )
 
 // result is the class of an attempt's outcome in the metrics.
@@ -32,11 +33,11 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Name: "belfry_broker_attempts_total",
 			Help: "Attempts to publish to a broker that ended, by its kind and by what came of them.",
 		}, []string{"kind", "result"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		duration: prometheus.NewHistogramVec(histogram.Both(prometheus.HistogramOpts{
 			Name:    "belfry_broker_attempt_duration_seconds",
 			Help:    "How long it took until a broker had confirmed a message or the attempt had failed, connecting included.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 30, 60, 300, 600},
-		}, []string{"kind"}),
+		}), []string{"kind"}),
 		open: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "belfry_broker_connections",
 			Help: "Brokers that this node is connected to, or connecting.",

@@ -99,7 +99,7 @@ func (p *Publisher) attempt(parent context.Context, t *targeturl.Target, a task.
 	}
 	ctx, cancel := context.WithTimeoutCause(parent, timeout, errTimedOut)
 	defer cancel()
-	err := p.pool.publish(ctx, t, newMessage(a.Task, t.Kind, begun))
+	err := p.pool.publish(ctx, t, newMessage(a, t.Kind, begun))
 	switch {
 	case err == nil:
 		return task.Outcome{Delivered: true}, resultDelivered
