@@ -446,6 +446,20 @@ func TestSentBeforeItCouldNotConnect(t *testing.T) {
 	}
 }
 
+// A call whose time ends while it connects has certainly not happened.
+func TestTimeEndsBeforeItConnects(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		cancel()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	c, _ := start(t, Config{SingleCalls: true, HTTPClient: &http.Client{Transport: &http.Transport{DialContext: dial}}})
+	if _, err := c.Schedule(ctx, Task{ID: "a"}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnknown) {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestSentBeforeItWasRefused checks a call that net/http sent twice by itself. According to the second answer nothing
 // was committed, but the first sending may have been.
 func TestSentBeforeItWasRefused(t *testing.T) {

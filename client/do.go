@@ -107,13 +107,12 @@ func (c *Client) attempt(
 	defer cancel(nil)
 	silence := time.AfterFunc(c.cfg.AttemptTimeout+wait, func() { cancel(errSilent) })
 	defer silence.Stop()
-	var sent atomic.Int32
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Add(1) }})
-	req, err := request(ctx)
+	var sight sight
+	req, err := request(httptrace.WithClientTrace(ctx, sight.trace()))
 	if err != nil {
 		return err
 	}
-	err = c.exchange(req, &sent, func(a reply) error {
+	err = c.exchange(req, &sight, func(a reply) error {
 		a.body = &heard{a.body, silence, c.cfg.AttemptTimeout}
 		return read(a)
 	})
@@ -136,14 +135,34 @@ func (h *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// exchange makes the request. sent counts how often the request went out.
-func (c *Client) exchange(req *http.Request, sent *atomic.Int32, read func(reply) error) error {
-	resp, err := c.cfg.HTTPClient.Do(req)
-	if err != nil && sent.Load() > 0 {
-		return &sentError{err}
+// sight counts the steps of a request that net/http has taken.
+type sight struct{ sought, connected, sent atomic.Int32 }
+
+func (s *sight) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GetConn:      func(string) { s.sought.Add(1) },
+		GotConn:      func(httptrace.GotConnInfo) { s.connected.Add(1) },
+		WroteHeaders: func() { s.sent.Add(1) },
 	}
+}
+
+// judge returns the failure of a request as a sentError if it went out, and as an unsentError if it ended without a
+// connection. A transport that tells nothing of its steps leaves it open.
+func (s *sight) judge(err error) error {
+	switch {
+	case s.sent.Load() > 0:
+		return &sentError{err}
+	case s.sought.Load() > 0 && s.connected.Load() == 0:
+		return &unsentError{err}
+	}
+	return err
+}
+
+// exchange makes the request.
+func (c *Client) exchange(req *http.Request, sight *sight, read func(reply) error) error {
+	resp, err := c.cfg.HTTPClient.Do(req)
 	if err != nil {
-		return err
+		return sight.judge(err)
 	}
 	defer func() {
 		// A short rest is read, so that the connection can be used again. An error only loses the connection.
@@ -151,7 +170,7 @@ func (c *Client) exchange(req *http.Request, sent *atomic.Int32, read func(reply
 		_ = resp.Body.Close()
 	}()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return refused(readError(resp), sent.Load())
+		return refused(readError(resp), sight.sent.Load())
 	}
 	return read(reply{resp.StatusCode, resp.Header, resp.Body})
 }

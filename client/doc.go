@@ -9,6 +9,7 @@
 //	BeginBulk, CountBulk                      make one call on every task that passes a filter
 //	PutSchedule, FireSchedule, Backfill, …    run a task again and again, by a rule that repeats
 //	Cluster, Nodes, Ready                     read the state of the cluster and of a node
+//	Wheel, Activity                           count the tasks that wait, and the events of the last minutes
 //	Advance                                   set the clock of a node in dev mode ahead
 //	DrainNode, …, SetReplication, Operation   change the shape of the cluster
 //	CreateKey, RotateKey, RevokeKey, WhoAmI   manage API keys

@@ -88,7 +88,7 @@ func named(slug string) error {
 	switch slug {
 	case contract.TaskNotFound, contract.ScheduleNotFound, contract.QueueNotFound, contract.LeaseNotFound,
 		contract.NodeNotFound, contract.OperationNotFound, contract.TokenNotFound, contract.AccessKeyNotFound,
-		contract.NamespaceNotFound:
+		contract.NamespaceNotFound, contract.CalendarNotFound:
 		return ErrNotFound
 	case contract.WrongState, contract.LeaseEnded, contract.QueueNotEmpty, contract.CalendarInUse, contract.QueuesFull,
 		contract.KeyForgotten:

@@ -232,7 +232,7 @@ func occurrenceProblem(cmd *fsmpb.Command, r *fsmpb.Result) *problem {
 	case cmd.GetSkipOccurrence() != nil:
 		p.detail = "no coming occurrence is known: the schedule is paused or has ended, or its next one is not computed yet"
 	case cmd.GetBackfill() != nil:
-		p.detail, p.limit = "more occurrences would be under way or wait than may", fmt.Sprint(task.MaxQueuedOccurrences)
+		p.detail, p.limit = "more occurrences would wait than may", fmt.Sprint(task.MaxQueuedOccurrences)
 	default:
 		p.detail = "another occurrence is under way or waits, and the schedule's overlap lets no further one begin"
 	}

@@ -15,6 +15,7 @@ type Backend interface {
 	Keys
 	Namespaces
 	Calendars
+	Outlooks
 	Bulk
 
 	// Do carries out commands and returns a reply for each, in order. Commands about one id are applied in the given

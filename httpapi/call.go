@@ -54,6 +54,9 @@ func (s *Server) authorize(n need, isAudited bool, next echo.HandlerFunc) echo.H
 			return s.noteRefusal(c, nil, err)
 		}
 		cl := &call{Context: c, caller: caller, need: n}
+		if s.log != nil || s.cfg.Tracer != nil {
+			c.Set(callKey, cl)
+		}
 		if isAudited {
 			cl.audited = new(audited)
 		}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/origin"
+	"github.com/belfryhq/belfry/internal/tracing"
 )
 
 // Config holds the settings of a Server. A zero limit takes the default that is written beside it.
@@ -32,11 +34,17 @@ type Config struct {
 	// Origins is the policy on the host names and web pages that may call. Nil: localhost, IP literals, and the node's own
 	// pages.
 	Origins *origin.Policy
+	// UI serves the dashboard below /ui/. Nil: there is none.
+	UI http.Handler
 	// Gatherer is the source of GET /metrics. Nil: no metrics.
 	Gatherer prometheus.Gatherer
 	// Registerer registers the server's own metrics. Nil: they are not registered.
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger // nil: discards
+	// Tracer makes a span of each call. Nil: none is made.
+	Tracer *tracing.Tracer
+	// AccessLog gets a record of each call, at level info. Nil: Logger gets them, at level debug.
+	AccessLog *slog.Logger
 	// Now returns the time, and whether the node is sure of it. While it is not sure, calls that count from now are
 	// refused. Nil: time.Now.
 	Now func() (now time.Time, sure bool)

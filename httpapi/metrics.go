@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/internal/histogram"
 	"github.com/belfryhq/belfry/quota"
 )
 
@@ -29,21 +30,21 @@ type metrics struct {
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "belfry_http_request_seconds",
+		seconds: prometheus.NewHistogramVec(histogram.Both(prometheus.HistogramOpts{
+			Name:    "belfry_http_request_duration_seconds",
 			Help:    "Duration of HTTP calls, by route; of a stream, all of it.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15),
-		}, []string{"method", "route", "status"}),
+		}), []string{"method", "route", "status"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "belfry_http_requests_in_flight", Help: "HTTP calls under way, batches included.",
 		}),
 		lines: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "belfry_http_batch_lines_total", Help: "Batch lines answered, by status.",
 		}, []string{"status"}),
-		chunks: prometheus.NewHistogram(prometheus.HistogramOpts{
+		chunks: prometheus.NewHistogram(histogram.Both(prometheus.HistogramOpts{
 			Name: "belfry_http_batch_commit_lines", Help: "Batch lines in one commit.",
 			Buckets: prometheus.ExponentialBuckets(1, 4, 7),
-		}),
+		})),
 		retries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "belfry_http_batch_retries_total", Help: "Batch commits tried again because shards were overloaded.",
 		}),

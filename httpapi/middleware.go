@@ -4,44 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/belfryhq/belfry/access"
-	"github.com/belfryhq/belfry/audit"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/places"
 	"github.com/belfryhq/belfry/httpapi/internal/rights"
 	"github.com/belfryhq/belfry/internal/contract"
 )
-
-// logCall logs every call that has ended. It is installed only if the logger is enabled for such lines.
-func (s *Server) logCall(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		begin, r := time.Now(), c.Request()
-		err := next(c) // answered by observe
-		s.cfg.Logger.LogAttrs(r.Context(), slog.LevelDebug, "call", slog.String("method", r.Method),
-			slog.String("path", audit.Clean(r.URL.Path)), slog.Int("status", c.Response().Status),
-			slog.Duration("took", time.Since(begin)), slog.String("from", r.RemoteAddr), slog.String("id", requestID(r)))
-		return err
-	}
-}
-
-// requestID returns the caller's id for a call, which log lines about the call contain. Answers do not repeat the id,
-// and a call without an id gets none.
-func requestID(r *http.Request) string {
-	if id := r.Header.Get(echo.HeaderXRequestID); id != "" {
-		return audit.Clean(id)
-	}
-	return traceparent(r.Header)
-}
 
 // recover turns a panic into an answer and a log line. http.ErrAbortHandler passes, since handlers cut a connection
 // with it. echo's own Recover is not used: its package needs one more module, for its rate limiter.

@@ -207,6 +207,10 @@ func (s *Server) backup(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	stops := &problem{kind: notReady, detail: "this node stops", retryAfter: 1}
+	if s.closing.Err() != nil {
+		return stops
+	}
 	right := callOf(c).right
 	ctx, cancel := context.WithCancel(callOf(c).life())
 	defer cancel()
@@ -216,7 +220,7 @@ func (s *Server) backup(c echo.Context) error {
 	summary, err := s.cfg.Backend.Backup(ctx, w, rate)
 	switch {
 	case err != nil && !w.began && s.closing.Err() != nil:
-		return &problem{kind: notReady, detail: "this node stops", retryAfter: 1}
+		return stops
 	case err != nil && !w.began && right.Refusal() != nil:
 		return right.Refusal()
 	case err != nil && !w.began:

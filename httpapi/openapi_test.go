@@ -284,7 +284,7 @@ func TestAnswersAreDocumented(t *testing.T) {
 	d.fake.findings = []Finding{{Severity: "warning", Code: "node-away", Summary: "Node b is away.", Do: []string{"belfry"}},
 		{Severity: "note", Code: "queue-paused"}}
 	for _, path := range []string{"/v1/backup?rate=52428800", "/v1/doctor", "/v1/cluster", "/v1/map", "/healthz", "/readyz",
-		"/metrics", "/openapi.yaml"} {
+		"/v1/wheel?shard=2", "/v1/wheel?shard=9", "/v1/activity?since=1m", "/metrics", "/openapi.yaml"} {
 		d.call(200, "GET", path, "")
 	}
 }

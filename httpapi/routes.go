@@ -201,6 +201,8 @@ func (s *Server) clusterEndpoints() []endpoint {
 			with(s.readAudit, s.single, s.watched, s.hurried, params("after", "since", "limit"))},
 		{"GET", "/v1/cluster", read, with(s.cluster, s.single, params())},
 		{"PUT", "/v1/cluster", operate, with(s.putCluster, s.single, params(), soundKey)},
+		{"GET", "/v1/wheel", read, with(s.wheel, s.single, s.watched, s.hurried, params("shard"))},
+		{"GET", "/v1/activity", read, with(s.activity, s.single, s.watched, s.hurried, params("shard", "since"))},
 		{"GET", "/v1/map", somewhere(access.Read), with(s.routes, s.single, params())},
 		{"GET", doctorPath, read, with(s.doctor, s.lasting(s.doctors), s.watched, s.hurried, params())},
 		{"POST", "/v1/nodes/tokens", operate, with(s.newJoinToken, s.single, params("valid_for"))},

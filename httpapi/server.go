@@ -20,6 +20,7 @@ type Server struct {
 	cfg      Config
 	echo     *echo.Echo
 	metrics  *metrics
+	log      *accessLog // nil: none
 	buffers  buffers
 	work     *turns.Gate
 	crowd    *turns.Crowd
@@ -59,10 +60,14 @@ func New(cfg Config) (*Server, error) {
 	s.echo = echo.New()
 	s.echo.Binder = binder{s}
 	s.echo.HTTPErrorHandler = s.fail
-	if cfg.Logger.Enabled(context.Background(), slog.LevelDebug) {
-		s.echo.Use(s.logCall)
+	if s.log = newAccessLog(cfg); s.log != nil {
+		s.echo.Use(s.log.record)
+	}
+	if cfg.Tracer != nil {
+		s.echo.Use(s.trace)
 	}
 	s.echo.Use(s.observe, s.recover, s.refuseForeign) // the check of the caller is a part of each route
+	s.addUI()
 	return s, s.register(s.endpoints())
 }
 

@@ -147,9 +147,8 @@ func (s *Server) buildInTurn(c *call, build builder, data []byte) (*order, error
 }
 
 func (s *Server) parser(c *call) *parser {
-	h := c.Request().Header
 	return &parser{
-		now: s.arrived(), namespace: c.namespace, traceparent: traceparent(h), checkURL: s.cfg.CheckURL,
+		now: s.arrived(), namespace: c.namespace, traceparent: traceOf(c.Request()), checkURL: s.cfg.CheckURL,
 		calendarOf: s.calendarOf,
 	}
 }

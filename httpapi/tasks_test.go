@@ -352,7 +352,7 @@ func TestMetrics(t *testing.T) {
 	h.call("GET", "/nowhere", "")
 	page := h.call("GET", "/metrics", "").text
 	for _, want := range []string{
-		`belfry_http_request_seconds_count{method="PUT",route="/v1/tasks/:id",status="201"} 1`,
+		`belfry_http_request_duration_seconds_count{method="PUT",route="/v1/tasks/:id",status="201"} 1`,
 		`status="404"} 1`,
 	} {
 		if !strings.Contains(page, want) {
