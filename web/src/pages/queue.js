@@ -1,0 +1,88 @@
+// One queue: what is in it, its policy, and its limits.
+import { html } from '../html.js';
+import { change, get, inNamespace } from '../api.js';
+import { usePoll } from '../live.js';
+import { can } from '../session.js';
+import { go, href } from '../router.js';
+import { compact, duration, milliseconds, number } from '../format.js';
+import { curl } from '../curl.js';
+import { t } from '../i18n.js';
+import { Bars } from '../parts/bars.js';
+import { PauseButton, QueueStatus } from '../parts/queuerows.js';
+import { editQueue } from '../parts/queueform.js';
+import { ask } from '../parts/dialog.js';
+import { say } from '../parts/toast.js';
+import { Button, Card, Command, Facts, Figure, awaited, Refused } from '../parts/ui.js';
+import { retryText } from './task.js';
+
+export function Queue({ name }) {
+  const path = `/queues/${encodeURIComponent(name)}`;
+  const poll = usePoll((signal) => get(inNamespace(path), {}, { signal }), 2000, [path]);
+  const queue = poll.problem?.status === 404 ? null : poll.data;
+  return html`
+    <header class="page"><div><p class="crumb"><a href=${href('queues')}>${t('nav.queues')}</a></p><h1 class="id">
+      ${name}</h1></div>
+      ${queue && can('operate')
+        && html`<${Actions} queue=${queue} path=${inNamespace(path)} refresh=${poll.refresh} />`}</header>
+    ${poll.problem && html`<${Refused} problem=${poll.problem} retry=${poll.refresh} />`}
+    ${awaited(poll)}
+    ${queue && html`<p class="sentence"><${QueueStatus} queue=${queue} /></p>
+      <${Counts} name=${name} counts=${queue.counts} />
+      <div class="two"><${Card} title=${t('queue.policy')}><${Policy} queue=${queue} /><//>
+      <${Card} title=${t('due.spans')}><${Coming} counts=${queue.counts} /><//></div>
+      <${Card} title=${t('task.same')}><${Command} text=${curl('GET', path)} /><//>`}`;
+}
+
+function Actions({ queue, path, refresh }) {
+  const remove = () => ask({
+    title: t('qdelete.title', { queue: queue.queue }), text: t('qdelete.text'), action: t('delete'), danger: true,
+    run: async () => {
+      await change('DELETE', path);
+      say(t('qdelete.done', { queue: queue.queue }));
+      go(href('queues'));
+    },
+  });
+  return html`<div class="side actions"><${PauseButton} queue=${queue} refresh=${refresh} kind="" />
+    <${Button} onClick=${() => editQueue(queue, refresh)}>${t('edit')}<//>
+    <${Button} kind="danger" icon="trash" onClick=${remove}>${t('delete')}<//></div>`;
+}
+
+function Counts({ name, counts }) {
+  const states = ['scheduled', 'ready', 'firing', 'retrying', 'dead', 'delivered', 'cancelled'];
+  return html`<dl class="figures small">
+    ${states.map((s) => html`<${Figure} label=${t(`state.${s}`)} value=${compact(counts[s])}
+    tone=${s === 'dead' && counts.dead ? 'trouble' : ''} to=${href('tasks', { queue: name, state: s })}
+    note=${s === 'firing' && counts.leased ? t('queue.leased', { n: number(counts.leased) }) : ''} />`)}</dl>`;
+}
+
+function Coming({ counts }) {
+  const waiting = counts.scheduled + counts.retrying;
+  const items = [['1m', counts.due_1m], ['1h', counts.due_1h - counts.due_1m], ['1d', counts.due_1d - counts.due_1h],
+    ['more', waiting - counts.due_1d]]
+    .map(([name, value]) => ({ value: Math.max(0, value), label: t(`span.${name}`), title: t(`span.${name}.long`) }));
+  return html`<${Bars} items=${items} label=${t('due.spans')} log />`;
+}
+
+function Policy({ queue: q }) {
+  const length = (text) => text && duration(milliseconds(text));
+  return html`<${Facts} of=${[
+    [t('task.target'), q.target ? html`<code>${q.target.url}</code>` : t('queue.pulledLong')],
+    [t('task.timeout'), length(q.target?.timeout)],
+    [t('task.headers'), q.target?.headers
+      && html`<code class="block">${Object.entries(q.target.headers).map(([n, v]) => `${n}: ${v}\n`)}</code>`],
+    [t('task.retry'), q.retry ? retryText(q.retry) : t('queue.retryDefault')],
+    [t('queue.inFlight'), q.max_in_flight ? number(q.max_in_flight) : t('queue.noLimit')],
+    [t('queue.perSecond'), q.max_per_second ? number(q.max_per_second, 3) : t('queue.noLimit')],
+    [t('queue.window'), q.window && windowText(q.window)],
+    [t('queue.batch'), q.batch_max],
+    [t('queue.group'), q.fifo ? t('queue.fifo') : q.group_in_flight],
+    [t('queue.fair'), q.fair && t('yes')],
+    [t('queue.keepDone'), length(q.keep_done || '10m')],
+    [t('queue.keepDead'), q.keep_dead ? length(q.keep_dead) : t('queue.keepForever')],
+    [t('queue.signing'), q.signing && html`<code>${q.signing.secrets.join(', ')}</code>`],
+  ]} />`;
+}
+
+function windowText(w) {
+  return [w.daily.join(', '), w.days, w.time_zone || 'UTC', w.calendar].filter(Boolean).join(' · ');
+}

@@ -1,0 +1,109 @@
+// One task: its state as a sentence, its life, its payload, and what may be done with it.
+import { html } from '../html.js';
+import { get, inNamespace } from '../api.js';
+import { settled, usePoll } from '../live.js';
+import { href } from '../router.js';
+import { duration, instant, milliseconds, relative, shortInstant } from '../format.js';
+import { curl } from '../curl.js';
+import { t } from '../i18n.js';
+import { Timeline } from '../parts/timeline.js';
+import { Payload } from '../parts/payload.js';
+import { TaskActions } from '../parts/taskactions.js';
+import { Card, Command, Facts, Instant, Loading, millis, Refused, State, useBeat } from '../parts/ui.js';
+import { Labels } from './tasks.js';
+
+const finished = ['delivered', 'dead', 'cancelled'];
+
+export function Task({ id }) {
+  const path = `/tasks/${encodeURIComponent(id)}`;
+  const poll = usePoll((signal) => get(inNamespace(path), {}, { signal }), 2000, [path]);
+  const story = usePoll((signal) => get(inNamespace(`${path}/history`), { limit: 200 }, { signal }), 3000, [path]);
+  const task = poll.data;
+  const refresh = () => {
+    poll.refresh();
+    story.refresh();
+  };
+  const gone = poll.problem?.status === 404;
+  return html`
+    <header class="page"><div><p class="crumb"><a href=${href('tasks')}>${t('nav.tasks')}</a></p><h1 class="id">${id}
+      </h1></div>
+      ${task && !gone && html`<${TaskActions} task=${task} refresh=${refresh} />`}</header>
+    ${!settled(poll, story) ? html`<${Loading} />` : html`
+      ${gone ? html`<p class="sentence">${t('task.gone')}</p>` : task ? html`<${Sentence} task=${task} />`
+        : html`<${Refused} problem=${poll.problem} retry=${poll.refresh} />`}
+      <${Life} story=${story} task=${gone ? null : task} />
+      ${task && !gone && html`<${Details} task=${task} />`}
+      <${Card} title=${t('task.same')}><${Command} text=${curl('GET', path)} /><//>`}`;
+}
+
+function Sentence({ task }) {
+  useBeat();
+  return html`<p class="sentence"><${State} state=${task.state} /> ${sentence(task)}</p>
+    ${task.last_error && html`<p class="error-text"><b>${t('task.lastError')}</b> <code>${task.last_error}</code>
+      </p>`}`;
+}
+
+// sentence says the state of a task in words.
+function sentence(task) {
+  const due = millis(task.next_attempt_at || task.fire_at);
+  const params = { at: shortInstant(due), rel: relative(due), attempts: task.attempts, attempt: task.attempts + 1 };
+  if (task.waits_for === 'window') return t('say.window', params);
+  if (task.state === 'firing' && task.lease_ends_at) return t('say.leased',
+    { ...params, until: shortInstant(millis(task.lease_ends_at)) });
+  if (task.state === 'cancelled' && task.outcome === 'stopped') return t('say.stopped', params);
+  return t(`say.${task.state}`, params);
+}
+
+function Life({ story, task }) {
+  const next = task && !finished.includes(task.state) && task.state !== 'firing'
+    ? millis(task.next_attempt_at || task.fire_at) : null;
+  const body = story.data
+    ? html`<div class="scroll" tabindex="0" role="group" aria-label=${t('task.life')}>
+      <${Timeline} events=${story.data.events} next=${next} /></div>
+      ${!story.data.complete
+        && html`<p class="muted">
+          ${story.data.complete_since ? t('task.since', { at: instant(millis(story.data.complete_since)) })
+            : t('task.incomplete')}</p>`}`
+    : html`<p class="muted">
+      ${t(story.problem.status === 404 || story.problem.status === 410 ? 'task.noEvents' : 'task.incomplete')}</p>`;
+  return html`<${Card} title=${t('task.life')}>${body}<//>`;
+}
+
+function Details({ task }) {
+  const retry = task.retry;
+  return html`<div class="two">
+    <${Card} title=${t('task.payload')}><${Payload} task=${task} /><//>
+    <${Card} title=${t('task.details')}><${Facts} of=${[
+    [t('queue'), html`<a href=${href(`queues/${encodeURIComponent(task.queue)}`)}>${task.queue}</a>`],
+    [t('due'), html`<${Instant} at=${task.fire_at} full />`],
+    [t('task.next'), task.next_attempt_at && html`<${Instant} at=${task.next_attempt_at} full />`],
+    [t('task.schedule'), task.schedule
+      && html`<a href=${href(`schedules/${encodeURIComponent(task.schedule)}`)}>${task.schedule}
+        </a> · ${task.occurrence}`],
+    [t('labels'), task.labels && html`<${Labels} labels=${task.labels} />`],
+    [t('task.target'), task.target ? html`<code>${task.target.url}</code>`
+      : html`<span class="muted">${t('task.ofQueue')}</span>`],
+    [t('task.headers'), task.target?.headers
+      && html`<code class="block">${Object.entries(task.target.headers).map(([n, v]) => `${n}: ${v}\n`)}</code>`],
+    [t('task.timeout'), task.target?.timeout],
+    [t('task.retry'), retry ? retryText(retry) : html`<span class="muted">${t('task.ofQueue')}</span>`],
+    [t('task.expires'), task.expires_after && duration(milliseconds(task.expires_after))],
+    [t('task.group'), task.group],
+    [t('task.priority'), task.priority],
+    [t('task.outcome'), task.outcome && html`<code>${task.outcome}</code> – ${t(`outcome.${task.outcome}`)}`],
+    [t('task.webhook'), task.webhook_id && html`<code>${task.webhook_id}</code>`],
+    [t('shard'), task.shard],
+    [t('revision'), task.revision],
+    [t('created'), html`<${Instant} at=${task.created_at} full />`],
+  ]} /><//>
+  </div>`;
+}
+
+export function retryText(retry) {
+  const parts = [];
+  if (retry.max_attempts) parts.push(t('retry.attempts', { n: retry.max_attempts }));
+  if (retry.delays) parts.push(retry.delays.join(', '));
+  if (retry.min_backoff
+    || retry.max_backoff) parts.push(`${retry.min_backoff || '1s'} – ${retry.max_backoff || '10m'}`);
+  return parts.join(' · ');
+}

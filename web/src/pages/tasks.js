@@ -1,0 +1,70 @@
+// The list of tasks: searched by the cluster, page by page, with the calls on all that match.
+import { html } from '../html.js';
+import { can } from '../session.js';
+import { href } from '../router.js';
+import { shortInstant } from '../format.js';
+import { isFilter } from '../labels.js';
+import { bulkFilter, filtersOf } from '../search.js';
+import { t } from '../i18n.js';
+import { askBulk } from '../parts/bulk.js';
+import { Filters } from '../parts/filters.js';
+import { List, Table, useList } from '../parts/table.js';
+import { Icon } from '../parts/icon.js';
+import { Button, Empty, Instant, millis, State, Tag } from '../parts/ui.js';
+
+const names = ['prefix', 'queue', 'label', 'state', 'due_after', 'due_before'];
+
+export function Tasks({ query }) {
+  const filters = filtersOf(query);
+  const cursor = query.get('cursor') || '';
+  const list = useList('/tasks', 'tasks', { ...filters, cursor, limit: 50 }, cursor ? 0 : 4000);
+  return html`
+    <header class="page"><h1>${t('nav.tasks')}</h1>
+      <div class="side">${can('schedule')
+        && html`<a class="button primary" href=${href('new/task')}><${Icon} name="plus" />${t('task.new')}</a>`}</div>
+          </header>
+    <${Filters} page="tasks" filters=${filters} names=${names} />
+    <${Many} filters=${filters} />
+    <${List} list=${list} page="tasks" query=${filters} cursor=${cursor} empty=${html`<${None} />`}>
+      <${TaskRows} tasks=${list.rows} />
+    <//>`;
+}
+
+function None() {
+  const action = can('schedule') && html`<a class="button" href=${href('new/task')}>${t('task.new')}</a>`;
+  return html`<${Empty} title=${t('tasks.empty')}
+    command="belfry task schedule hello --in 10s --url http://127.0.0.1:9000/" action=${action}>
+      ${t('tasks.emptyText')}<//>`;
+}
+
+// TaskRows shows tasks with the instant that comes next for each.
+export function TaskRows({ tasks }) {
+  return html`<${Table} caption=${t('nav.tasks')} rows=${tasks} rowKey=${(x) => x.id} columns=${[
+    { label: t('id'), kind: 'id', cell: (x) => html`<a href=${href(`tasks/${encodeURIComponent(x.id)}`)}>${x.id}</a>` },
+    { label: t('state'), cell: (x) => html`<${State} state=${x.state} />` },
+    { label: t('due'), cell: (x) => html`<${Instant} at=${x.next_attempt_at || x.fire_at} />` },
+    { label: t('instant'), kind: 'wide',
+      cell: (x) => html`<span class="muted">${shortInstant(millis(x.next_attempt_at || x.fire_at))}</span>` },
+    { label: t('queue'), cell: (x) => html`<a href=${href(`queues/${encodeURIComponent(x.queue)}`)}>${x.queue}</a>` },
+    { label: t('labels'), kind: 'long', cell: (x) => html`<${Labels} labels=${x.labels} />` },
+    { label: t('attempts'), kind: 'n', cell: (x) => x.attempts || html`<span class="muted">0</span>` },
+  ]} />`;
+}
+
+export function Labels({ labels = {} }) {
+  return html`<span class="tags">
+    ${Object.entries(labels).map(([name, value]) => (isFilter(name)
+    ? html`<a class="tag" href=${href('tasks', { label: `${name}=${value}` })}>${name}=${value}</a>`
+    : html`<${Tag}>${name}=${value}<//>`))}</span>`;
+}
+
+// Many offers the bulk operations on the tasks that match.
+function Many({ filters }) {
+  if (!can('operate')) return null;
+  const filter = bulkFilter(filters);
+  const onlyDead = filters.state?.length === 1 && filters.state[0] === 'dead';
+  const ops = onlyDead ? ['replay', 'purge'] : ['cancel', 'move', 'fire'];
+  return html`<div class="many"><span>${t(Object.keys(filters).length ? 'bulk.onMatching' : 'bulk.onAll')}</span>
+    ${ops.map((op) => html`<${Button} kind="small" onClick=${() => askBulk(op, filter)}>${t(`bulk.${op}.name`)}…<//>`)}
+      </div>`;
+}

@@ -1,0 +1,27 @@
+// What doctor says: findings with the commands that help.
+import { html } from '../html.js';
+import { t } from '../i18n.js';
+import { Icon } from './icon.js';
+import { Command, Loading, Refused, Tag } from './ui.js';
+
+const tones = { critical: 'trouble', warning: 'warning', note: '' };
+
+export function Findings({ doctor }) {
+  if (!doctor.data) return doctor.problem ? html`<${Refused} problem=${doctor.problem} retry=${doctor.refresh} />`
+    : html`<${Loading} />`;
+  const { findings } = doctor.data;
+  if (!findings.length) return html`<p class="well"><${Icon} name="check" />${t('doctor.well')}</p>`;
+  return html`<ul class="findings">${findings.map((f) => html`<li key=${f.code + f.summary}>
+    <p><${Tag} tone=${tones[f.severity]}>${t(`severity.${f.severity}`)}<//> <span lang="en">${f.summary}</span></p>
+    ${f.do.map((command) => html`<${Command} text=${command} />`)}
+  </li>`)}</ul>`;
+}
+
+// Health is the state of the cluster in a word.
+export function Health({ doctor }) {
+  if (!doctor.data) return html`<span class="muted">–</span>`;
+  const worst = ['critical', 'warning'].find((s) => doctor.data.findings.some((f) => f.severity === s));
+  const tone = worst === 'critical' ? 'trouble' : worst ? 'warning' : 'delivered';
+  return html`<span class="state ${tone}"><${Icon} name=${worst ? 'alert' : 'check'} />${t(`health.${worst || 'well'}`)}
+    </span>`;
+}

@@ -1,0 +1,60 @@
+// Rows of queues, those with trouble first.
+import { html } from '../html.js';
+import { compact, number, shortInstant } from '../format.js';
+import { href } from '../router.js';
+import { can } from '../session.js';
+import { t } from '../i18n.js';
+import { change, inNamespace, Problem } from '../api.js';
+import { byTrouble, isLate } from '../queues.js';
+import { Table } from './table.js';
+import { Button, Instant, Tag } from './ui.js';
+import { say } from './toast.js';
+
+export function QueueRows({ queues, most = queues.length, sorted = true, refresh }) {
+  const rows = (sorted ? byTrouble(queues) : queues).slice(0, most);
+  const count = (name, tone) => (q) => (q.counts?.[name]
+    ? html`<span class=${tone || ''} title=${number(q.counts[name])}>${compact(q.counts[name])}</span>`
+    : html`<span class="muted">0</span>`);
+  return html`<${Table} caption=${t('nav.queues')} rows=${rows} rowKey=${(q) => q.queue} columns=${[
+    { label: t('queue'), cell: (q) => html`<a href=${href(`queues/${encodeURIComponent(q.queue)}`)}>${q.queue}</a>` },
+    { label: t('queue.status'), kind: 'long', cell: (q) => html`<${QueueStatus} queue=${q} />` },
+    { label: t('state.scheduled'), kind: 'n', cell: count('scheduled') },
+    { label: t('state.ready'), kind: 'n', cell: count('ready') },
+    { label: t('state.firing'), kind: 'n', cell: count('firing', 'running') },
+    { label: t('state.retrying'), kind: 'n', cell: count('retrying') },
+    { label: t('state.dead'), kind: 'n', cell: count('dead', 'trouble') },
+    { label: t('due.1m'), kind: 'n', cell: count('due_1m') },
+    can('operate') && refresh
+      && { label: t('actions'), kind: 'end', cell: (q) => html`<${PauseButton} queue=${q} refresh=${refresh} />` },
+  ]} />`;
+}
+
+export function QueueStatus({ queue: q }) {
+  const c = q.counts;
+  return html`<span class="tags">
+    ${q.paused && html`<${Tag} tone="warning">${t('queue.paused')}<//>`}
+    ${q.window_open === false
+      && html`<${Tag}>${q.window_opens_at ? t('queue.opens', { at: shortInstant(Date.parse(q.window_opens_at)) })
+      : t('queue.neverOpens')}<//>`}
+    ${c?.oldest_overdue && html`<${Tag} tone=${isLate(q) ? 'trouble' : ''}>
+      ${t('queue.oldest')} <${Instant} at=${c.oldest_overdue} /><//>`}
+    ${!q.paused && q.window_open !== false && !c?.oldest_overdue
+      && html`<span class="muted">${q.target ? t('queue.delivers') : t('queue.pulled')}</span>`}
+  </span>`;
+}
+
+export function PauseButton({ queue: q, refresh, kind = 'small' }) {
+  const toggle = async () => {
+    try {
+      await change('POST', inNamespace(`/queues/${encodeURIComponent(q.queue)}/${q.paused ? 'resume' : 'pause'}`));
+      say(t(q.paused ? 'queue.resumed' : 'queue.nowPaused', { queue: q.queue }));
+    } catch (err) {
+      if (!(err instanceof Problem)) throw err;
+      say(err.message || t('problem.unreachable'), 'trouble');
+    }
+    refresh();
+  };
+  return html`<${Button} kind=${kind} icon=${q.paused ? 'play' : 'pause'} onClick=${toggle}
+    aria-label=${t(q.paused ? 'queue.resumeNamed' : 'queue.pauseNamed', { queue: q.queue })}>
+      ${t(q.paused ? 'resume' : 'pause')}<//>`;
+}

@@ -1,0 +1,65 @@
+// Tables, which become cards on a narrow screen, and lists that are read page by page.
+import { html } from '../html.js';
+import { inNamespace, get } from '../api.js';
+import { usePoll } from '../live.js';
+import { href } from '../router.js';
+import { t } from '../i18n.js';
+import { Empty, Loading, Refused } from './ui.js';
+
+// Table shows rows. Each column has a label and a function that draws a row's cell; the first is the row's name.
+export function Table({ caption, columns, rows, rowKey, rowClass }) {
+  const shown = columns.filter(Boolean);
+  return html`<div class="table-frame"><table role="table">
+    <caption class="hidden">${caption}</caption>
+    <thead role="rowgroup"><tr role="row">
+      ${shown.map((c) => html`<th role="columnheader" scope="col" class=${c.kind}>${c.label}</th>`)}</tr></thead>
+    <tbody role="rowgroup">${rows.map((row) => html`<tr role="row" key=${rowKey(row)} class=${rowClass?.(row)}>
+      ${shown.map((c, i) => (i === 0
+    ? html`<th role="rowheader" scope="row" class=${c.kind}>${c.cell(row)}</th>`
+    : html`<td role="cell" class=${c.kind} data-label=${c.label}>${c.cell(row)}</td>`))}
+    </tr>`)}</tbody>
+  </table></div>`;
+}
+
+const budgetMs = 4000; // for pages without a match
+
+// collect reads pages of a list until one has a row, the list ends, or the time is over. A page of the API may be empty
+// and still have a cursor.
+async function collect(path, query, name, signal) {
+  const begin = Date.now();
+  let { cursor } = query;
+  for (;;) {
+    const page = await get(inNamespace(path), { ...query, cursor }, { signal });
+    cursor = page.next_cursor;
+    if (page[name].length || !cursor || Date.now() - begin > budgetMs) return { rows: page[name], next: cursor };
+  }
+}
+
+// useList reads the page of a list that the address names by its cursor.
+export function useList(path, name, query, every) {
+  const poll = usePoll((signal) => collect(path, query, name, signal), every, [path, JSON.stringify(query)]);
+  return { ...poll, rows: poll.data?.rows || [], next: poll.data?.next || null };
+}
+
+// List shows a page of a list, or what the list is for, with the links to the other pages.
+export function List({ list, empty, none, page, query, cursor, children }) {
+  const filtered = Object.keys(query).length > 0;
+  if (!list.data && list.problem) return html`<${Refused} problem=${list.problem} retry=${list.refresh} />`;
+  if (!list.data) return html`<${Loading} />`;
+  return html`
+    ${list.problem && html`<${Refused} problem=${list.problem} retry=${list.refresh} />`}
+    ${list.rows.length > 0 && children}
+    ${!list.rows.length && !list.next && !cursor && (filtered ? none || html`<${NoMatch} page=${page} />` : empty)}
+    ${!list.rows.length && list.next && html`<p class="muted">${t('list.searching')}</p>`}
+    ${!list.rows.length && !list.next && cursor && html`<p class="muted">${t('list.end')}</p>`}
+    <nav class="pager" aria-label=${t('list.pages')}>
+      ${cursor && html`<a class="button" href=${href(page, query)}>${t('list.first')}</a>`}
+      ${list.next && html`<a class="button" href=${href(page, { ...query, cursor: list.next })}>
+        ${list.rows.length ? t('list.next') : t('list.searchOn')}</a>`}
+    </nav>`;
+}
+
+function NoMatch({ page }) {
+  return html`<${Empty} title=${t('list.none')}
+    action=${html`<a class="button" href=${href(page)}>${t('filter.clear')}</a>`}>${t('list.noneHint')}<//>`;
+}

@@ -1,0 +1,45 @@
+// The queues of the namespace that the session shows, and their order and sums.
+import { get, inNamespace } from './api.js';
+import { now } from './clock.js';
+
+const most = 10_000;
+
+// allQueues reads the queues page by page, up to ten thousand.
+export async function allQueues(signal) {
+  const queues = [];
+  let cursor = '';
+  do {
+    const page = await get(inNamespace('/queues'), { limit: 1000, cursor }, { signal });
+    queues.push(...page.queues);
+    cursor = page.next_cursor;
+  } while (cursor && queues.length < most);
+  return queues;
+}
+
+// sums adds up the counts of queues.
+export function sums(queues) {
+  const sum = { waiting: 0, ready: 0, firing: 0, retrying: 0, dead: 0, due_1m: 0, due_1h: 0, due_1d: 0 };
+  for (const { counts } of queues) {
+    if (!counts) continue;
+    sum.waiting += counts.scheduled + counts.retrying;
+    for (const name of ['ready', 'firing', 'retrying', 'dead', 'due_1m', 'due_1h', 'due_1d']) sum[name] += counts[name];
+  }
+  return sum;
+}
+
+// isLate reports whether a queue that is not paused has tasks that are overdue by more than a second.
+export const isLate = (q) => Boolean(q.counts?.oldest_overdue) && !q.paused
+  && now() - Date.parse(q.counts.oldest_overdue) > 1000;
+
+// trouble weighs a queue: overdue tasks and dead letters first, then retries, then pauses.
+function trouble(q) {
+  const c = q.counts || {};
+  return (isLate(q) ? 1e9 : 0) + (c.dead ? 1e6 + Math.min(c.dead, 9e5) : 0) + (c.retrying ? 1e3 : 0)
+    + (q.paused ? 100 : 0);
+}
+
+export function byTrouble(queues) {
+  const waiting = (q) => (q.counts ? q.counts.scheduled + q.counts.ready : 0);
+  return [...queues].sort((a, b) => trouble(b) - trouble(a) || waiting(b) - waiting(a)
+    || a.queue.localeCompare(b.queue));
+}

@@ -1,0 +1,363 @@
+// Every action of the page, with what the cluster says about it afterwards.
+import assert from 'node:assert/strict';
+import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { eventually, missing, startCluster, startReceiver } from './cluster.mjs';
+import { assertNoFaults, inspect, launch, openPage } from './browser.mjs';
+import { seed } from './seed.mjs';
+
+let cluster;
+let receiver;
+let browser;
+let page;
+
+before(async () => {
+  [cluster, receiver, browser] = await Promise.all([startCluster(), startReceiver(), launch()]);
+  await seed(cluster, receiver);
+});
+after(async () => {
+  await browser?.close();
+  await cluster?.stop();
+  await receiver?.stop();
+});
+beforeEach(async () => {
+  page = await openPage(browser, cluster.url);
+  await page.getByRole('navigation').first().waitFor();
+});
+afterEach(async () => {
+  assertNoFaults(page);
+  await page.context().close();
+});
+
+const button = (name, within = page) => within.getByRole('button', { name, exact: true });
+const dialog = () => page.getByRole('dialog');
+const toast = (text) => page.locator('.toasts').getByText(text).first().waitFor();
+const state = (id) => cluster.api('GET', `/v1/tasks/${id}`);
+
+test('a task is created, moved and cancelled', async () => {
+  await page.visit('new/task');
+  await page.getByLabel('Id', { exact: true }).fill('made-here');
+  await page.getByLabel('In', { exact: true }).last().fill('2h');
+  await page.getByLabel('Payload').fill('{"n": 12345678901234567890}');
+  await button('Schedule').click();
+  await page.waitForURL('**/ui/tasks/made-here');
+  await page.getByText('waits until').waitFor();
+
+  await button('Move').click();
+  await inspect(page, 'the dialog of a move');
+  await dialog().getByLabel('In', { exact: true }).last().fill('5h');
+  await button('Move', dialog()).click();
+  await toast(/It is due at/);
+  const moved = Date.parse((await state('made-here')).fire_at) - Date.now();
+  assert.ok(moved > 4.9 * 3600e3 && moved < 5.1 * 3600e3, `${moved} ms`);
+
+  await button('Cancel').click();
+  for (const outcome of ['cancelled', 'stopped', 'already_fired']) await dialog().getByText(outcome,
+    { exact: true }).waitFor();
+  await button('Cancel the task', dialog()).click();
+  await toast(/^cancelled:/);
+  assert.equal((await state('made-here')).outcome, 'cancelled');
+  await page.getByText('was cancelled before any attempt').waitFor();
+});
+
+test('a task fires now', async () => {
+  await page.visit('tasks/order-1200');
+  await button('Fire now').click();
+  await button('Fire now', dialog()).click();
+  await eventually('it ended',
+    async () => ['delivered', 'ready', 'firing'].includes((await state('order-1200')).state));
+});
+
+test('the life of a task names the node of an attempt', async () => {
+  await cluster.api('PUT', '/v1/tasks/named', { delay: '1ms', target: { url: receiver.url } });
+  await eventually('it is delivered', async () => (await state('named')).state === 'delivered');
+  await page.visit('tasks/named');
+  await page.getByText(/by node-[123]$/).first().waitFor();
+});
+
+test('a dead letter is replayed, another one dropped', async () => {
+  await page.visit('tasks/lost-0');
+  await button('Replay').click();
+  await button('Replay', dialog()).click();
+  await toast('1 dead letter replayed.');
+  await page.visit('tasks/lost-1');
+  await button('Drop').click();
+  await button('Drop', dialog()).click();
+  await toast('1 dead letter dropped.');
+});
+
+test('the search leads to tasks, with chips and an address', async () => {
+  await page.keyboard.press('/');
+  await page.keyboard.type('order-10 tenant=acme');
+  await page.keyboard.press('Enter');
+  await page.waitForURL('**/ui/tasks?*');
+  assert.match(page.url(), /prefix=order-10/);
+  assert.match(page.url(), /label=tenant%3Dacme/);
+  await page.locator('.chip').nth(1).waitFor();
+  await page.getByRole('button', { name: /Remove the filter label/ }).click();
+  await page.waitForURL((url) => !url.search.includes('label'));
+});
+
+test('many tasks are cancelled, and the operation is shown', async () => {
+  await page.visit('tasks?prefix=order-11');
+  await button('Cancel…').click();
+  await dialog().getByText('tasks match now').waitFor();
+  await inspect(page, 'the dialog of a bulk operation');
+  await dialog().getByRole('button', { name: /^Cancel \d+ tasks$/ }).click();
+  await page.waitForURL('**/ui/operations/**');
+  await page.locator('.sentence').getByText('done', { exact: true }).waitFor();
+  await page.locator('.outcomes').getByText('cancelled', { exact: true }).waitFor();
+  assert.equal((await state('order-1150')).state, 'cancelled');
+});
+
+test('dead letters are replayed in bulk', async () => {
+  await page.visit('dead?queue=broken');
+  await button('Replay…').click();
+  await dialog().getByRole('button', { name: /^Replay \d+ dead letters?$/ }).click();
+  await page.waitForURL('**/ui/operations/**');
+  await page.locator('.outcomes').getByText('replayed', { exact: true }).waitFor();
+});
+
+// carryOut answers yes to a bulk operation, and waits until the page of the operation shows its end and an outcome.
+async function carryOut(name, outcome) {
+  await button(name, dialog()).click();
+  await page.waitForURL('**/ui/operations/**');
+  await page.locator('.sentence').getByText('done', { exact: true }).waitFor();
+  await page.locator('.outcomes').getByText(outcome, { exact: true }).waitFor();
+}
+
+// schedule schedules n tasks with a common beginning of their ids, and returns them.
+const schedule = (prefix, n, fields) => Promise.all(Array.from({ length: n },
+  (_, i) => cluster.api('PUT', `/v1/tasks/${prefix}-${i}`, fields)));
+
+test('many tasks are moved by a length of time', async () => {
+  const tasks = await schedule('parcel', 3, { delay: '1h' });
+  await page.visit('tasks?prefix=parcel-');
+  await button('Move…').click();
+  await dialog().getByLabel('By', { exact: true }).fill('90m');
+  await carryOut('Move 3 tasks', 'moved');
+  for (const { id, fire_at: before } of tasks) {
+    assert.equal(Date.parse((await state(id)).fire_at) - Date.parse(before), 90 * 60e3, id);
+  }
+});
+
+test('many tasks fire now', async () => {
+  const tasks = await schedule('alarm', 3, { delay: '1h', target: { url: `${receiver.url}/ok` } });
+  await page.visit('tasks?prefix=alarm-');
+  await button('Fire now…').click();
+  await carryOut('Fire 3 tasks', 'fired');
+  for (const { id } of tasks) {
+    await eventually(`${id} is delivered`, async () => (await state(id)).state === 'delivered');
+  }
+});
+
+test('dead letters are dropped in bulk', async () => {
+  await cluster.api('PUT', '/v1/queues/hopeless',
+    { target: { url: `${receiver.url}/bad` }, retry: { max_attempts: 1 } });
+  await schedule('hopeless', 3, { queue: 'hopeless', delay: '0s' });
+  const dead = async () => (await cluster.api('GET', '/v1/queues/hopeless')).counts.dead;
+  await eventually('three dead letters', async () => await dead() === 3);
+  await page.visit('dead?queue=hopeless');
+  await button('Drop…').click();
+  await carryOut('Drop 3 dead letters', 'purged');
+  assert.equal(await dead(), 0);
+  assert.ok(await missing(state('hopeless-0')));
+});
+
+test('a bulk operation is stopped, and the tasks that it has not reached stay', async () => {
+  await schedule('slow', 40, { delay: '10h' });
+  await page.visit('tasks?prefix=slow-');
+  await button('Cancel…').click();
+  await dialog().getByLabel('At most a second').fill('1');
+  await button('Cancel 40 tasks', dialog()).click();
+  await page.waitForURL('**/ui/operations/**');
+  const path = `/v1/operations/${new URL(page.url()).pathname.split('/').pop()}`;
+  await button('Stop').click();
+  await button('Stop it', dialog()).click();
+  await toast('It is being stopped.');
+  await page.locator('.sentence').getByText('stopped', { exact: true }).waitFor();
+  const { state: end, outcomes } = await cluster.api('GET', path);
+  assert.equal(end, 'stopped');
+  const { tasks } = await cluster.api('GET', '/v1/tasks?prefix=slow-&state=scheduled&limit=100');
+  assert.ok(tasks.length > 20, `${tasks.length} tasks stay`);
+  assert.equal(tasks.length, 40 - (outcomes.cancelled || 0));
+});
+
+test('a queue is paused, resumed and changed', async () => {
+  await page.visit('queues/mails');
+  await page.getByRole('button', { name: 'Resume the queue mails' }).click();
+  await toast('Resumed: mails');
+  await page.getByRole('button', { name: 'Pause the queue mails' }).click();
+  await toast('Paused: mails');
+  await button('Edit').click();
+  await dialog().getByLabel('Under way at most').fill('7');
+  await button('Save', dialog()).click();
+  await toast('Saved: mails');
+  const queue = await cluster.api('GET', '/v1/queues/mails');
+  assert.equal(queue.max_in_flight, 7);
+  assert.equal(queue.max_per_second, 20);
+  assert.equal(queue.paused, true);
+});
+
+test('a queue is made, and its policy deleted once it has no task', async () => {
+  await page.visit('queues');
+  await button('New queue').click();
+  await dialog().getByLabel('Queue', { exact: true }).fill('fresh');
+  await dialog().getByLabel('URL', { exact: true }).fill(`${receiver.url}/ok`);
+  await dialog().getByLabel('A second at most').fill('5');
+  await button('Save', dialog()).click();
+  await toast('Saved: fresh');
+  const made = await cluster.api('GET', '/v1/queues/fresh');
+  assert.equal(made.max_per_second, 5);
+  assert.equal(made.target.url, `${receiver.url}/ok`);
+
+  await cluster.api('PUT', '/v1/tasks/fresh', { queue: 'fresh', delay: '1h' });
+  await page.getByRole('link', { name: 'fresh', exact: true }).click();
+  await button('Delete').click();
+  await button('Delete', dialog()).click();
+  await dialog().getByText('The queue still has tasks').waitFor();
+  assert.equal((await cluster.api('GET', '/v1/queues/fresh')).max_per_second, 5);
+  await cluster.api('DELETE', '/v1/tasks/fresh');
+  await button('Delete', dialog()).click();
+  await toast('Deleted: fresh');
+  await page.waitForURL('**/ui/queues');
+  assert.equal((await cluster.api('GET', '/v1/queues/fresh')).max_per_second, undefined);
+});
+
+test('a schedule is made with a preview, run, skipped, paused, changed and deleted', async () => {
+  await page.visit('new/schedule');
+  await page.getByLabel('Id', { exact: true }).fill('nightly');
+  await page.getByLabel('Cron expressions').fill('30 2 * * *');
+  await page.getByLabel('Time zone', { exact: true }).fill('Europe/Berlin');
+  await page.getByText('at 02:30 every day').waitFor();
+  await page.getByText(/02:30:00 \+0[12]:00/).first().waitFor();
+  await page.getByLabel('Cron expressions').fill('99 2 * * *');
+  await page.locator('.refused').waitFor();
+  await page.getByLabel('Cron expressions').fill('30 2 * * *');
+  await button('Save').click();
+  await page.waitForURL('**/ui/schedules/nightly');
+
+  await button('Run now').click();
+  await button('Run now', dialog()).click();
+  await toast('Begun: nightly@1');
+  await button('Skip the next').click();
+  await button('Skip it', dialog()).click();
+  await toast('The next occurrence is passed over.');
+  await button('Pause').click();
+  await dialog().getByLabel('Note').fill('a test');
+  await button('Pause', dialog()).click();
+  await toast('Paused: nightly');
+  assert.equal((await cluster.api('GET', '/v1/schedules/nightly')).note, 'a test');
+  await button('Resume').click();
+  await button('Resume', dialog()).click();
+  await toast('Resumed: nightly');
+  await button('Backfill').click();
+  await button('Begin them', dialog()).click();
+  await toast(/under way or wait|is under way or waits/);
+
+  await page.getByRole('link', { name: 'Edit' }).click();
+  await page.getByLabel('Note').fill('changed');
+  await button('Save').click();
+  await page.waitForURL('**/ui/schedules/nightly');
+  assert.equal((await cluster.api('GET', '/v1/schedules/nightly')).note, 'changed');
+  await button('Delete').click();
+  await button('Delete the schedule', dialog()).click();
+  await page.waitForURL('**/ui/schedules');
+});
+
+test('events come as they happen', async () => {
+  await page.visit('events?queue=orders');
+  await page.getByText('live', { exact: true }).waitFor();
+  await cluster.api('PUT', '/v1/tasks/seen-live', { queue: 'orders', delay: '0s' });
+  await page.locator('tbody').getByText('seen-live').first().waitFor();
+  await button('Hold').click();
+  await cluster.api('PUT', '/v1/tasks/seen-later', { queue: 'orders', delay: '0s' });
+  await page.getByText(/held; \d+ more/).waitFor();
+  await button('Go on').click();
+  await page.locator('tbody').getByText('seen-later').first().waitFor();
+});
+
+test('the wheel follows the keys, and has a table', async () => {
+  await page.visit('');
+  const dial = page.locator('.wheel canvas[tabindex]');
+  await dial.waitFor();
+  await dial.focus();
+  await page.keyboard.press('ArrowRight');
+  await page.locator('#wheel-spot').getByText('a slot of').waitFor();
+  await page.keyboard.press('Escape');
+  await page.locator('.wheel summary').click();
+  await page.locator('.wheel table').waitFor();
+  const waiting = Number((await cluster.api('GET', '/v1/wheel')).waiting);
+  assert.ok(waiting > 50, `${waiting} tasks wait`);
+});
+
+test('a namespace is made and chosen, and a node change is planned', async () => {
+  await page.visit('namespaces');
+  await button('New namespace').click();
+  await dialog().getByLabel('Namespace', { exact: true }).fill('shop');
+  await dialog().getByLabel('Waiting tasks').fill('1000');
+  await button('Save', dialog()).click();
+  await toast('Saved: shop');
+  await page.locator('.choice select').first().selectOption('shop');
+  await page.waitForURL('**/ui/?ns=shop');
+  await page.getByRole('link', { name: 'Tasks', exact: true }).first().click();
+  await page.getByText('No task in this namespace').waitFor();
+  assert.match(page.url(), /ns=shop/);
+
+  await page.visit('cluster');
+  await page.locator('.node').first().getByRole('button', { name: 'Drain…' }).click();
+  await dialog().getByText(/Nothing has to move|step|cannot/).first().waitFor();
+  await page.keyboard.press('Escape');
+  await dialog().waitFor({ state: 'detached' });
+});
+
+test('the quotas of a namespace are changed, and it is deleted by its name', async () => {
+  await cluster.api('PUT', '/v1/namespaces/old', { max_pending: 100, weight: 2 });
+  await cluster.api('PUT', '/v1/namespaces/old/tasks/kept', { delay: '1h' });
+  await page.visit('namespaces');
+  const card = page.locator('.card').filter({ has: page.getByRole('heading', { name: 'old', exact: true }) });
+  await button('Quotas…', card).click();
+  await dialog().getByLabel('Waiting tasks').fill('500');
+  await dialog().getByLabel('Queues', { exact: true }).fill('3');
+  await button('Save', dialog()).click();
+  await toast('Saved: old');
+  const { max_pending: pending, max_queues: queues, weight } = await cluster.api('GET', '/v1/namespaces/old');
+  assert.deepEqual({ pending, queues, weight }, { pending: 500, queues: 3, weight: 2 });
+
+  const choice = page.locator('.choice option', { hasText: /^old$/ });
+  assert.equal(await choice.count(), 1);
+  await button('Delete…', card).click();
+  await dialog().getByText('1 waiting task is deleted').waitFor();
+  await dialog().getByLabel('Type old to confirm').fill('ol');
+  assert.ok(await button('Delete', dialog()).isDisabled());
+  await dialog().getByLabel('Type old to confirm').fill('old');
+  await button('Delete', dialog()).click();
+  await page.waitForURL('**/ui/operations/**');
+  await page.locator('.sentence').getByText('done', { exact: true }).waitFor();
+  await eventually('the namespace is gone', () => missing(cluster.api('GET', '/v1/namespaces/old')));
+  assert.equal(await choice.count(), 0);
+});
+
+test('keys count in the moment in which the page is drawn', async () => {
+  await page.addInitScript(() => {
+    new MutationObserver((_, observer) => {
+      if (!document.querySelector('nav')) return;
+      observer.disconnect();
+      for (const key of 'gq') document.body.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+    }).observe(document, { childList: true, subtree: true });
+  });
+  await page.visit('');
+  await page.waitForURL('**/ui/queues');
+});
+
+test('the keyboard alone leads through the pages', async () => {
+  for (const [letter, path] of [['t', 'tasks'], ['s', 'schedules'], ['q', 'queues'], ['d', 'dead'], ['e', 'events'],
+    ['c', 'cluster'], ['o', '']]) {
+    await page.keyboard.press('g');
+    await page.keyboard.press(letter);
+    await page.waitForURL(`**/ui/${path}`);
+  }
+  await page.keyboard.press('?');
+  await dialog().waitFor();
+  await page.keyboard.press('Escape');
+  await dialog().waitFor({ state: 'detached' });
+});
