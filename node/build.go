@@ -9,12 +9,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Build is the build information that the Go command recorded in this binary.
+// Build is the build information that the Go command recorded in this binary, or that was stamped on it.
 type Build struct {
 	Version   string // a tag, or a pseudo-version; "dev" if it is not known
 	Commit    string // of Git, with "-dirty" after it if files were changed; "unknown" if it is not known
 	GoVersion string
 }
+
+// Stamps of a build from sources without Git's history, such as that of a container image. The linker sets them:
+//
+//	go build -ldflags "-X github.com/belfryhq/belfry/node.stampedVersion=v1.2.3
+//	                   -X github.com/belfryhq/belfry/node.stampedCommit=0123abc"
+var stampedVersion, stampedCommit string
 
 // ReadBuild returns the build information of the running binary.
 func ReadBuild() Build {
@@ -22,7 +28,14 @@ func ReadBuild() Build {
 	if !ok {
 		info = &debug.BuildInfo{GoVersion: runtime.Version()}
 	}
-	return buildOf(info)
+	return buildOf(info).stamped(stampedVersion, stampedCommit)
+}
+
+// stamped returns the build information with a version and a commit in the place of those of the Go command. Empty ones
+// change nothing.
+func (b Build) stamped(version, commit string) Build {
+	b.Version, b.Commit = cmp.Or(version, b.Version), cmp.Or(commit, b.Commit)
+	return b
 }
 
 func buildOf(info *debug.BuildInfo) Build {

@@ -77,7 +77,9 @@ type Config struct {
 	Audit          string
 	ClusterKeyFile string // file with the keys under which the secrets of queues are sealed; empty: none
 
-	Logger *slog.Logger // nil: no log
+	Tracing   *TracingConfig // nil: no spans are made
+	Logger    *slog.Logger   // nil: no log
+	AccessLog bool           // the log gets a record of each call of the API, at level info; otherwise at level debug
 	// Fatal is called when the node must stop at once because its memory and its disk may differ. It must not return.
 	// Nil: log the error and end the process with status 1.
 	Fatal func(error)
@@ -146,7 +148,7 @@ func (c *Config) Validate() error {
 		{"auto-split-shards", within(c.AutoSplitShards, 1, cluster.MaxShards)},
 		{"history-bytes", checkHistory(c.HistoryBytes)},
 		{"history-days", within(c.HistoryDays, 0, maxHistoryDays)},
-		{"queue-metrics", within(c.QueueMetrics, 1, queuemetrics.MaxBound)},
+		{"metrics-queues", within(c.QueueMetrics, 1, queuemetrics.MaxBound)},
 		{"log-store", oneOf(c.LogStore, "wal", "boltdb")},
 		{"timing", oneOf(c.Timing, "fast", "lan", "wan")},
 		{"allow-host", originsOf(c.AllowHosts, nil)},
@@ -165,6 +167,9 @@ func (c *Config) Validate() error {
 		if check.err != nil {
 			return &SettingError{check.setting, check.err}
 		}
+	}
+	if err := c.Tracing.validate(); err != nil {
+		return err
 	}
 	return c.Backups.validate()
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/belfryhq/belfry/node/internal/port"
 	"github.com/belfryhq/belfry/node/internal/profiles"
 	"github.com/belfryhq/belfry/node/internal/room"
+	"github.com/belfryhq/belfry/web"
 )
 
 const (
@@ -136,9 +137,14 @@ func (n *Node) startHTTP(context.Context) error {
 		Audit: auditor{n.audit.Load(), n.cluster}, Events: n.cluster.Events(),
 		CheckURL: n.receivers.CheckURL, Origins: n.origins, Now: n.cluster.Now,
 		Gatherer: prometheus.Gatherers{n.registry, n.clusterRegistry}, Registerer: n.registry, Logger: logs.Limited(n.log),
+		Tracer: n.tracer,
+		UI:     web.Handler(),
 	}
 	if n.dev != nil {
 		cfg.Advance = n.dev.Advance
+	}
+	if n.cfg.AccessLog {
+		cfg.AccessLog = n.log
 	}
 	api, err := httpapi.New(cfg)
 	if err != nil {

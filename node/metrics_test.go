@@ -1,11 +1,18 @@
 package node
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
 
 	"github.com/belfryhq/belfry/client"
 )
@@ -25,9 +32,9 @@ func TestMetricsPage(t *testing.T) {
 	overdue := time.Now().Add(-time.Hour)
 	for i := range 10 {
 		for _, task := range []client.Task{
-			{ID: fmt.Sprint("later-", i), Queue: "mails", Delay: time.Hour},
+			{ID: fmt.Sprint("later-", i), Queue: "mails", Delay: 50 * time.Minute},
 			{ID: fmt.Sprint("still-", i), Queue: "still", FireAt: overdue},
-			{ID: fmt.Sprint("one-", i), Queue: fmt.Sprint("of-", i), Delay: time.Hour},
+			{ID: fmt.Sprint("one-", i), Queue: fmt.Sprint("of-", i), Delay: 50 * time.Minute},
 		} {
 			if _, err := c.Schedule(ctx, task); err != nil {
 				t.Fatal(err)
@@ -43,18 +50,75 @@ func TestMetricsPage(t *testing.T) {
 		`belfry_queue_dead{namespace="default",queue="mails"} 1`,
 		`belfry_queue_oldest_overdue_seconds{namespace="default",queue="mails"} 0`,
 		`belfry_queue_pending{namespace="",queue="_other"} 10`,
+		`belfry_due_tasks{within="10m"} 0`,
+		`belfry_due_tasks{within="1h"} 20`,
+		`belfry_queue_due_tasks{namespace="default",queue="mails",within="1h"} 10`,
+		`belfry_queue_due_tasks{namespace="",queue="_other",within="1h"} 10`,
+		`belfry_queue_start_lateness_seconds_count{namespace="default",queue="mails"} 2`,
 		fmt.Sprintf(`belfry_build_info{commit="unknown",goversion=%q,version="dev"} 1`, runtime.Version()),
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("the page lacks %s", want)
 		}
 	}
+	lintMetrics(t, text)
+	checkHistograms(t, addr)
 	if series := strings.Count(text, "\nbelfry_queue_pending{"); series != 3 {
 		t.Errorf("%d queues are on the page", series)
 	}
 	age := valueOf(t, text, `belfry_queue_oldest_overdue_seconds{namespace="default",queue="still"} `)
 	if age < 3600 || age > 3660 {
 		t.Errorf("the oldest task of still is %v s overdue", age)
+	}
+}
+
+// lintMetrics holds a page of metrics against the rules of `promtool check metrics`.
+func lintMetrics(t *testing.T, page string) {
+	t.Helper()
+	problems, err := promlint.New(strings.NewReader(page)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// checkHistograms asks a node for its metrics as a scraper of native histograms does. Each histogram must have native
+// and classic buckets.
+func checkHistograms(t *testing.T, addr string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+addr+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", string(expfmt.NewFormat(expfmt.TypeProtoDelim)))
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	families := expfmt.NewDecoder(resp.Body, expfmt.ResponseFormat(resp.Header))
+	histograms := 0
+	for {
+		var f dto.MetricFamily
+		if err := families.Decode(&f); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if f.GetType() != dto.MetricType_HISTOGRAM || !strings.HasPrefix(f.GetName(), "belfry_") {
+			continue
+		}
+		histograms++
+		for _, m := range f.Metric {
+			if m.Histogram.Schema == nil || len(m.Histogram.Bucket) == 0 {
+				t.Errorf("%s lacks native or classic buckets: %v", f.GetName(), m)
+			}
+		}
+	}
+	if histograms < 5 {
+		t.Errorf("%d histograms", histograms)
 	}
 }
 

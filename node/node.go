@@ -24,6 +24,7 @@ import (
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/history"
 	"github.com/belfryhq/belfry/httpapi/origin"
+	"github.com/belfryhq/belfry/internal/tracing"
 	"github.com/belfryhq/belfry/node/internal/callers"
 	"github.com/belfryhq/belfry/node/internal/gc"
 	"github.com/belfryhq/belfry/node/internal/port"
@@ -42,6 +43,7 @@ type Node struct {
 	space  func() (disk.Space, error) // of the disk of the data folder
 	memory int64                      // bytes that the process may use; 0: no limit
 
+	tracer          *tracing.Tracer      // nil: no spans are made
 	registry        *prometheus.Registry // of this process
 	clusterRegistry *prometheus.Registry // of cluster
 	again           reload.Fan           // of Config.Reload
@@ -104,9 +106,9 @@ func newNode(cfg Config) (*Node, error) {
 // start starts the parts in their order, until one fails or the context ends.
 func (n *Node) start(ctx context.Context) error {
 	for _, start := range []func(context.Context) error{
-		n.startDevClock, n.boundGarbage, n.limitMemory, n.startMetrics, n.followReload, n.openCallers, n.listen,
-		n.openCertificates, n.startProfiles, n.startDelivery, n.openSecrets, n.openCluster, n.startAudit, n.writePID,
-		n.startHTTP, n.startBackups,
+		n.startDevClock, n.boundGarbage, n.limitMemory, n.startMetrics, n.startTracing, n.followReload, n.openCallers,
+		n.listen, n.openCertificates, n.startProfiles, n.startDelivery, n.openSecrets, n.openCluster, n.startAudit,
+		n.writePID, n.startHTTP, n.startBackups,
 	} {
 		if err := start(ctx); err != nil || ctx.Err() != nil {
 			return err
@@ -256,7 +258,7 @@ func (n *Node) clusterConfig() (cluster.Config, error) {
 		cfg.HTTPKeysEnd = n.certificates.Ends
 	}
 	cfg.Clock, cfg.DevClock, cfg.DiskSpace, cfg.Deliver = n.clock, n.dev, n.space, n.receivers
-	cfg.Logger, cfg.Fatal = n.log, n.fatal
+	cfg.Logger, cfg.Fatal, cfg.Tracer = n.log, n.fatal, n.tracer
 	cfg.Secrets, cfg.Audit, cfg.AuditFault = n.secrets, n.auditOfNode, n.auditFault
 	cfg.IssuerFault = n.callers.IssuerFault
 	cfg.Build = ReadBuild().Version

@@ -232,7 +232,7 @@ func TestValidate(t *testing.T) {
 		`zone: "a b" is not 1 to 63 letters`:                          func(c *Config) { c.Zone = "a b" },
 		"weight: 101 is not within 1 to 100":                          func(c *Config) { c.Weight = 101 },
 		"move-rate: 100B a second: 0 for no limit, or 64KiB at least": func(c *Config) { c.MoveRate = 100 },
-		"queue-metrics: 0 is not within 1 to 10000":                   func(c *Config) { c.QueueMetrics = 0 },
+		"metrics-queues: 0 is not within 1 to 10000":                  func(c *Config) { c.QueueMetrics = 0 },
 		`log-store: "memory" is not wal or boltdb`:                    func(c *Config) { c.LogStore = "memory" },
 		`timing: "" is not fast, lan or wan`:                          func(c *Config) { c.Timing = "" },
 		"allow-host: ":                                                func(c *Config) { c.AllowHosts = []string{"a:80"} },

@@ -1,0 +1,156 @@
+package node
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/netip"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+const metricsReference = "../docs/reference/metrics.md"
+
+// metric is one line of the page of metrics.
+type metric struct {
+	name, kind, labels, help string
+}
+
+func (m metric) line() string {
+	return fmt.Sprintf("| `%s` | %s | %s | %s |", m.name, m.kind, m.labels, m.help)
+}
+
+// TestMetricsReference compares docs/reference/metrics.md with the metrics of a node that has served calls. With
+// BELFRY_REFERENCE=write it writes the page.
+func TestMetricsReference(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.WebhookNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	n, c := start(t, cfg)
+	if _, err := c.PutQueue(t.Context(), client.Queue{Name: "mails", Retry: &client.Retry{MaxAttempts: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bury(t, c)
+	_, err := c.Schedule(t.Context(), client.Task{ID: "a", Target: &client.Target{URL: "http://127.0.0.1:1/"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metricsWith(t, n.HTTPAddr(), `belfry_queue_dead{namespace="default",queue="mails"} 1`)
+	found := metricsOf(t, n)
+	if os.Getenv("BELFRY_REFERENCE") == "write" {
+		if err := os.WriteFile(metricsReference, []byte(metricsPage(found)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := os.ReadFile(metricsReference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) < 50 {
+		t.Errorf("%d metrics", len(found))
+	}
+	if want := metricsPage(found); string(page) != want {
+		t.Errorf("%s does not list the metrics of a node: run make reference. It lacks\n%s", metricsReference, missing(string(page), want))
+	}
+}
+
+// missing returns the lines of a page that another one lacks.
+func missing(page, want string) string {
+	var lines []string
+	for line := range strings.Lines(want) {
+		if !strings.Contains(page, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "")
+}
+
+// described matches what a descriptor of a metric tells of itself.
+var described = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*?)"(?:, unit: ".*?")?, constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
+
+// metricsOf returns the metrics that a node has registered, also those without a value yet.
+func metricsOf(t *testing.T, n *Node) []metric {
+	t.Helper()
+	found := map[string]metric{}
+	families, err := prometheus.Gatherers{n.registry, n.clusterRegistry}.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		var labels []string
+		for _, pair := range f.Metric[0].Label {
+			labels = append(labels, pair.GetName())
+		}
+		found[f.GetName()] = metric{f.GetName(), kindOf(f), labelCell(labels), sentence(f.GetHelp())}
+	}
+	for _, registry := range []*prometheus.Registry{n.registry, n.clusterRegistry} {
+		descs := make(chan *prometheus.Desc)
+		go func() {
+			registry.Describe(descs)
+			close(descs)
+		}()
+		for d := range descs {
+			parts := described.FindStringSubmatch(d.String())
+			if parts == nil {
+				t.Fatalf("%s is not as expected", d)
+			}
+			if _, ok := found[parts[1]]; ok {
+				continue
+			}
+			kind := "gauge" // the suffix names the type of a metric that has no value yet
+			switch {
+			case strings.HasSuffix(parts[1], "_total"):
+				kind = "counter"
+			case strings.HasSuffix(parts[1], "_duration_seconds") && parts[4] != "":
+				kind = "histogram"
+			}
+			labels := strings.FieldsFunc(parts[4], func(r rune) bool { return r == ',' })
+			found[parts[1]] = metric{parts[1], kind, labelCell(labels), sentence(strings.ReplaceAll(parts[2], `\"`, `"`))}
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b metric) int { return cmp.Compare(a.name, b.name) })
+}
+
+func kindOf(f *dto.MetricFamily) string { return strings.ToLower(f.GetType().String()) }
+
+func labelCell(labels []string) string {
+	slices.Sort(labels)
+	for i, l := range labels {
+		labels[i] = "`" + l + "`"
+	}
+	return strings.Join(labels, ", ")
+}
+
+// sentence returns the help of a metric for a cell of a table.
+func sentence(help string) string {
+	return strings.NewReplacer("|", `\|`, "<", "&lt;", ">", "&gt;").Replace(strings.TrimSuffix(help, ".") + ".")
+}
+
+// metricsPage returns the page. The metrics of Go's runtime and of the process are named, not listed.
+func metricsPage(all []metric) string {
+	var page strings.Builder
+	page.WriteString("# Metrics\n\n<!-- Made from the metrics of a running node by `make reference`. -->\n\n" +
+		"Each node answers `GET /metrics` in the formats of Prometheus: those of the whole node, and those of the shards and " +
+		"queues that it holds or leads. [What each fault does](../faults.md#what-to-look-at) names the ones to watch first. " +
+		"A metric with labels appears with its first value.\n\n" +
+		"Beside these there are the usual `go_…` and `process_…` of Go's runtime and of the process.\n")
+	group := ""
+	for _, m := range all {
+		if !strings.HasPrefix(m.name, "belfry_") {
+			continue
+		}
+		if first := strings.SplitN(m.name, "_", 3)[1]; first != group {
+			group = first
+			fmt.Fprintf(&page, "\n## `belfry_%s`\n\n| metric | type | labels | |\n| --- | --- | --- | --- |\n", group)
+		}
+		page.WriteString(m.line() + "\n")
+	}
+	return page.String()
+}

@@ -1,0 +1,199 @@
+package node
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+const callersTrace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+// spanBook is a collector that keeps spans by their names.
+type spanBook struct {
+	mu    sync.Mutex
+	spans map[string][]*tracepb.Span
+}
+
+func (b *spanBook) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
+	var export collector.ExportTraceServiceRequest
+	body, err := io.ReadAll(r.Body)
+	if err != nil || proto.Unmarshal(body, &export) != nil {
+		return // the test misses the spans
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, resource := range export.ResourceSpans {
+		for _, scope := range resource.ScopeSpans {
+			for _, s := range scope.Spans {
+				b.spans[s.Name] = append(b.spans[s.Name], s)
+			}
+		}
+	}
+}
+
+// one returns the only span of a name.
+func (b *spanBook) one(t *testing.T, name string) *tracepb.Span {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.spans[name]) != 1 {
+		t.Fatalf("%d spans %s: %v", len(b.spans[name]), name, b.spans)
+	}
+	return b.spans[name][0]
+}
+
+// traced schedules a task at a node, and returns the spans and the traceparent that the receiver got.
+func traced(t *testing.T, deliveries string) (book *spanBook, received string) {
+	t.Helper()
+	book = &spanBook{spans: map[string][]*tracepb.Span{}}
+	collecting := httptest.NewServer(book)
+	defer collecting.Close()
+	received = deliver(t, TracingConfig{Endpoint: collecting.URL, Protocol: "http/protobuf", Deliveries: deliveries})
+	return book, received
+}
+
+// deliver schedules a task at a node with tracing, stops the node after the delivery, and returns the traceparent that
+// the receiver got.
+func deliver(t *testing.T, tracing TracingConfig) (received string) {
+	t.Helper()
+	arrived := make(chan string, 1)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		arrived <- r.Header.Get("Traceparent")
+	}))
+	defer receiver.Close()
+	cfg := testConfig(t)
+	cfg.WebhookNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	cfg.Tracing = &tracing
+	n, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial(t, n)
+	body := `{"delay":"1ms","target":{"url":"` + receiver.URL + `"}}`
+	req, err := http.NewRequestWithContext(t.Context(), "PUT", "http://"+n.HTTPAddr()+"/v1/tasks/t", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Traceparent", callersTrace)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != http.StatusCreated {
+		t.Fatal(resp.Status)
+	}
+	select {
+	case received = <-arrived:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the task did not arrive")
+	}
+	if err := n.Close(); err != nil { // sends the spans that wait
+		t.Fatal(err)
+	}
+	return received
+}
+
+// The call continues the trace of its caller, its commit is below it, and the attempt is a trace of its own that links to
+// the call. The receiver gets the attempt's trace.
+func TestSpansOfADelivery(t *testing.T) {
+	book, received := traced(t, "link")
+	call, commit, attempt := book.one(t, "PUT /v1/tasks/:id"), book.one(t, "commit"), book.one(t, "deliver")
+	if hex.EncodeToString(call.TraceId) != callersTrace[3:35] || hex.EncodeToString(call.ParentSpanId) != callersTrace[36:52] {
+		t.Errorf("the call: %v", call)
+	}
+	if string(commit.ParentSpanId) != string(call.SpanId) {
+		t.Errorf("the commit: %v", commit)
+	}
+	if len(attempt.Links) != 1 || string(attempt.Links[0].SpanId) != string(call.SpanId) || len(attempt.ParentSpanId) > 0 ||
+		string(attempt.TraceId) == string(call.TraceId) {
+		t.Errorf("the attempt: %v", attempt)
+	}
+	want := "00-" + hex.EncodeToString(attempt.TraceId) + "-" + hex.EncodeToString(attempt.SpanId) + "-01"
+	if received != want {
+		t.Errorf("the receiver got %s, not %s", received, want)
+	}
+}
+
+// With the setting child the attempt is below the call.
+func TestDeliveriesAsChildren(t *testing.T) {
+	book, received := traced(t, "child")
+	call, attempt := book.one(t, "PUT /v1/tasks/:id"), book.one(t, "deliver")
+	if string(attempt.ParentSpanId) != string(call.SpanId) || len(attempt.Links) > 0 || received[3:35] != callersTrace[3:35] {
+		t.Errorf("the attempt: %v; the receiver got %s", attempt, received)
+	}
+}
+
+// output is what a process prints. It is safe for concurrent use.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// A collector of OpenTelemetry takes the spans by both protocols. Its path is in BELFRY_COLLECTOR: `make observe` builds
+// it.
+func TestRealCollector(t *testing.T) {
+	binary := os.Getenv("BELFRY_COLLECTOR")
+	if binary == "" {
+		t.Skip("make observe runs this test: it needs a collector")
+	}
+	grpcAddr, httpAddr := freeAddr(t), freeAddr(t)
+	config := filepath.Join(t.TempDir(), "collector.yaml")
+	text := fmt.Sprintf(`
+receivers: {otlp: {protocols: {grpc: {endpoint: %q}, http: {endpoint: %q}}}}
+exporters: {debug: {verbosity: detailed}}
+service:
+  pipelines: {traces: {receivers: [otlp], exporters: [debug]}}
+  telemetry: {metrics: {level: none}}
+`, grpcAddr, httpAddr)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var printed output
+	collector := exec.CommandContext(t.Context(), binary, "--config", config)
+	collector.Stdout, collector.Stderr = &printed, &printed
+	if err := collector.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = collector.Process.Kill() // it may have ended
+		_ = collector.Wait()         // killed
+		if t.Failed() {
+			t.Log(printed.String())
+		}
+	}()
+	until(t, func() bool { return strings.Contains(printed.String(), "Everything is ready") })
+	for protocol, addr := range map[string]string{"grpc": grpcAddr, "http/protobuf": httpAddr} {
+		received := deliver(t, TracingConfig{Endpoint: "http://" + addr, Protocol: protocol, Deliveries: "link"})
+		for _, want := range []string{"PUT /v1/tasks/:id", callersTrace[3:35], received[3:35], received[36:52], "SpanLink #0"} {
+			until(t, func() bool { return strings.Contains(printed.String(), want) })
+		}
+	}
+}
