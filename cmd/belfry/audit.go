@@ -3,25 +3,24 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 // auditFlags select the records that belfry audit prints.
 type auditFlags struct {
 	caller
+	times  cli.Times
 	since  string
 	follow bool
 }
@@ -47,6 +46,7 @@ once it does.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.addFlags(cmd)
+	f.times.AddFlags(cmd)
 	cmd.Flags().StringVar(&f.since, "since", "1d", "`time` of the oldest record: an instant, or a duration before now")
 	cmd.Flags().BoolVar(&f.follow, "follow", false, "go on with new records until the command is stopped")
 	return cmd
@@ -57,12 +57,8 @@ const followEvery = 2 * time.Second
 
 func (f *auditFlags) run(cmd *cobra.Command) error {
 	var q client.AuditQuery
-	var span time.Duration
-	if err := cli.ParseAtOrSpan(&q.Since, &span, "since", f.since); err != nil {
+	if err := f.times.AtOrBefore(&q.Since, "since", f.since); err != nil {
 		return cli.WrongUsage(err)
-	}
-	if q.Since.IsZero() {
-		q.Since = time.Now().Add(-span)
 	}
 	conn, err := f.OpenIn("")
 	if err != nil {
@@ -118,17 +114,15 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 func (f *auditFlags) show(out io.Writer, records []client.AuditRecord) error {
+	values := f.output.NewEncoder(out)
 	for _, r := range records {
-		line, err := lineOf(r), error(nil)
-		if f.json {
-			var data []byte
-			data, err = json.Marshal(r)
-			line = string(data)
+		var err error
+		if f.output.IsTable() {
+			_, err = fmt.Fprintln(out, lineOf(r))
+		} else {
+			err = values.Encode(r)
 		}
 		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintln(out, line); err != nil {
 			return err
 		}
 	}
@@ -163,7 +157,7 @@ func lineOf(r client.AuditRecord) string {
 	if r.Count > 0 {
 		parts = append(parts, fmt.Sprintf("(%d times since %s)", r.Count, r.First.UTC().Format("15:04:05")))
 	}
-	return strings.Map(printable, strings.Join(parts, " "))
+	return strings.Map(output.Printable, strings.Join(parts, " "))
 }
 
 // outcomeOf describes the outcome of a change beyond its status.
@@ -176,15 +170,6 @@ func outcomeOf(r client.AuditRecord) []string {
 		parts = append(parts, fmt.Sprintf("(%d bytes)", r.Bytes))
 	}
 	return parts
-}
-
-// printable replaces a character that a terminal would obey, or that would begin another line: callers choose some of
-// the texts in a record.
-func printable(r rune) rune {
-	if unicode.IsPrint(r) {
-		return r
-	}
-	return utf8.RuneError
 }
 
 // noteOf describes the records that a page lacks, or returns "".

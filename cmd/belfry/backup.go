@@ -14,6 +14,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/backup/depot"
 	amounts "github.com/belfryhq/belfry/cluster/size"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/progress"
 )
 
 // backupFlags are the settings of a backup, as given.
@@ -73,18 +75,22 @@ func (f *backupFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	options := client.BackupOptions{Rate: rate}
+	meter := progress.New(cmd.ErrOrStderr())
+	defer meter.Close()
 	if f.to == "-" {
-		made, err := conn.Backup(cmd.Context(), cmd.OutOrStdout(), options)
+		made, err := conn.Backup(cmd.Context(), meter.Writer(cmd.OutOrStdout(), "backup", 0), options)
+		meter.Close()
 		if err != nil {
 			return err
 		}
 		_, err = fmt.Fprintf(cmd.ErrOrStderr(), "%d bytes, sha256 %s\n", made.Bytes, made.SHA256)
 		return err
 	}
-	kept, err := keepBackup(cmd.Context(), conn, options, job)
+	kept, err := keepBackup(cmd.Context(), conn, options, job, meter)
+	meter.Close()
 	if kept != nil {
 		made := madeOf(kept, job.Cluster)
-		err = errors.Join(f.caller.show(cmd, made, func(t *cli.Table) { fillBackup(t, made) }), err)
+		err = errors.Join(f.caller.show(cmd, made, func(t *output.Table) { fillBackup(t, made) }), err)
 	}
 	return err
 }
@@ -108,14 +114,16 @@ func (f *backupFlags) job() (*depot.Job, error) {
 }
 
 // keepBackup makes one backup of the cluster, whose id it sets in the job.
-func keepBackup(ctx context.Context, conn *client.Client, o client.BackupOptions, job *depot.Job) (*depot.Kept, error) {
+func keepBackup(
+	ctx context.Context, conn *client.Client, o client.BackupOptions, job *depot.Job, meter *progress.Meter,
+) (*depot.Kept, error) {
 	view, err := conn.Cluster(ctx)
 	if err != nil {
 		return nil, err
 	}
 	job.Cluster = view.ID
 	job.Write = func(w io.Writer) (string, error) {
-		made, err := conn.Backup(ctx, w, o)
+		made, err := conn.Backup(ctx, meter.Writer(w, "backup", 0), o)
 		if err != nil {
 			return "", err
 		}
@@ -163,7 +171,7 @@ func madeOf(kept *depot.Kept, cluster string) *madeBackup {
 	return made
 }
 
-func fillBackup(t *cli.Table, b *madeBackup) {
+func fillBackup(t *output.Table, b *madeBackup) {
 	t.Row("%s", b.Place)
 	t.Field("cluster", b.ClusterID)
 	t.Field("bytes", fmt.Sprint(b.Bytes))

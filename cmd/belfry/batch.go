@@ -38,6 +38,7 @@ carried out, and those with a "key" can be sent again.`,
 	}
 	caller.addFlags(cmd)
 	cmd.Flags().Lookup("json").Usage = "changes nothing: the answers are lines of JSON"
+	cmd.Flags().Lookup("output").Usage = "`form` of the answers: json or yaml (default json)"
 	return cmd
 }
 
@@ -55,7 +56,7 @@ func (c *caller) batch(cmd *cobra.Command, in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	answered, refused := 0, 0
+	answered, refused, values := 0, 0, c.output.NewEncoder(cmd.OutOrStdout())
 	err = conn.BatchLines(cmd.Context(), in, func(line []byte) error {
 		var answer struct{ Status int }
 		if err := json.Unmarshal(line, &answer); err != nil {
@@ -64,8 +65,11 @@ func (c *caller) batch(cmd *cobra.Command, in io.Reader) error {
 		if answered++; answer.Status < 200 || answer.Status > 299 {
 			refused++
 		}
-		_, err := cmd.OutOrStdout().Write(line)
-		return err
+		if c.output.IsTable() {
+			_, err := cmd.OutOrStdout().Write(line)
+			return err
+		}
+		return values.Encode(json.RawMessage(line))
 	})
 	switch {
 	case err != nil && answered > 0:

@@ -14,6 +14,8 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 // bulkFlags are the flags of a bulk operation, as given.
@@ -21,8 +23,11 @@ type bulkFlags struct {
 	r                   client.BulkRequest
 	states, labels      []string
 	dueAfter, dueBefore string
-	by, to, patch, key  string
-	dryRun, yes         bool
+	by, in, at          string
+	patch, key          string
+	times               cli.Times
+	dryRun              bool
+	asking              asking
 }
 
 // bulkCommand is a command that begins a bulk operation.
@@ -30,28 +35,27 @@ type bulkCommand struct {
 	op            client.BulkOp
 	short, detail string
 	example       string
-	asks          bool // on a terminal, with the number of tasks
 }
 
 var bulkCommands = []bulkCommand{
 	{client.BulkCancel, "Cancel all tasks that pass a filter", "Tasks that are being attempted get no further attempt.",
 		`  belfry operation cancel --queue reports --label tenant=acme --dry-run
-  belfry operation cancel --queue reports --label tenant=acme --yes --wait`, true},
+  belfry operation cancel --queue reports --label tenant=acme --yes --wait`},
 	{client.BulkMove, "Change when all tasks that pass a filter fire",
 		"Tasks that have been attempted do not move.",
 		`  belfry operation move --queue reports --due-before 1h --by 2h
-  belfry operation move --prefix order- --to 2030-01-21T10:00:00Z --wait`, false},
+  belfry operation move --prefix order- --at "tomorrow 9:00" --yes --wait`},
 	{client.BulkPatch, "Patch all tasks that pass a filter",
 		"The patch is JSON, with the members target (without headers), retry and\n" +
 			"labels. Tasks that have been attempted stay as they are.",
 		`  belfry operation patch --queue reports --patch '{"labels":{"tenant":"acme"}}'
-  belfry operation patch --all --patch '{"retry":{"max_attempts":3}}' --wait`, false},
+  belfry operation patch --all --patch '{"retry":{"max_attempts":3}}' --yes`},
 	{client.BulkFire, "Make all tasks that pass a filter due now", "Retrying tasks are attempted at once.",
-		`  belfry operation fire --queue reports --due-before 1h --per-second 100`, true},
+		`  belfry operation fire --queue reports --due-before 1h --per-second 100 --yes`},
 	{client.BulkReplay, "Make all dead letters that pass a filter due again", "Their attempts count from 0.",
-		`  belfry operation replay --queue reports --label tenant=acme --wait`, false},
+		`  belfry operation replay --queue reports --label tenant=acme --yes --wait`},
 	{client.BulkPurge, "Delete all dead letters that pass a filter, for ever", "They cannot be brought back.",
-		`  belfry operation purge --queue reports --due-before 2030-01-01T00:00:00Z --yes`, true},
+		`  belfry operation purge --queue reports --due-before 2030-01-01T00:00:00Z --yes`},
 }
 
 // newBulks returns the commands that begin bulk operations.
@@ -78,7 +82,7 @@ created behind the walk are not seen.`,
 		Example: b.example,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.parse(time.Now()); err != nil {
+			if err := f.parse(); err != nil {
 				return cli.WrongUsage(err)
 			}
 			conn, err := caller.connect()
@@ -88,10 +92,8 @@ created behind the walk are not seen.`,
 			if f.dryRun {
 				return f.count(cmd, conn, &caller)
 			}
-			if b.asks && !f.yes {
-				if err := f.ask(cmd, conn); err != nil {
-					return err
-				}
+			if err := f.asking.ask(cmd, func() (confirm.Question, error) { return f.question(cmd, conn) }); err != nil {
+				return err
 			}
 			op, err := conn.BeginBulk(cmd.Context(), f.r, keyOption(f.key)...)
 			if err != nil {
@@ -117,6 +119,7 @@ func (f *bulkFlags) addFlags(cmd *cobra.Command, b bulkCommand) {
 		"only those due at this `time` or later: an instant, or a duration from now")
 	flags.StringVar(&f.dueBefore, "due-before", "",
 		"only those due before this `time`: an instant, or a duration from now")
+	f.times.AddFlags(cmd)
 	flags.BoolVar(&f.r.All, "all", false, "every one of the namespace, if no filter is given")
 	flags.IntVar(&f.r.PerSecond, "per-second", 0, "most `tasks` a second (default: 5000, over all bulk operations)")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only count the tasks that pass the filter now")
@@ -124,19 +127,19 @@ func (f *bulkFlags) addFlags(cmd *cobra.Command, b bulkCommand) {
 	switch b.op {
 	case client.BulkMove:
 		flags.StringVar(&f.by, "by", "", "a `duration` to add to the time of each task; it may be negative")
-		flags.StringVar(&f.to, "to", "", "the new `instant` of all tasks")
+		flags.StringVar(&f.at, "at", "", "the new `instant` of all tasks")
+		flags.StringVar(&f.in, "in", "", "a `duration` from now, to the new instant of all tasks")
+		cli.HiddenName(cmd, "to", "at")
 	case client.BulkPatch:
 		flags.StringVar(&f.patch, "patch", "", "the merge patch, as `JSON`")
 	}
-	if b.asks {
-		flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
-	}
+	f.asking.addFlags(cmd)
 	cli.CompleteWords(cmd, "state", string(client.Scheduled), string(client.Ready), string(client.Firing),
 		string(client.Retrying), string(client.Delivered), string(client.Cancelled), string(client.Dead))
 }
 
 // parse reads the flags into the request.
-func (f *bulkFlags) parse(now time.Time) error {
+func (f *bulkFlags) parse() error {
 	filter := &f.r.Filter
 	for _, s := range f.states {
 		filter.States = append(filter.States, client.State(s))
@@ -147,8 +150,8 @@ func (f *bulkFlags) parse(now time.Time) error {
 		return errors.New("give a filter, or --all for every task of the namespace")
 	case given && f.r.All:
 		return errors.New("--all is given beside a filter")
-	case f.r.Op == client.BulkMove && (f.by == "") == (f.to == ""):
-		return errors.New("give either --by or --to")
+	case f.r.Op == client.BulkMove && !exactlyOne(f.by, f.at, f.in):
+		return errors.New("give one of --by, --at and --in")
 	case f.r.Op == client.BulkPatch && !json.Valid([]byte(f.patch)):
 		return errors.New("--patch is no JSON")
 	}
@@ -156,23 +159,37 @@ func (f *bulkFlags) parse(now time.Time) error {
 		f.r.Patch = json.RawMessage(f.patch)
 	}
 	return errors.Join(
-		cli.Labels(&filter.Labels, f.labels), cli.ParseInto(&f.r.By, "by", f.by), cli.ParseAt(&f.r.To, "to", f.to),
-		atOrFromNow(&filter.DueAfter, "due-after", f.dueAfter, now),
-		atOrFromNow(&filter.DueBefore, "due-before", f.dueBefore, now),
+		cli.Labels(&filter.Labels, f.labels), cli.ParseInto(&f.r.By, "by", f.by), f.setTime(),
+		f.times.AtOrAfter(&filter.DueAfter, "due-after", f.dueAfter),
+		f.times.AtOrAfter(&filter.DueBefore, "due-before", f.dueBefore),
 	)
 }
 
-// atOrFromNow reads a flag that takes an instant, or a duration from now.
-func atOrFromNow(at *time.Time, flag, text string, now time.Time) error {
-	if text == "" {
-		return nil
+// setTime reads --at and --in.
+func (f *bulkFlags) setTime() error {
+	if f.in == "" {
+		return f.times.At(&f.r.To, "at", f.at)
 	}
 	var span time.Duration
-	err := cli.ParseAtOrSpan(at, &span, flag, text)
-	if err == nil && at.IsZero() {
-		*at = now.Add(span)
+	if err := cli.ParseInto(&span, "in", f.in); err != nil {
+		return err
 	}
-	return err
+	if span < 0 {
+		return errors.New("--in is negative; --by moves tasks to an earlier time")
+	}
+	f.r.To = time.Now().Add(span)
+	return nil
+}
+
+// exactlyOne reports whether one of the texts is not empty.
+func exactlyOne(texts ...string) bool {
+	n := 0
+	for _, text := range texts {
+		if text != "" {
+			n++
+		}
+	}
+	return n == 1
 }
 
 // count shows how many tasks pass the filter.
@@ -181,35 +198,57 @@ func (f *bulkFlags) count(cmd *cobra.Command, conn *client.Client, c *caller) er
 	if err != nil {
 		return err
 	}
-	return c.show(cmd, map[string]any{"matched": matched, "complete": complete}, func(t *cli.Table) {
-		t.Row("%s pass the filter; nothing was done", tasksOf(matched, complete))
+	return c.show(cmd, map[string]any{"matched": matched, "complete": complete}, func(t *output.Table) {
+		t.Row("%s pass the filter; nothing was done", tasksOf(f.r.Op, matched, complete))
 	})
 }
 
-// ask shows how many tasks pass the filter, and returns an error unless the user agrees.
-func (f *bulkFlags) ask(cmd *cobra.Command, conn *client.Client) error {
-	if !isTerminal(cmd.InOrStdin()) {
-		return cli.WrongUsage(errors.New("it cannot be taken back: give --yes, since there is no terminal to ask at"))
-	}
+// question counts the tasks that the operation would change.
+func (f *bulkFlags) question(cmd *cobra.Command, conn *client.Client) (confirm.Question, error) {
 	matched, complete, err := conn.CountBulk(cmd.Context(), f.r)
 	if err != nil {
-		return err
+		return confirm.Question{}, err
 	}
-	return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), bulkQuestion(f.r.Op, matched, complete))
+	q := bulkQuestion(f.r.Op, f.r.Filter, matched, complete)
+	if f.by != "" {
+		q.Effect += " by " + f.r.By.String()
+	} else if !f.r.To.IsZero() {
+		q.Effect += " to " + instant(f.r.To)
+	}
+	return q, nil
 }
 
-func bulkQuestion(op client.BulkOp, matched int, complete bool) string {
-	text := string(op)
-	return fmt.Sprintf("%s%s %s? It cannot be taken back. [y/N] ", strings.ToUpper(text[:1]), text[1:],
-		tasksOf(matched, complete))
+// bulkVerbs are the verbs for the effect of a bulk operation on tasks.
+var bulkVerbs = map[client.BulkOp]string{
+	client.BulkCancel: "cancels", client.BulkMove: "moves", client.BulkPatch: "patches", client.BulkFire: "fires",
+	client.BulkReplay: "replays", client.BulkPurge: "deletes",
 }
 
-// tasksOf describes a number of tasks, which may be too low.
-func tasksOf(matched int, complete bool) string {
+func bulkQuestion(op client.BulkOp, filter client.BulkFilter, matched int, complete bool) confirm.Question {
+	q := confirm.Question{Effect: bulkVerbs[op] + " " + tasksOf(op, matched, complete)}
+	if filter.Queue != "" {
+		q.Effect, q.Kind, q.Name = q.Effect+" of queue "+filter.Queue, "queue", filter.Queue
+	}
+	if !filter.DueAfter.IsZero() {
+		q.Effect += " due from " + instant(filter.DueAfter)
+	}
+	if !filter.DueBefore.IsZero() {
+		q.Effect += " due before " + instant(filter.DueBefore)
+	}
+	return q
+}
+
+// tasksOf describes a number of tasks or dead letters, which may be too low.
+func tasksOf(op client.BulkOp, matched int, complete bool) string {
+	noun := "task"
+	if op == client.BulkReplay || op == client.BulkPurge {
+		noun = "dead letter"
+	}
+	text := numberOfThings(int64(matched), noun)
 	if !complete {
-		return fmt.Sprintf("at least %d tasks", matched)
+		return "at least " + text
 	}
-	return fmt.Sprintf("%d tasks", matched)
+	return text
 }
 
 // whatBulk returns a bulk operation in few words: "cancel tasks of shop: queue=reports".
@@ -268,7 +307,7 @@ func conditionsOf(f *client.BulkFilter) (conditions []string) {
 }
 
 // fillBulk adds the fields that only bulk operations have.
-func fillBulk(t *cli.Table, op *client.Operation) {
+func fillBulk(t *output.Table, op *client.Operation) {
 	t.Field("outcomes", outcomesOf(op))
 	t.Field("patches", strings.Join(op.Patched, ", "))
 	if op.PerSecond > 0 {

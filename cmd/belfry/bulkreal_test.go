@@ -196,19 +196,19 @@ func TestBulkOperationsOnANode(t *testing.T) {
 		{[]string{"cancel"}, "give a filter, or --all", exitUsage},
 		{[]string{"cancel", "--queue", "mails"}, "give --yes", exitUsage},
 		{[]string{"cancel", "--queue", "mails", "--all"}, "beside a filter", exitUsage},
-		{[]string{"move", "--queue", "mails"}, "either --by or --to", exitUsage},
+		{[]string{"move", "--queue", "mails"}, "give one of --by, --at and --in", exitUsage},
 		{[]string{"patch", "--queue", "mails"}, "no JSON", exitUsage},
-		{[]string{"patch", "--all", "--patch", `{"payload":1}`}, "payload", exitFailed},
+		{[]string{"patch", "--all", "--patch", `{"payload":1}`, "--yes"}, "payload", exitFailed},
 		{[]string{"cancel", "--queue", "mails", "--label", "n=1", "--dry-run"}, "10 tasks pass the filter", 0},
 		{[]string{"cancel", "--queue", "none", "--dry-run", "--json"}, `"matched":0`, 0},
-		{[]string{"move", "--label", "n=0", "--by", "2h", "--wait"}, "done, 100 % of the slots (10 of 10 matched tasks): moved 10", 0},
-		{[]string{"patch", "--label", "n=0", "--patch", `{"labels":{"p":"q"}}`, "--wait"}, "patched 10", 0},
+		{[]string{"move", "--label", "n=0", "--by", "2h", "--yes", "--wait"}, "done, 100 % of the slots (10 of 10 matched tasks): moved 10", 0},
+		{[]string{"patch", "--label", "n=0", "--patch", `{"labels":{"p":"q"}}`, "--yes", "--wait"}, "patched 10", 0},
 		{[]string{"cancel", "--label", "n=1", "--yes", "--wait"}, "cancelled 10", 0},
 		{[]string{"cancel", "--label", "n=1", "--state", "cancelled", "--yes", "--wait"}, "cancelled 10", 0},
 		{[]string{"cancel", "--all", "--due-before", "2h", "--yes", "--wait"}, "beside a filter", exitUsage},
 		{[]string{"cancel", "--due-before", "2h", "--yes", "--wait"}, "0 of 0 matched", 0},
 		{[]string{"fire", "--due-after", "2h", "--label", "p=q", "--yes", "--wait"}, "fired 10", 0},
-		{[]string{"replay", "--queue", "mails", "--wait"}, "0 of 0 matched", 0},
+		{[]string{"replay", "--queue", "mails", "--yes", "--wait"}, "0 of 0 matched", 0},
 		{[]string{"purge", "--all", "--yes", "--wait"}, "0 of 0 matched", 0},
 		{[]string{"list"}, "cancel tasks of default: label=n:1", 0},
 		{[]string{"stop", "op-0"}, "no operation has this id", exitNotFound},
@@ -249,9 +249,9 @@ func TestDeadLettersInBulk(t *testing.T) {
 		}
 	}
 	for _, step := range []struct{ args, want string }{
-		{"replay --prefix d1 --wait", "replayed 1"},
+		{"replay --prefix d1 --yes --wait", "replayed 1"},
 		{"purge --queue bad --yes --wait", "purged 5"},
-		{"purge --queue bad --dry-run", "0 tasks pass"},
+		{"purge --queue bad --dry-run", "0 dead letters pass"},
 		{"fire --queue bad --state ready --yes --wait", "fired 1"},
 	} {
 		out, code := belfry(t, append(slices.Concat([]string{"operation"}, strings.Fields(step.args)), "--addr", addr)...)

@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newCalendar() *cobra.Command {
@@ -44,7 +45,7 @@ func newCalendarPut() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, stored, func(t *cli.Table) { fillCalendar(t, stored) })
+			return caller.show(cmd, stored, func(t *output.Table) { fillCalendar(t, stored) })
 		},
 	}
 	caller.addFlags(cmd)
@@ -87,13 +88,35 @@ func newCalendarGet() *cobra.Command {
 }
 
 func newCalendarDelete() *cobra.Command {
-	return newCalendarCall(&cobra.Command{
-		Use:     "delete NAME",
-		Short:   "Delete a calendar, and show it; refused while a schedule uses it",
-		Example: `  belfry calendar delete holidays-de`,
+	var asking asking
+	cmd := newCalendarCall(&cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a calendar, and show it; refused while a schedule uses it",
+		Example: `  belfry calendar delete holidays-de
+  belfry calendar delete holidays-de --yes`,
 	}, func(cmd *cobra.Command, conn *client.Client, name string) (*client.Calendar, error) {
+		err := asking.ask(cmd, func() (confirm.Question, error) {
+			c, err := conn.Calendar(cmd.Context(), name)
+			if err != nil {
+				return confirm.Question{}, err
+			}
+			return calendarQuestion(c), nil
+		})
+		if err != nil {
+			return nil, err
+		}
 		return conn.DeleteCalendar(cmd.Context(), name)
 	})
+	asking.addFlags(cmd)
+	return cmd
+}
+
+// calendarQuestion asks about the end of a calendar, with the number of its entries.
+func calendarQuestion(c *client.Calendar) confirm.Question {
+	return confirm.Question{
+		Effect: fmt.Sprintf("deletes calendar %s with %s", c.Name, numberOfThings(int64(len(c.Closed)), "closed day")),
+		Kind:   "calendar", Name: c.Name,
+	}
 }
 
 // newCalendarCall makes a command about one calendar that prints the answer.
@@ -111,7 +134,7 @@ func newCalendarCall(
 		if err != nil {
 			return err
 		}
-		return caller.show(cmd, c, func(t *cli.Table) { fillCalendar(t, c) })
+		return caller.show(cmd, c, func(t *output.Table) { fillCalendar(t, c) })
 	}
 	caller.addFlags(cmd)
 	return cmd
@@ -133,10 +156,10 @@ func newCalendarList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, all, func(t *cli.Table) {
-				t.Row("CALENDAR\tTIME ZONE\tHOURS\tCLOSED\tKNOWN UNTIL")
+			return output.ShowEach(cmd.OutOrStdout(), &caller.output, all, func(t *output.Table) {
+				t.Columns("CALENDAR", "TIME ZONE", "HOURS", "CLOSED", "KNOWN UNTIL").Wide("REVISION").Add()
 				for _, c := range all {
-					t.Row("%s\t%s\t%s\t%d\t%s", c.Name, c.TimeZone, hoursText(c.Hours), len(c.Closed), c.KnownUntil)
+					t.Cells(c.Name, c.TimeZone, hoursText(c.Hours), len(c.Closed), c.KnownUntil, c.Revision)
 				}
 			})
 		},
@@ -145,7 +168,7 @@ func newCalendarList() *cobra.Command {
 	return cmd
 }
 
-func fillCalendar(t *cli.Table, c *client.Calendar) {
+func fillCalendar(t *output.Table, c *client.Calendar) {
 	t.Field("calendar", c.Name)
 	t.Field("time zone", c.TimeZone)
 	t.Field("hours", hoursText(c.Hours))

@@ -9,29 +9,27 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 // caller holds the flags that all client commands share: the connection to the cluster, and the form of the output.
 type caller struct {
 	cli.Connection
-	json bool
+	output output.Flags
 }
 
 func (c *caller) addFlags(cmd *cobra.Command) {
 	c.AddFlags(cmd.Flags())
-	cmd.Flags().BoolVarP(&c.json, "json", "j", false, jsonUsage)
+	c.output.Add(cmd)
 }
 
-const (
-	jsonUsage = "print JSON, one value a line"
-	keyUsage  = "idempotency `key` (default: a random one)"
-)
+const keyUsage = "idempotency `key` (default: a random one)"
 
 func (c *caller) connect() (*client.Client, error) { return c.Open() }
 
 // show prints a result in the form that the flags ask for.
-func (c *caller) show(cmd *cobra.Command, v any, fill func(*cli.Table)) error {
-	return cli.Show(cmd.OutOrStdout(), c.json, v, fill)
+func (c *caller) show(cmd *cobra.Command, v any, fill func(*output.Table)) error {
+	return c.output.Show(cmd.OutOrStdout(), v, fill)
 }
 
 // taskCall makes a call and prints the task that it returns.
@@ -44,11 +42,11 @@ func (c *caller) taskCall(cmd *cobra.Command, call func(*client.Client) (*client
 	if err != nil {
 		return err
 	}
-	return c.show(cmd, task, func(t *cli.Table) { fillTask(t, task) })
+	return c.show(cmd, task, func(t *output.Table) { fillTask(t, task) })
 }
 
 // fillTask adds the fields of a task that are set.
-func fillTask(t *cli.Table, task *client.Task) {
+func fillTask(t *output.Table, task *client.Task) {
 	t.Field("id", task.ID)
 	t.Field("state", string(task.State))
 	t.Field("outcome", string(task.Outcome))
@@ -155,14 +153,14 @@ func newWhoAmI() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, who, func(t *cli.Table) { fillCaller(t, who) })
+			return caller.show(cmd, who, func(t *output.Table) { fillCaller(t, who) })
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-func fillCaller(t *cli.Table, who *client.Caller) {
+func fillCaller(t *output.Table, who *client.Caller) {
 	t.Field("kind", who.Kind)
 	t.Field("id", who.ID)
 	t.Field("name", who.Name)

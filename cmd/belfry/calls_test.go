@@ -2,13 +2,18 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
 )
@@ -36,24 +41,31 @@ func serveOne(t *testing.T, status int, answer string) *served {
 // printed runs a command line and returns its output.
 func printed(t *testing.T, args ...string) (string, error) {
 	t.Helper()
+	out, _, err := executed(t, args...)
+	return out, err
+}
+
+// executed runs a command line and returns its output and its command.
+func executed(t *testing.T, args ...string) (string, *cobra.Command, error) {
+	t.Helper()
 	root := newRoot()
 	var out strings.Builder
 	root.SetOut(&out)
 	root.SetErr(&out)
 	root.SetIn(strings.NewReader("from stdin"))
 	root.SetArgs(args)
-	err := root.ExecuteContext(t.Context())
-	return out.String(), err
+	cmd, err := root.ExecuteContextC(t.Context())
+	return out.String(), cmd, err
 }
 
 // belfry runs a command line as main does.
 func belfry(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
-	out, err := printed(t, args...)
+	out, cmd, err := executed(t, args...)
 	if err != nil {
 		out += err.Error()
 	}
-	return out, exitCode(err)
+	return out, exitCode(cmd, err)
 }
 
 const taskJSON = `{"id":"a","queue":"default","fire_at":"2000-01-01T00:00:00.000Z","payload":{"n": 1},
@@ -129,15 +141,22 @@ func TestJSONIsAValueALine(t *testing.T) {
 		{"queue get q", keptQueue, 1},
 		{"queue set q", keptQueue, 1},
 		{"queue pause q", keptQueue, 1},
-		{"queue delete q", keptQueue, 1},
+		{"queue delete q --yes", keptQueue, 1},
 		{"queue list", `{"queues":[` + keptQueue + `,{"queue":"r"}]}`, 2},
 		{"lease take q", leased, 1},
 		{"lease settle q --ack r1,r2", results, 2},
 		{"lease ack q r1 r2", results, 2},
 		{"dead list q", `{"tasks":[` + taskJSON + `]}`, 1},
-		{"dead replay q", `{"count":7}`, 1},
-		{"dead drop q --all", `{"count":7}`, 1},
+		{"dead replay q --yes", `{"count":7}`, 1},
+		{"dead drop q --all --yes", `{"count":7}`, 1},
 		{"cluster status", cluster, 1},
+		{"node list", `{"nodes":[{"id":"n1"},{"id":"n2"}]}`, 2},
+		{"node show n1", `{"nodes":[{"id":"n1"},{"id":"n2"}]}`, 1},
+		{"operation list", `{"operations":[{"id":"op-1"},{"id":"op-2"}]}`, 2},
+		{"operation cancel --all --dry-run", `{"matched":7,"complete":true}`, 1},
+		{"calendar list", `{"calendars":[{"calendar":"a"},{"calendar":"b"}]}`, 2},
+		{"shards wheel", `{"waiting":3}`, 1},
+		{"shards activity", `{"step_ms":5000}`, 1},
 	} {
 		s := serveOne(t, 200, tt.answer)
 		out, code := belfry(t, append(strings.Fields(tt.args), "--json", "--addr", s.url)...)
@@ -145,10 +164,40 @@ func TestJSONIsAValueALine(t *testing.T) {
 			t.Errorf("%s: %d %s", tt.args, code, out)
 		}
 		checkLines(t, tt.args, out, tt.lines)
+		s = serveOne(t, 200, tt.answer)
+		documents, code := belfry(t, append(strings.Fields(tt.args), "-o", "yaml", "--addr", s.url)...)
+		if code != 0 {
+			t.Errorf("%s -o yaml: %d %s", tt.args, code, documents)
+		}
+		checkDocuments(t, tt.args, documents, out)
 	}
 	for args, lines := range map[string]int{"plan": 1, "plan --costs": len(capacity.Costs{})} {
 		out, _ := belfry(t, append(strings.Fields(args), "--json")...)
 		checkLines(t, args, out, lines)
+	}
+}
+
+// checkDocuments checks that YAML documents have the values of the lines of JSON.
+func checkDocuments(t *testing.T, args, documents, lines string) {
+	t.Helper()
+	texts := yaml.NewDecoder(strings.NewReader(documents))
+	for line := range strings.Lines(lines) {
+		var value any
+		if err := texts.Decode(&value); err != nil {
+			t.Errorf("%s -o yaml: %v\n%s", args, err, documents)
+			return
+		}
+		again, err := json.Marshal(value)
+		var got, want any
+		if err := errors.Join(err, json.Unmarshal(again, &got), json.Unmarshal([]byte(line), &want)); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: YAML %v, JSON %v", args, got, want)
+		}
+	}
+	if err := texts.Decode(new(any)); !errors.Is(err, io.EOF) {
+		t.Errorf("%s -o yaml: more documents than lines of JSON: %v", args, err)
 	}
 }
 
@@ -190,7 +239,8 @@ func TestTouch(t *testing.T) {
 func TestDelays(t *testing.T) {
 	for _, args := range []string{
 		"task schedule a --delay 1.5d", "task schedule a -d 36h", "task touch a --delay P1DT12H", "task touch a -d 1d12h",
-		"task patch a --delay 36h", "task patch a -d 1.5d",
+		"task patch a --delay 36h", "task patch a -d 1.5d", "task schedule a --in 1.5d", "task touch a --in 36h",
+		"task patch a --in P1DT12H", "task move a --in 36h", "task move a --delay 36h",
 	} {
 		s := serveOne(t, 200, taskJSON)
 		out, code := belfry(t, append(strings.Fields(args), "--addr", s.url)...)
@@ -304,8 +354,8 @@ func TestExitCodes(t *testing.T) {
 		{"nonsense", exitUsage, `unknown command "nonsense" for "belfry"; see belfry --help`},
 		{"task get a --config " + file, exitUsage, `unknown setting "adr"`},
 		{"task get a --config /does/not/exist", exitUsage, "/does/not/exist"},
-		{"task schedule a --delay 1s --at 2026-11-21T10:00:00Z", exitUsage, "--delay and --at"},
-		{"task schedule a --delay soon", exitUsage, "--delay"},
+		{"task schedule a --delay 1s --at 2026-11-21T10:00:00Z", exitUsage, "--in and --at"},
+		{"task schedule a --delay soon", exitUsage, "--in"},
 		{"task schedule a --payload x", exitUsage, "not JSON"},
 		{"task schedule a --header x", exitUsage, "--header"},
 		{"task touch a --no-later-than soon", exitUsage, "soon"},
@@ -321,7 +371,7 @@ func TestExitCodes(t *testing.T) {
 		{"queue set q --reset --secret-env BELFRY_NO_SUCH", exitUsage, "BELFRY_NO_SUCH"},
 		{"lease take q --wait soon", exitUsage, "--wait"},
 		{"lease settle q", exitUsage, "--nack"},
-		{"lease settle q --nack r --delay soon", exitUsage, "--delay"},
+		{"lease settle q --nack r --delay soon", exitUsage, "--in"},
 		{"lease ack q", exitUsage, "at least 2"},
 		{"dead drop q", exitUsage, "--all"},
 		{"dead list q --due-before soon", exitUsage, "soon"},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/certs"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newCerts() *cobra.Command {
@@ -129,8 +130,8 @@ authority in the folder. The files of nodes that are there already stay.`,
 
 // printMade prints the new files with the places that they belong to, and the commands that start the nodes.
 func (f *certsFlags) printMade(cmd *cobra.Command, forming bool, made, all []certs.Node) error {
-	t := cli.NewTable()
-	t.Row("MADE\tGOES TO")
+	t := output.NewTable()
+	t.Columns("MADE", "GOES TO").Add()
 	if forming {
 		t.Row("%s\tno node: it signs certificates. Keep it secret, and keep a copy", filepath.Join(f.Dir, "cluster.pem"))
 	}
@@ -286,7 +287,7 @@ func runRotate(cmd *cobra.Command, cfg certs.Config, names []string, gossip, ca 
 
 // printRotated prints the operator's next steps.
 func printRotated(cmd *cobra.Command, dir, flag string, step certs.Step, changed bool) error {
-	t := cli.NewTable()
+	t := output.NewTable()
 	switch {
 	case step == "":
 		t.Row("made    new certificates and keys")
@@ -306,7 +307,7 @@ func printRotated(cmd *cobra.Command, dir, flag string, step certs.Step, changed
 
 func newCertsShow() *cobra.Command {
 	var dir string
-	var asJSON bool
+	var form output.Flags
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show certificates and keys, and those that end soon",
@@ -322,7 +323,7 @@ belfry_peer_key_info. The exit status is 1 if nodes refuse one of them.`,
 			if err != nil {
 				return err
 			}
-			err = cli.ShowEach(cmd.OutOrStdout(), asJSON, entries, func(t *cli.Table) { fillCerts(t, entries) })
+			err = output.ShowEach(cmd.OutOrStdout(), &form, entries, func(t *output.Table) { fillCerts(t, entries) })
 			refused := func(e certs.Entry) bool { return !e.Usable() }
 			if err == nil && slices.ContainsFunc(entries, refused) {
 				err = fmt.Errorf("%s has certificates that nodes refuse", dir)
@@ -331,12 +332,12 @@ belfry_peer_key_info. The exit status is 1 if nodes refuse one of them.`,
 		},
 	}
 	cmd.Flags().StringVar(&dir, "dir", "belfry-certs", certsDirUsage+", or those of one node")
-	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, jsonUsage)
+	form.Add(cmd)
 	return cmd
 }
 
-func fillCerts(t *cli.Table, entries []certs.Entry) {
-	t.Row("KIND\tSUBJECT\tNAMES\tFINGERPRINT\tENDS\tSTATE")
+func fillCerts(t *output.Table, entries []certs.Entry) {
+	t.Columns("KIND", "SUBJECT", "NAMES", "FINGERPRINT", "ENDS", "STATE").Add()
 	for _, e := range entries {
 		ends := ""
 		if !e.Ends.IsZero() {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newCluster() *cobra.Command {
@@ -63,21 +64,22 @@ func newClusterStatus() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, view, func(t *cli.Table) { fillCluster(t, view) })
+			return caller.show(cmd, view, func(t *output.Table) { fillCluster(t, view) })
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-func fillCluster(t *cli.Table, view *client.Cluster) {
+func fillCluster(t *output.Table, view *client.Cluster) {
 	t.Row("cluster %s, command version %d, %s", view.ID, view.CommandVersion, replication(view.Replication))
 	t.Row("control group: leader %s, term %d, voters %s", nodeName(view, view.Control.Leader), view.Control.Term,
 		strings.Join(nodeNames(view, view.Control.Voters), " "))
 	if view.Waits != "" {
 		t.Row("waits: %s", view.Waits)
 	}
-	t.Row("\nNODE\tURL\tZONE\tWEIGHT\tALIVE\tORDER\tCLOCK\tREPLICAS\tLEADS\tREADS\tID")
+	t.Row("")
+	t.Columns("NODE", "URL", "ZONE", "WEIGHT", "ALIVE", "ORDER", "CLOCK", "REPLICAS", "LEADS", "READS", "ID").Add()
 	leads := map[string]int{}
 	for _, shard := range view.Shards {
 		leads[shard.Leader]++
@@ -88,7 +90,8 @@ func fillCluster(t *cli.Table, view *client.Cluster) {
 			cmp.Or(n.Zone, "-"), n.Weight, n.Alive, cmp.Or(n.Order, "-"), n.ClockOffsetMs, n.Replicas, leads[n.ID],
 			n.CommandVersion, n.ID)
 	}
-	t.Row("\nSHARD\tLEADER\tTERM\tTASKS\tREPLICAS")
+	t.Row("")
+	t.Columns("SHARD", "LEADER", "TERM", "TASKS", "REPLICAS").Add()
 	for _, shard := range view.Shards {
 		t.Row("%d\t%s\t%d\t%d\t%s", shard.ID, nodeName(view, shard.Leader), shard.Term, shard.Tasks, replicas(view, shard))
 	}
@@ -107,10 +110,11 @@ func replication(r client.ReplicaCounts) string {
 }
 
 // fillMoves adds the shards on their way to other nodes, and the operations under way.
-func fillMoves(t *cli.Table, view *client.Cluster) {
+func fillMoves(t *output.Table, view *client.Cluster) {
 	moving := slices.DeleteFunc(slices.Clone(view.Shards), func(s client.Shard) bool { return len(s.Target) == 0 })
 	if len(moving) > 0 {
-		t.Row("\nSHARD\tMOVES TO\tBYTES\tSTEP\tWAITS FOR")
+		t.Row("")
+		t.Columns("SHARD", "MOVES TO", "BYTES", "STEP", "WAITS FOR").Add()
 	}
 	for _, s := range moving {
 		t.Row("%d\t%s\t%s\t%s\t%s", s.ID, strings.Join(nodeNames(view, s.Target), " "), size(float64(s.Bytes)),
@@ -126,8 +130,9 @@ func fillMoves(t *cli.Table, view *client.Cluster) {
 	}
 }
 
-func fillBackups(t *cli.Table, view *client.Cluster, b *client.Backups) {
-	t.Row("\nBACKUP\tBEGUN\tENDED OR SEEN\tNODE\tBYTES\tPLACE OR REASON")
+func fillBackups(t *output.Table, view *client.Cluster, b *client.Backups) {
+	t.Row("")
+	t.Columns("BACKUP", "BEGUN", "ENDED OR SEEN", "NODE", "BYTES", "PLACE OR REASON").Add()
 	for _, row := range []struct {
 		name string
 		try  *client.BackupTry

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newDead() *cobra.Command {
@@ -34,7 +35,7 @@ func newDeadList() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.queue = args[0]
-			filter, err := f.filter(time.Now())
+			filter, err := f.filter()
 			if err != nil {
 				return cli.WrongUsage(err)
 			}
@@ -42,11 +43,11 @@ func newDeadList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runList(cmd, conn, filter, f.limit, caller.json, "no dead letter was found in queue "+f.queue)
+			return runList(cmd, conn, filter, f.limit, &caller.output, "no dead letter was found in queue "+f.queue)
 		},
 	}
 	caller.addFlags(cmd)
-	f.addFilterFlags(cmd.Flags(), 100, "list at most this many; 0: all")
+	f.addFilterFlags(cmd, 100, "list at most this many; 0: all")
 	return cmd
 }
 
@@ -55,8 +56,8 @@ func newDeadReplay() *cobra.Command {
 		Use:   "replay QUEUE [ID...]",
 		Short: "Make dead letters due again, with their attempts counted from 0",
 		Example: `  belfry dead replay reports report-7 report-8
-  belfry dead replay reports --label tenant=acme`,
-	}, "replayed", (*client.Client).Replay)
+  belfry dead replay reports --label tenant=acme --yes`,
+	}, client.BulkReplay, "replayed", (*client.Client).Replay)
 	return cmd
 }
 
@@ -65,8 +66,8 @@ func newDeadDrop() *cobra.Command {
 		Use:   "drop QUEUE [ID...]",
 		Short: "Delete dead letters",
 		Example: `  belfry dead drop reports report-7
-  belfry dead drop reports --all`,
-	}, "dropped", (*client.Client).DropDead)
+  belfry dead drop reports --all --yes`,
+	}, client.BulkPurge, "dropped", (*client.Client).DropDead)
 	var all bool
 	cmd.Flags().BoolVar(&all, "all", false, "every one of the queue, if neither ids nor a filter are given")
 	run := cmd.RunE
@@ -81,13 +82,14 @@ func newDeadDrop() *cobra.Command {
 }
 
 // newDeadCall completes a command that changes the dead letters with the given ids, or those that pass the filter.
-func newDeadCall(cmd *cobra.Command, done string,
+func newDeadCall(cmd *cobra.Command, op client.BulkOp, done string,
 	call func(*client.Client, context.Context, string, client.DeadFilter) (int, error)) (*cobra.Command, *listFlags) {
 	var caller caller
+	var asking asking
 	f := new(listFlags)
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		filter, err := f.filter(time.Now())
+		filter, err := f.filter()
 		if err != nil {
 			return cli.WrongUsage(err)
 		}
@@ -95,19 +97,46 @@ func newDeadCall(cmd *cobra.Command, done string,
 		if err != nil {
 			return err
 		}
-		n, err := call(conn, cmd.Context(), args[0], client.DeadFilter{
+		dead := client.DeadFilter{
 			IDs: args[1:], Prefix: filter.Prefix, Labels: filter.Labels, DueAfter: filter.DueAfter,
 			DueBefore: filter.DueBefore, Limit: f.limit,
+		}
+		err = asking.ask(cmd, func() (confirm.Question, error) {
+			return deadQuestion(cmd.Context(), conn, op, args[0], dead)
 		})
+		if err != nil {
+			return err
+		}
+		n, err := call(conn, cmd.Context(), args[0], dead)
 		switch {
 		case err != nil && n > 0:
 			return fmt.Errorf("%w (dead letters %s before: %d)", err, done, n)
 		case err != nil:
 			return err
 		}
-		return caller.show(cmd, map[string]int{"count": n}, func(t *cli.Table) { t.Row("%d %s", n, done) })
+		return caller.show(cmd, map[string]int{"count": n}, func(t *output.Table) { t.Row("%d %s", n, done) })
 	}
 	caller.addFlags(cmd)
-	f.addFilterFlags(cmd.Flags(), 0, "at most this many; 0: all")
+	asking.addFlags(cmd)
+	f.addFilterFlags(cmd, 0, "at most this many; 0: all")
 	return cmd, f
+}
+
+// deadQuestion counts the dead letters that a call would change.
+func deadQuestion(ctx context.Context, conn *client.Client, op client.BulkOp, queue string, f client.DeadFilter,
+) (confirm.Question, error) {
+	filter := client.BulkFilter{
+		Queue: queue, Prefix: f.Prefix, Labels: f.Labels, DueAfter: f.DueAfter, DueBefore: f.DueBefore,
+	}
+	if len(f.IDs) > 0 {
+		return bulkQuestion(op, filter, len(f.IDs), true), nil
+	}
+	matched, complete, err := conn.CountBulk(ctx, client.BulkRequest{Op: op, Filter: filter})
+	if err != nil {
+		return confirm.Question{}, err
+	}
+	if f.Limit > 0 && matched >= f.Limit {
+		matched, complete = f.Limit, true
+	}
+	return bulkQuestion(op, filter, matched, complete), nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 // Errors of a doctor that has printed its findings.
@@ -52,8 +53,8 @@ func runDoctor(cmd *cobra.Command, caller *caller) error {
 	case err != nil:
 		return err
 	}
-	fill := func(t *cli.Table) { fillFindings(t, found) }
-	if err := cli.ShowEach(cmd.OutOrStdout(), caller.json, found, fill); err != nil {
+	fill := func(t *output.Table) { fillFindings(t, found) }
+	if err := output.ShowEach(cmd.OutOrStdout(), &caller.output, found, fill); err != nil {
 		return err
 	}
 	switch counts := countFindings(found); {
@@ -73,7 +74,7 @@ func countFindings(found []client.Finding) map[client.Severity]int {
 	return counts
 }
 
-func fillFindings(t *cli.Table, found []client.Finding) {
+func fillFindings(t *output.Table, found []client.Finding) {
 	if len(found) == 0 {
 		t.Row("nothing is wrong, as far as the node knows")
 		return

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,14 +18,15 @@ type groupFlags struct {
 	inFlight   int
 	fifo, fair bool
 	weights    map[string]string
+	clear      bool // of all weights
 }
 
 func (f *groupFlags) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&f.inFlight, "group-in-flight", 0, "most attempts and leases of one group under way")
 	flags.BoolVar(&f.fifo, "fifo", false, "one task of a group at a time, in the order of due times")
 	flags.BoolVar(&f.fair, "fair", false, "groups take turns by weight")
-	flags.StringToStringVar(&f.weights, "group-weight", nil,
-		"`weight` of a group in a fair queue, as in acme=3; 0 removes it")
+	flags.Var((*weightsValue)(f), "group-weight",
+		"`weight` of a group in a fair queue, as in acme=3; 0 removes it; empty: removes all; repeatable")
 }
 
 // apply changes the given parts of a policy.
@@ -39,6 +41,9 @@ func (f *groupFlags) apply(given func(flag string) bool, q *client.Queue) error 
 		q.Fair = f.fair
 	}
 	weights, err := f.readWeights()
+	if f.clear {
+		q.GroupWeights = nil
+	}
 	for name, n := range weights {
 		if q.GroupWeights == nil {
 			q.GroupWeights = map[string]int{}
@@ -61,7 +66,38 @@ func (f *groupFlags) patch(given func(flag string) bool, p *client.QueuePatch) (
 		p.Fair = &f.fair
 	}
 	p.GroupWeights, err = f.readWeights()
+	switch {
+	case !f.clear:
+	case len(f.weights) > 0:
+		err = errors.New("an empty --group-weight removes all weights; belfry queue set replaces them in one call")
+	default:
+		p.Clear = append(p.Clear, "group_weights")
+	}
 	return err
+}
+
+// weightsValue is the value of --group-weight.
+type weightsValue groupFlags
+
+func (v *weightsValue) String() string { return "" }
+func (v *weightsValue) Type() string   { return "weight" }
+
+func (v *weightsValue) Set(text string) error {
+	if text == "" {
+		v.clear, v.weights = true, nil
+		return nil
+	}
+	for _, pair := range strings.Split(text, ",") {
+		name, weight, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return fmt.Errorf("%q is not name=weight", pair)
+		}
+		if v.weights == nil {
+			v.weights = map[string]string{}
+		}
+		v.weights[name] = weight
+	}
+	return nil
 }
 
 func (f *groupFlags) readWeights() (map[string]int, error) {

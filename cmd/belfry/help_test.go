@@ -127,7 +127,7 @@ func TestFlagsAgreeAmongCommands(t *testing.T) {
 			}
 		})
 		if cli.IsCall(cmd) && !cmd.HasSubCommands() {
-			for _, name := range []string{"addr", "timeout", "json", "namespace", "key-file", "ca", "client-cert", "client-key"} {
+			for _, name := range []string{"addr", "timeout", "json", "output", "context", "namespace", "key-file", "ca", "client-cert", "client-key"} {
 				if cmd.Flags().Lookup(name) == nil {
 					t.Errorf("%s has no --%s", cmd.CommandPath(), name)
 				}

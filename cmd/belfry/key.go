@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newKey() *cobra.Command {
@@ -29,6 +30,7 @@ type grantFlags struct {
 	roles, queues, ids []string
 	expires            string
 	limits             quotaFlags
+	times              cli.Times
 }
 
 func newKeyCreate() *cobra.Command {
@@ -58,7 +60,7 @@ of its namespace.`,
   belfry key create oncall --role operate --namespace '*' > oncall.key`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := f.request(args[0], caller.Namespace(), time.Now())
+			r, err := f.request(args[0], caller.Namespace())
 			if err != nil {
 				return cli.WrongUsage(err)
 			}
@@ -87,13 +89,14 @@ of its namespace.`,
 	flags.StringSliceVar(&f.queues, "queue", nil, "only these `queues`")
 	flags.StringSliceVar(&f.ids, "id", nil, "only tasks with these `ids`")
 	f.limits.addCallFlags(flags)
+	f.times.AddFlags(cmd)
 	flags.StringVar(&f.expires, "expires", "", "end of the key: a `duration` or an instant (default: never)")
 	cli.CompleteWords(cmd, "role", "read", "schedule", "consume", "operate", "admin")
 	return cmd
 }
 
 // request returns the request for a key with each role in each namespace.
-func (f *grantFlags) request(name, namespaces string, now time.Time) (client.KeyRequest, error) {
+func (f *grantFlags) request(name, namespaces string) (client.KeyRequest, error) {
 	r := client.KeyRequest{Name: name}
 	if len(f.roles) == 0 {
 		return r, errors.New("--role is needed: read, schedule, consume, operate or admin")
@@ -112,14 +115,7 @@ func (f *grantFlags) request(name, namespaces string, now time.Time) (client.Key
 	if r.Quotas, err = f.limits.read(); err != nil || f.expires == "" {
 		return r, err
 	}
-	var after time.Duration
-	if err := cli.ParseAtOrSpan(&r.ExpiresAt, &after, "expires", f.expires); err != nil {
-		return r, err
-	}
-	if r.ExpiresAt.IsZero() {
-		r.ExpiresAt = now.Add(after)
-	}
-	return r, nil
+	return r, f.times.AtOrAfter(&r.ExpiresAt, "expires", f.expires)
 }
 
 // madeKey is a new key in JSON, with its text.
@@ -132,7 +128,7 @@ type madeKey struct {
 // printKey prints the text of a new key alone, so that the output can be the file of the key, and all else beside it.
 func printKey(cmd *cobra.Command, caller *caller, made *client.NewAPIKey, note string) error {
 	text := made.Key.Text()
-	err := caller.show(cmd, madeKey{made.APIKey, text, made.OutlivesMaker}, func(t *cli.Table) { t.Row("%s", text) })
+	err := caller.show(cmd, madeKey{made.APIKey, text, made.OutlivesMaker}, func(t *output.Table) { t.Row("%s", text) })
 	if err = errors.Join(err, cli.SyncSecret(cmd.OutOrStdout())); err != nil {
 		return err
 	}
@@ -206,24 +202,44 @@ func newKeyList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.ShowEach(cmd.OutOrStdout(), caller.json, keys, func(t *cli.Table) { fillKeys(t, keys) })
+			return output.ShowEach(cmd.OutOrStdout(), &caller.output, keys, func(t *output.Table) { fillKeys(t, keys) })
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-func fillKeys(t *cli.Table, keys []client.APIKey) {
+func fillKeys(t *output.Table, keys []client.APIKey) {
 	if len(keys) == 0 {
 		t.Row("there is no key")
 		return
 	}
-	t.Row("ID\tNAME\tMAY\tEXPIRES\tLAST USED")
+	t.Columns("ID", "NAME", "MAY", "EXPIRES", "LAST USED").Wide("CREATED", "LIMITS").Add()
 	for i := range keys {
 		k := &keys[i]
-		t.Row("%s\t%s\t%s\t%s\t%s", k.ID, k.Name, grants(k.Grants), cmp.Or(hour(k.ExpiresAt), "never"),
-			cmp.Or(hour(k.LastUsedAt), "never"))
+		t.Cells(k.ID, k.Name, grants(k.Grants), cmp.Or(hour(k.ExpiresAt), "never"), cmp.Or(hour(k.LastUsedAt), "never"),
+			hour(&k.CreatedAt), callLimits(k.Quotas))
 	}
+}
+
+// callLimits describes the quotas of the calls with a key.
+func callLimits(q *client.Quotas) string {
+	if q == nil {
+		return ""
+	}
+	var parts []string
+	for _, limit := range []struct {
+		value float64
+		unit  string
+	}{
+		{q.CallsPerSecond, "calls/s"}, {q.SchedulesPerSecond, "schedules/s"},
+		{float64(q.MaxConsumers), "consumers"}, {float64(q.MaxPayload), "bytes a payload"},
+	} {
+		if limit.value > 0 {
+			parts = append(parts, rate(limit.value)+" "+limit.unit)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // hour returns an instant to the minute, or "" for nil.
@@ -250,14 +266,14 @@ func newKeyShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, key, func(t *cli.Table) { fillKey(t, key) })
+			return caller.show(cmd, key, func(t *output.Table) { fillKey(t, key) })
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-func fillKey(t *cli.Table, k *client.APIKey) {
+func fillKey(t *output.Table, k *client.APIKey) {
 	t.Field("id", k.ID)
 	t.Field("name", k.Name)
 	for _, g := range k.Grants {
@@ -309,32 +325,6 @@ The id, the name and the grants stay. The old text stays valid for --overlap.
 	caller.addFlags(cmd)
 	cmd.Flags().Var(cli.NewSpan(&overlap, 24*time.Hour), "overlap",
 		"`duration` for which the old text stays valid: 0s to 30d")
-	return cmd
-}
-
-func newKeyRevoke() *cobra.Command {
-	var caller caller
-	cmd := &cobra.Command{
-		Use:   "revoke ID",
-		Short: "End an API key for ever, on every node within a second",
-		Example: `  belfry key revoke x4kq2mzt7a
-  belfry key list --json | jq -r 'select(.name == "shop") | .id' |
-    xargs -n 1 belfry key revoke`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.OpenIn("")
-			if err != nil {
-				return err
-			}
-			if err := conn.RevokeKey(cmd.Context(), args[0]); err != nil {
-				return err
-			}
-			return caller.show(cmd, map[string]string{"revoked": args[0]}, func(t *cli.Table) {
-				t.Row("key %s is revoked", args[0])
-			})
-		},
-	}
-	caller.addFlags(cmd)
 	return cmd
 }
 

@@ -264,7 +264,7 @@ func TestKeysOutliveRestore(t *testing.T) {
 	g := newGuarded(t)
 	valid := strings.TrimSpace(g.must(0, g.admin, "key create kept --role read --namespace *"))
 	revoked := strings.TrimSpace(g.must(1, g.admin, "key create gone --role read --namespace *"))
-	g.must(2, g.admin, "key revoke "+revoked[4:14])
+	g.must(2, g.admin, "key revoke --yes "+revoked[4:14])
 	dir := t.TempDir()
 	g.must(1, g.admin, "backup --to "+dir+"/now.backup")
 	if data, err := os.ReadFile(dir + "/now.backup"); err != nil || strings.Contains(string(data), valid[15:]) {

@@ -150,7 +150,7 @@ func TestKeysOnRealNodes(t *testing.T) {
 		"task get a --namespace none": client.ErrNotFound, "queue pause bills": client.ErrForbidden,
 		"lease take bills": client.ErrForbidden, "cluster status": client.ErrForbidden, "key list": client.ErrForbidden,
 		"key create x --role read": client.ErrForbidden, "namespace put x": client.ErrForbidden,
-		"key revoke " + id: client.ErrForbidden,
+		"key revoke --yes " + id: client.ErrForbidden,
 	} {
 		if _, _, err := g.run(0, shop, line); !errors.Is(err, want) {
 			t.Errorf("belfry %s with the shop's key: %v, want %v", line, err, want)
@@ -169,7 +169,7 @@ func TestKeysOnRealNodes(t *testing.T) {
 	g.everywhere(shop, "task get a", client.ErrUnauthenticated)
 	g.everywhere(rotated, "task get a", client.ErrUnauthenticated)
 	g.everywhere(last, "task get a", nil)
-	g.must(1, g.admin, "key revoke "+id)
+	g.must(1, g.admin, "key revoke --yes "+id)
 	g.everywhere(last, "task get a", client.ErrUnauthenticated)
 
 	out := g.must(1, g.admin, "namespace delete orders --yes --wait")
@@ -212,7 +212,7 @@ func (g *guarded) consume(forbidden string) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	g.must(0, g.admin, "key revoke "+who.ID)
+	g.must(0, g.admin, "key revoke --yes "+who.ID)
 	select {
 	case err := <-stopped:
 		if !errors.Is(err, client.ErrUnauthenticated) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newLease() *cobra.Command {
@@ -52,7 +53,7 @@ func newLeaseTake() *cobra.Command {
 				cmd.PrintErrf("no task is ready in queue %s\n", args[0])
 				return nil
 			}
-			err = cli.ShowEach(cmd.OutOrStdout(), caller.json, tasks, func(t *cli.Table) { fillLeased(t, tasks) })
+			err = output.ShowEach(cmd.OutOrStdout(), &caller.output, tasks, func(t *output.Table) { fillLeased(t, tasks) })
 			if err != nil || !f.ack {
 				return err
 			}
@@ -73,11 +74,13 @@ func (f *leaseFlags) demand() (client.Demand, error) {
 	return d, errors.Join(cli.ParseInto(&d.Wait, "wait", f.wait), cli.ParseInto(&d.Lease, "lease", f.lease))
 }
 
-func fillLeased(t *cli.Table, tasks []client.Leased) {
-	t.Row("ID\tATTEMPT\tLEASE ENDS\tPAYLOAD\tRECEIPT")
+func fillLeased(t *output.Table, tasks []client.Leased) {
+	t.Columns("ID", "ATTEMPT", "LEASE ENDS", "PAYLOAD", "RECEIPT").
+		Wide("FENCE", "WEBHOOK ID", "GROUP", "LABELS").Add()
 	for _, task := range tasks {
-		t.Row("%s\t%d\t%s\t%s\t%s",
-			task.ID, task.Attempt, task.LeaseEndsAt.UTC().Format(time.RFC3339), payload(&task.Task), task.Receipt)
+		t.Cells(
+			task.ID, task.Attempt, task.LeaseEndsAt.UTC().Format(time.RFC3339), payload(&task.Task), task.Receipt, task.Fence,
+			task.WebhookID, task.Group, labels(task.Labels))
 	}
 }
 

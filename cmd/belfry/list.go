@@ -1,19 +1,18 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
-	"io"
-	"time"
+	"strconv"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 type listFlags struct {
+	times               cli.Times
 	states, labels      []string
 	queue, prefix       string
 	dueAfter, dueBefore string
@@ -31,7 +30,7 @@ func newTaskList() *cobra.Command {
   belfry task list --due-before 1h --limit 0 --json | wc -l`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			filter, err := f.filter(time.Now())
+			filter, err := f.filter()
 			if err != nil {
 				return cli.WrongUsage(err)
 			}
@@ -39,7 +38,7 @@ func newTaskList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runList(cmd, conn, filter, f.limit, caller.json, "no task was found")
+			return runList(cmd, conn, filter, f.limit, &caller.output, "no task was found")
 		},
 	}
 	caller.addFlags(cmd)
@@ -47,14 +46,16 @@ func newTaskList() *cobra.Command {
 	flags.StringSliceVarP(&f.states, "state", "s", nil, "only tasks in these `states`")
 	flags.StringVarP(&f.queue, "queue", "q", "", "only tasks of this `queue`")
 	flags.BoolVar(&f.payload, "payload", false, "with payloads (in --json)")
-	f.addFilterFlags(flags, 100, "list at most this many tasks; 0: all")
+	f.addFilterFlags(cmd, 100, "list at most this many tasks; 0: all")
 	cli.CompleteWords(cmd, "state", string(client.Scheduled), string(client.Ready), string(client.Firing),
 		string(client.Retrying), string(client.Delivered), string(client.Cancelled), string(client.Dead))
 	return cmd
 }
 
 // addFilterFlags adds the flags that commands on tasks and on dead letters share.
-func (f *listFlags) addFilterFlags(flags *pflag.FlagSet, limit int, limitUsage string) {
+func (f *listFlags) addFilterFlags(cmd *cobra.Command, limit int, limitUsage string) {
+	flags := cmd.Flags()
+	f.times.AddFlags(cmd)
 	flags.StringVar(&f.prefix, "prefix", "", "only those whose id begins with this `text`")
 	flags.StringArrayVarP(&f.labels, "label", "l", nil,
 		"only those with this `label`, as in tenant=acme or tenant:acme; repeatable")
@@ -67,7 +68,7 @@ func (f *listFlags) addFilterFlags(flags *pflag.FlagSet, limit int, limitUsage s
 
 const maxPage = 1000
 
-func (f *listFlags) filter(now time.Time) (client.Filter, error) {
+func (f *listFlags) filter() (client.Filter, error) {
 	filter := client.Filter{Queue: f.queue, Prefix: f.prefix, Payload: f.payload, PageSize: maxPage}
 	if f.limit < 0 {
 		return filter, errors.New("--limit is negative")
@@ -82,62 +83,51 @@ func (f *listFlags) filter(now time.Time) (client.Filter, error) {
 		return filter, err
 	}
 	return filter, errors.Join(
-		atOrFromNow(&filter.DueAfter, "due-after", f.dueAfter, now),
-		atOrFromNow(&filter.DueBefore, "due-before", f.dueBefore, now),
+		f.times.AtOrAfter(&filter.DueAfter, "due-after", f.dueAfter),
+		f.times.AtOrAfter(&filter.DueBefore, "due-before", f.dueBefore),
 	)
 }
 
-// runList prints tasks as it reads them, since a list may be longer than memory. If there is no task, it prints the
-// text nothing to the standard error.
+// runList prints tasks as it reads them. If there is no task, it prints the text nothing to the standard error.
 func runList(
-	cmd *cobra.Command, conn *client.Client, filter client.Filter, limit int, asJSON bool, nothing string,
+	cmd *cobra.Command, conn *client.Client, filter client.Filter, limit int, form *output.Flags, nothing string,
 ) error {
-	show, flush := printTable(cmd.OutOrStdout())
-	if asJSON {
-		show, flush = printLines(cmd.OutOrStdout())
-	}
-	n := 0
+	shown := output.NewStream(cmd.OutOrStdout(), form, addTaskColumns, addTask)
 	for task, err := range conn.List(cmd.Context(), filter) {
 		if err != nil {
-			return errors.Join(err, flush())
+			return errors.Join(err, shown.Flush())
 		}
-		if err := show(task); err != nil {
+		if err := shown.Add(task); err != nil {
 			return err
 		}
-		if n++; n == limit {
+		if shown.Len() == limit {
 			break
 		}
 	}
-	if n == 0 {
+	if shown.Len() == 0 {
 		cmd.PrintErrln(nothing)
 	}
-	return flush()
+	return shown.Flush()
 }
 
-// printLines prints a line of JSON for each task.
-func printLines(out io.Writer) (show func(*client.Task) error, flush func() error) {
-	enc := json.NewEncoder(out)
-	return func(t *client.Task) error { return enc.Encode(t) }, func() error { return nil }
+func addTaskColumns(t *output.Table) {
+	t.Columns("ID", "STATE", "FIRE AT", "QUEUE", "ATTEMPTS", "TARGET").
+		Wide("NEXT ATTEMPT", "GROUP", "PRIORITY", "LABELS", "SHARD", "REVISION", "LAST ERROR").Add()
 }
 
-const tableChunk = 1000 // rows within which columns are aligned
-
-func printTable(out io.Writer) (show func(*client.Task) error, flush func() error) {
-	t := cli.NewTable()
-	rows := 0
-	show = func(task *client.Task) error {
-		if rows == 0 {
-			t.Row("ID\tSTATE\tFIRE AT\tQUEUE\tATTEMPTS\tTARGET")
-		}
-		target := ""
-		if task.Target != nil {
-			target = task.Target.URL
-		}
-		t.Row("%s\t%s\t%s\t%s\t%d\t%s", task.ID, task.State, instant(task.FireAt), task.Queue, task.Attempts, target)
-		if rows++; rows%tableChunk == 0 {
-			return t.Print(out)
-		}
-		return nil
+func addTask(t *output.Table, task *client.Task) {
+	target := ""
+	if task.Target != nil {
+		target = task.Target.URL
 	}
-	return show, func() error { return t.Print(out) }
+	t.Cells(task.ID, task.State, instant(task.FireAt), task.Queue, task.Attempts, target, instant(task.NextAttemptAt),
+		task.Group, unlessZero(task.Priority), labels(task.Labels), task.Shard, task.Revision, task.LastError)
+}
+
+// unlessZero returns a number as text, or "" for 0.
+func unlessZero(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
 }

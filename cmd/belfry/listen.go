@@ -32,6 +32,6 @@ func newListen() *cobra.Command {
 	flags.IntVar(&cfg.Status, "status", 200, "HTTP `status` of the answers")
 	flags.StringVar(&cfg.SecretFile, "secret-file", "",
 		"`file` with the queue's secrets, one whsec_… a line; refuse requests that are not signed with one")
-	flags.BoolVarP(&cfg.JSON, "json", "j", false, jsonUsage)
+	flags.BoolVarP(&cfg.JSON, "json", "j", false, "print JSON, one value a line")
 	return cmd
 }

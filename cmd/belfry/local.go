@@ -18,6 +18,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 	"github.com/belfryhq/belfry/deploy/demo"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/node"
@@ -220,14 +221,14 @@ attempts that came due have begun.`,
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, advanced, func(t *cli.Table) { fillAdvanced(t, advanced) })
+			return caller.show(cmd, advanced, func(t *output.Table) { fillAdvanced(t, advanced) })
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-func fillAdvanced(t *cli.Table, a *client.Advanced) {
+func fillAdvanced(t *output.Table, a *client.Advanced) {
 	t.Field("now", a.Now.UTC().Format(time.RFC3339Nano))
 	t.Field("begun", fmt.Sprint(a.Begun))
 }

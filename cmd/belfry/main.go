@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/complete"
 	"github.com/belfryhq/belfry/node"
 )
 
@@ -22,6 +23,9 @@ const (
 	exitUnknown  = 4
 	exitWarnings = 5 // doctor's
 	exitCritical = 6
+	// exitSettings is serve's exitUsage. A supervisor must not start it again after that, but must after a crash, whose
+	// status in Go is 2.
+	exitSettings = 78
 )
 
 func main() {
@@ -36,16 +40,20 @@ func main() {
 	default:
 		fmt.Fprintln(os.Stderr, "belfry:", cli.Explain(cmd, err))
 	}
-	os.Exit(exitCode(err))
+	os.Exit(exitCode(cmd, err))
 }
 
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "belfry",
 		Short: "A clustered timer service: it delivers tasks over HTTP when they are due",
+		Long: `A clustered timer service: it delivers tasks over HTTP when they are due.
+
+Nouns and verbs have short names, which their help shows: belfry t ls is
+belfry task list.`,
 		Example: `  belfry demo
   belfry local
-  belfry task schedule hello --delay 10s --url http://127.0.0.1:9000/`,
+  belfry task schedule hello --in 10s --url http://127.0.0.1:9000/`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cli.KnownCommand,
@@ -69,22 +77,28 @@ func newRoot() *cobra.Command {
 	}
 	add(cli.RunGroup, newServe(), newLocal(), newDemo(), newDev(), newListen())
 	add(cli.CallGroup, newTask(), newSchedule(), newCalendar(), newQueue(), newLease(), newDead(), newTail())
+	add(cli.CallGroup, newTop(), newBench())
 	add(cli.CallGroup, cli.WithoutNamespace(newCluster(), newNode(), newShards(), newDoctor(), newAudit(), newBackup())...)
 	add(cli.CallGroup, newOperation(), newKey())
 	add(cli.CallGroup, cli.WithoutNamespace(newNamespace(), newWhoAmI(), newAdvance())...)
+	add(cli.CallGroup, newContext())
 	add(cli.CheckGroup, newPlan(), newCerts(), newVerify(), newRestore(), newRecover())
-	root.AddCommand(newVersion())
+	root.AddCommand(newVersion(), newCompletion(), newMan())
+	addAliases(root)
+	complete.Attach(root)
 	return root
 }
 
 // errSaid is a failure that the command has described already.
 var errSaid = errors.New("failed")
 
-func exitCode(err error) int {
+func exitCode(cmd *cobra.Command, err error) int {
 	var usage *cli.UsageError
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &usage) && cmd.Name() == "serve":
+		return exitSettings
 	case errors.As(err, &usage):
 		return exitUsage
 	case errors.Is(err, client.ErrNotFound):

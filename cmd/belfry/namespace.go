@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -12,6 +11,8 @@ import (
 	"github.com/belfryhq/belfry/client"
 	amounts "github.com/belfryhq/belfry/cluster/size"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newNamespace() *cobra.Command {
@@ -63,7 +64,7 @@ given is no limit. A quota holds for the whole cluster.`,
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, kept, func(t *cli.Table) { fillNamespace(t, kept) })
+			return caller.show(cmd, kept, func(t *output.Table) { fillNamespace(t, kept) })
 		},
 	}
 	caller.addFlags(cmd)
@@ -97,7 +98,7 @@ func (f *quotaFlags) read() (client.Quotas, error) {
 }
 
 // fillNamespace adds the quotas of a namespace, each with its use.
-func fillNamespace(t *cli.Table, n *client.Namespace) {
+func fillNamespace(t *output.Table, n *client.Namespace) {
 	t.Field("namespace", n.Name)
 	t.Field("state", n.State)
 	pending, bytes, queues := "", "", ""
@@ -116,7 +117,7 @@ func fillNamespace(t *cli.Table, n *client.Namespace) {
 }
 
 // fillCallQuotas adds the quotas of calls, with their use unless it is nil. Rates are counted only under a quota.
-func fillCallQuotas(t *cli.Table, q *client.Quotas, use *client.Usage) {
+func fillCallQuotas(t *output.Table, q *client.Quotas, use *client.Usage) {
 	if q.MaxPayload > 0 {
 		t.Field("payload", "at most "+size(float64(q.MaxPayload)))
 	}
@@ -138,7 +139,7 @@ func fillCallQuotas(t *cli.Table, q *client.Quotas, use *client.Usage) {
 func rate(v float64) string { return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64) }
 
 // fillIfAny adds a line unless its text is empty.
-func fillIfAny(t *cli.Table, name, text string) {
+func fillIfAny(t *output.Table, name, text string) {
 	if text != "" {
 		t.Field(name, text)
 	}
@@ -172,7 +173,7 @@ func newNamespaceShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, n, func(t *cli.Table) { fillNamespace(t, n) })
+			return caller.show(cmd, n, func(t *output.Table) { fillNamespace(t, n) })
 		},
 	}
 	caller.addFlags(cmd)
@@ -195,15 +196,16 @@ func newNamespaceList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.ShowEach(cmd.OutOrStdout(), caller.json, list, func(t *cli.Table) { fillNamespaces(t, list) })
+			return output.ShowEach(cmd.OutOrStdout(), &caller.output, list, func(t *output.Table) { fillNamespaces(t, list) })
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-func fillNamespaces(t *cli.Table, list []client.Namespace) {
-	t.Row("NAMESPACE\tSTATE\tMAX PENDING\tMAX BYTES\tSCHEDULES/S\tCALLS/S\tWEIGHT")
+func fillNamespaces(t *output.Table, list []client.Namespace) {
+	t.Columns("NAMESPACE", "STATE", "MAX PENDING", "MAX BYTES", "SCHEDULES/S", "CALLS/S", "WEIGHT").
+		Wide("MAX QUEUES", "MAX CONSUMERS", "MAX PAYLOAD").Add()
 	number := func(n float64) string {
 		if n == 0 {
 			return "-"
@@ -215,15 +217,16 @@ func fillNamespaces(t *cli.Table, list []client.Namespace) {
 		if n.MaxBytes > 0 {
 			bytes = size(float64(n.MaxBytes))
 		}
-		t.Row("%s\t%s\t%s\t%s\t%s\t%s\t%s", n.Name, n.State, number(float64(n.MaxPending)), bytes,
-			number(n.SchedulesPerSecond), number(n.CallsPerSecond), number(float64(n.Weight)))
+		t.Cells(n.Name, n.State, number(float64(n.MaxPending)), bytes, number(n.SchedulesPerSecond),
+			number(n.CallsPerSecond), number(float64(n.Weight)), number(float64(n.MaxQueues)),
+			number(float64(n.MaxConsumers)), number(float64(n.MaxPayload)))
 	}
 }
 
 func newNamespaceDelete() *cobra.Command {
 	var caller caller
 	var waiting waiting
-	var yes bool
+	var asking asking
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a namespace with all its tasks and queues, for ever",
@@ -241,10 +244,15 @@ script it needs --yes.`,
 			if err != nil {
 				return err
 			}
-			if !yes {
-				if err := askToDelete(cmd, conn, args[0]); err != nil {
-					return err
+			err = asking.ask(cmd, func() (confirm.Question, error) {
+				n, err := conn.Namespace(cmd.Context(), args[0])
+				if err != nil {
+					return confirm.Question{}, err
 				}
+				return deletionQuestion(n), nil
+			})
+			if err != nil {
+				return err
 			}
 			op, err := conn.DeleteNamespace(cmd.Context(), args[0])
 			if err != nil {
@@ -255,26 +263,16 @@ script it needs --yes.`,
 	}
 	caller.addFlags(cmd)
 	waiting.addFlags(cmd)
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	asking.addFlags(cmd)
 	return cmd
 }
 
-// askToDelete shows the number of tasks in a namespace, and returns an error unless the user agrees to the deletion.
-func askToDelete(cmd *cobra.Command, conn *client.Client, name string) error {
-	if !isTerminal(cmd.InOrStdin()) {
-		return cli.WrongUsage(errors.New("the deletion is for ever: give --yes, since there is no terminal to ask at"))
-	}
-	n, err := conn.Namespace(cmd.Context(), name)
-	if err != nil {
-		return err
-	}
-	return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), deletionQuestion(n))
-}
-
-func deletionQuestion(n *client.Namespace) string {
+func deletionQuestion(n *client.Namespace) confirm.Question {
 	tasks := "all its tasks"
 	if n.Used != nil {
-		tasks = fmt.Sprintf("%d unfinished tasks and %d dead letters", n.Used.Pending, n.Used.Dead)
+		tasks = numberOfThings(n.Used.Pending, "unfinished task") + " and " + numberOfThings(n.Used.Dead, "dead letter")
 	}
-	return fmt.Sprintf("Delete namespace %s with %s, for ever? They cannot be brought back. [y/N] ", n.Name, tasks)
+	return confirm.Question{
+		Effect: fmt.Sprintf("deletes namespace %s with %s for ever", n.Name, tasks), Kind: "namespace", Name: n.Name,
+	}
 }

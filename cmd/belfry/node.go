@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newNode() *cobra.Command {
@@ -22,7 +23,7 @@ func newNode() *cobra.Command {
   belfry node token create > join.token
   belfry node drain n3 --preview
   belfry node replace n3 --wait`,
-	}, newNodeList(), newNodeDrain(), newNodeResume(), newNodeRemove(), newNodeReplace(), newNodeToken())
+	}, newNodeList(), newNodeShow(), newNodeDrain(), newNodeResume(), newNodeRemove(), newNodeReplace(), newNodeToken())
 }
 
 func newNodeList() *cobra.Command {
@@ -43,18 +44,21 @@ func newNodeList() *cobra.Command {
 				return err
 			}
 			slices.SortFunc(nodes, func(a, b client.Node) int { return strings.Compare(a.Name, b.Name) })
-			return cli.ShowEach(cmd.OutOrStdout(), caller.json, nodes, func(t *cli.Table) { fillNodes(t, nodes, time.Now()) })
+			fill := func(t *output.Table) { fillNodes(t, nodes, time.Now()) }
+			return output.ShowEach(cmd.OutOrStdout(), &caller.output, nodes, fill)
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-func fillNodes(t *cli.Table, nodes []client.Node, now time.Time) {
-	t.Row("NODE\tSTATE\tORDER\tZONE\tREPLICAS\tLEADS\tDISK FREE\tCLOCK\tBUILD\tPEER\tID")
+func fillNodes(t *output.Table, nodes []client.Node, now time.Time) {
+	t.Columns("NODE", "STATE", "ORDER", "ZONE", "REPLICAS", "LEADS", "DISK FREE", "CLOCK", "BUILD", "PEER", "ID").
+		Wide("URL", "WEIGHT", "READS").Add()
 	for _, n := range nodes {
-		t.Row("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%+.1f ms\t%s\t%s\t%s", n.Name, nodeState(n, now), n.Order, cmp.Or(n.Zone, "-"),
-			n.Replicas, n.Leads, diskFree(n), n.ClockOffsetMs, cmp.Or(n.Build, "-"), n.PeerAddr, n.ID)
+		t.Cells(n.Name, nodeState(n, now), n.Order, cmp.Or(n.Zone, "-"), n.Replicas, n.Leads, diskFree(n),
+			fmt.Sprintf("%+.1f ms", n.ClockOffsetMs), cmp.Or(n.Build, "-"), n.PeerAddr, n.ID,
+			cmp.Or(n.HTTPURL, n.HTTPAddr), n.Weight, n.CommandVersion)
 	}
 }
 
@@ -134,10 +138,11 @@ its replicas anew at once, instead of after --replace-after.`,
 type operationCall struct {
 	caller
 	waiting
-	kind         client.OperationKind
-	leaders      bool
-	final        bool // the operation cannot be undone
-	preview, yes bool
+	kind    client.OperationKind
+	leaders bool
+	final   bool // the operation cannot be undone
+	preview bool
+	asking  asking
 }
 
 // onNode completes the command of an operation on a node.
@@ -159,7 +164,7 @@ func (c *operationCall) addFlags(cmd *cobra.Command) {
 	c.waiting.addFlags(cmd)
 	cmd.Flags().BoolVar(&c.preview, "preview", false, "show the steps and the bytes to copy, and begin nothing")
 	if c.final {
-		cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask on a terminal")
+		c.asking.addFlags(cmd)
 	}
 }
 
@@ -173,10 +178,11 @@ func (c *operationCall) run(cmd *cobra.Command, r client.OperationRequest) error
 		if err != nil {
 			return err
 		}
-		return c.show(cmd, plan, func(t *cli.Table) { fillSteps(t, plan) })
+		return c.show(cmd, plan, func(t *output.Table) { fillSteps(t, plan) })
 	}
-	if c.final && !c.yes && isTerminal(cmd.InOrStdin()) {
-		if err := askFirst(cmd.Context(), cmd, conn, r); err != nil {
+	if c.final {
+		err := c.asking.ask(cmd, func() (confirm.Question, error) { return planQuestion(cmd.Context(), conn, r) })
+		if err != nil {
 			return err
 		}
 	}
@@ -187,36 +193,38 @@ func (c *operationCall) run(cmd *cobra.Command, r client.OperationRequest) error
 	return c.follow(cmd, conn, &c.caller, op)
 }
 
-// askFirst shows the plan of an operation that cannot be undone, and returns an error unless the user agrees.
-func askFirst(ctx context.Context, cmd *cobra.Command, conn *client.Client, r client.OperationRequest) error {
+// planQuestion asks about an operation that cannot be undone, with its plan.
+func planQuestion(ctx context.Context, conn *client.Client, r client.OperationRequest) (confirm.Question, error) {
 	plan, err := conn.Preview(ctx, r)
 	if err != nil {
-		return err
+		return confirm.Question{}, err
 	}
 	if r.Node == "" {
 		op := client.Operation{Kind: r.Kind, Shard: r.Shard, To: r.To, Slots: r.Slots}
-		question := fmt.Sprintf("%s: %s\nBegin? Shards are not merged again. [y/N] ", what(&op), planned(plan))
-		return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), question)
+		return confirm.Question{Effect: fmt.Sprintf("begins %s (%s); shards are not merged again", what(&op), planned(plan))},
+			nil
 	}
-	question := fmt.Sprintf("%s: %s\nTake node %s (%s) out of the cluster? It cannot come back with its data. [y/N] ",
-		r.Kind, planned(plan), cmp.Or(plan.NodeName, r.Node), plan.Node)
-	return confirm(cmd.InOrStdin(), cmd.ErrOrStderr(), question)
+	name := cmp.Or(plan.NodeName, r.Node)
+	return confirm.Question{
+		Effect: fmt.Sprintf("takes node %s (%s) out of the cluster for ever (%s)", name, plan.Node, planned(plan)),
+		Kind:   "node", Name: name,
+	}, nil
 }
 
-func fillSteps(t *cli.Table, plan *client.Plan) {
+func fillSteps(t *output.Table, plan *client.Plan) {
 	if onSlots(plan.Kind) {
 		fillSlotSteps(t, plan)
 		return
 	}
 	if len(plan.Steps) > 0 {
-		t.Row("SHARD\tSTEP\tNODE\tBYTES")
+		t.Columns("SHARD", "STEP", "NODE", "BYTES").Add()
 	}
 	for _, s := range plan.Steps {
 		bytes := "-"
 		if s.Action == "add" {
 			bytes = size(float64(s.Bytes))
 		}
-		t.Row("%d\t%s\t%s\t%s", s.Shard, s.Action, cmp.Or(s.NodeName, s.Node), bytes)
+		t.Cells(s.Shard, s.Action, cmp.Or(s.NodeName, s.Node), bytes)
 	}
 	t.Row("%s. Nothing has begun.", planned(plan))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newNodeToken() *cobra.Command {
@@ -55,7 +56,7 @@ no node needs one.`,
 
 // printToken prints a token alone, so that the output can be the file of the token, and all else beside it.
 func printToken(cmd *cobra.Command, caller *caller, token *client.NewJoinToken) error {
-	err := caller.show(cmd, token, func(t *cli.Table) { t.Row("%s", token.Token) })
+	err := caller.show(cmd, token, func(t *output.Table) { t.Row("%s", token.Token) })
 	if err != nil {
 		return err
 	}
@@ -83,21 +84,21 @@ func newNodeTokenList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.ShowEach(cmd.OutOrStdout(), caller.json, tokens, func(t *cli.Table) { fillTokens(t, tokens) })
+			return output.ShowEach(cmd.OutOrStdout(), &caller.output, tokens, func(t *output.Table) { fillTokens(t, tokens) })
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-func fillTokens(t *cli.Table, tokens []client.JoinToken) {
-	t.Row("ID\tEXPIRES\tUSED BY\tUSED AT")
+func fillTokens(t *output.Table, tokens []client.JoinToken) {
+	t.Columns("ID", "EXPIRES", "USED BY", "USED AT").Add()
 	for _, token := range tokens {
 		by := ""
 		if token.UsedBy != "" {
 			by = fmt.Sprintf("%s (%s)", token.UsedName, token.UsedBy)
 		}
-		t.Row("%s\t%s\t%s\t%s", token.ID, instant(token.Expires), by, instant(token.Used))
+		t.Cells(token.ID, instant(token.Expires), by, instant(token.Used))
 	}
 }
 
@@ -113,7 +114,12 @@ func newNodeTokenRemove() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return conn.RemoveJoinToken(cmd.Context(), args[0])
+			if err := conn.RemoveJoinToken(cmd.Context(), args[0]); err != nil {
+				return err
+			}
+			return caller.show(cmd, map[string]string{"removed": args[0]}, func(t *output.Table) {
+				t.Row("token %s is removed", args[0])
+			})
 		},
 	}
 	caller.addFlags(cmd)

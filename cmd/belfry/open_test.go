@@ -30,7 +30,7 @@ func TestRefusalsOfOpenPortsMendThemselves(t *testing.T) {
 		}
 		args := []string{"--http", "0.0.0.0:0", "--data", filepath.Join(t.TempDir(), "data")}
 		out, code := belfry(t, append([]string{"serve", "--peer", "127.0.0.1:0"}, args...)...)
-		if code != exitUsage || !strings.Contains(out, "--http: other machines can reach 0.0.0.0:0") {
+		if code != exitSettings || !strings.Contains(out, "--http: other machines can reach 0.0.0.0:0") {
 			t.Fatalf("%d %s", code, out)
 		}
 		if !strings.Contains(out, `"belfry key new-root > FILE"`) {

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newOperation() *cobra.Command {
@@ -44,7 +44,7 @@ func newOperationList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.ShowEach(cmd.OutOrStdout(), caller.json, ops, func(t *cli.Table) {
+			return output.ShowEach(cmd.OutOrStdout(), &caller.output, ops, func(t *output.Table) {
 				if fillOperations(t, ops); len(ops) == 0 {
 					t.Row("no operation is known")
 				}
@@ -76,7 +76,7 @@ func newOperationShow() *cobra.Command {
 			if waiting.wait {
 				return waiting.follow(cmd, conn, &caller, op)
 			}
-			return caller.show(cmd, op, func(t *cli.Table) { fillOperation(t, op) })
+			return caller.show(cmd, op, func(t *output.Table) { fillOperation(t, op) })
 		},
 	}
 	caller.addFlags(cmd)
@@ -112,19 +112,27 @@ func newOperationStop() *cobra.Command {
 	return cmd
 }
 
-func fillOperations(t *cli.Table, ops []client.Operation) {
+func fillOperations(t *output.Table, ops []client.Operation) {
 	if len(ops) == 0 {
 		return
 	}
-	t.Row("OPERATION\tWHAT\tSTATE\tDONE\tBEGAN\tWAITS FOR")
+	t.Columns("OPERATION", "WHAT", "STATE", "DONE", "BEGAN", "WAITS FOR").Wide("ENDED", "OUTCOMES", "BY ITSELF").Add()
 	for i := range ops {
 		op := &ops[i]
-		t.Row("%s\t%s\t%s\t%s\t%s\t%s", op.ID, what(op), op.State, done(op), op.BeganAt.UTC().Format(time.RFC3339),
-			cmp.Or(strings.Join(op.Waits, "; "), op.Detail, "-"))
+		t.Cells(op.ID, what(op), op.State, done(op), op.BeganAt.UTC().Format(time.RFC3339),
+			cmp.Or(strings.Join(op.Waits, "; "), op.Detail, "-"), ended(op), outcomesOf(op), op.Cause)
 	}
 }
 
-func fillOperation(t *cli.Table, op *client.Operation) {
+// ended returns the instant at which an operation ended, or "".
+func ended(op *client.Operation) string {
+	if op.EndedAt == nil {
+		return ""
+	}
+	return op.EndedAt.UTC().Format(time.RFC3339)
+}
+
+func fillOperation(t *output.Table, op *client.Operation) {
 	t.Field("id", op.ID)
 	t.Field("operation", what(op))
 	t.Field("state", string(op.State))
@@ -197,25 +205,17 @@ func copying(op *client.Operation) string {
 	return text
 }
 
-// progressLines describes an operation for a wait: a line of progress, and a line for each reason why it waits.
-func progressLines(op *client.Operation) []string {
+// endLines describes an operation that has ended.
+func endLines(op *client.Operation) []string {
 	line := fmt.Sprintf("%s: %s, %s", what(op), op.State, done(op))
-	if op.State == client.OperationRunning && op.BytesLeft > 0 {
-		line += ", to copy: " + copying(op)
-	}
 	if op.TasksCopied > 0 {
 		line += fmt.Sprintf(", %d tasks copied", op.TasksCopied)
 	}
 	if outcomes := outcomesOf(op); outcomes != "" {
 		line += ": " + outcomes
 	}
-	lines := []string{line}
-	reasons := slices.Clone(op.Waits)
-	if op.Detail != "" {
-		reasons = append(reasons, op.Detail)
+	if op.Detail == "" {
+		return []string{line}
 	}
-	for _, reason := range reasons {
-		lines = append(lines, "  waits: "+reason)
-	}
-	return lines
+	return []string{line, "  reason: " + op.Detail}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 // planFlags describe a load and a machine on the command line.
@@ -15,7 +16,8 @@ type planFlags struct {
 	memory, disk, write, network    string
 	load                            capacity.Workload
 	machine                         capacity.Machine
-	json, costs                     bool
+	costs                           bool
+	output                          output.Flags
 }
 
 func newPlan() *cobra.Command {
@@ -59,14 +61,14 @@ func (f *planFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.write, "disk-write", "400MB", "`bytes` a second that its disk can write")
 	flags.Float64Var(&f.machine.Syncs, "syncs", f.machine.Syncs, "`number` of fsyncs a second that it can do")
 	flags.StringVar(&f.network, "network", "1.25GB", "`bytes` a second that its network carries, each way")
-	flags.BoolVarP(&f.json, "json", "j", false, jsonUsage)
+	f.output.Add(cmd)
 	flags.BoolVar(&f.costs, "costs", false, "print the measured costs instead of a plan")
 }
 
 func runPlan(cmd *cobra.Command, f *planFlags) error {
 	costs := capacity.Measured()
 	if f.costs {
-		return cli.ShowEach(cmd.OutOrStdout(), f.json, costs[:], func(t *cli.Table) { fillCosts(t, costs) })
+		return output.ShowEach(cmd.OutOrStdout(), &f.output, costs[:], func(t *output.Table) { fillCosts(t, costs) })
 	}
 	if err := f.parse(); err != nil {
 		return cli.WrongUsage(err)
@@ -75,7 +77,7 @@ func runPlan(cmd *cobra.Command, f *planFlags) error {
 	if err != nil {
 		return cli.WrongUsage(err)
 	}
-	return cli.Show(cmd.OutOrStdout(), f.json, plan, func(t *cli.Table) { fillPlan(t, plan) })
+	return f.output.Show(cmd.OutOrStdout(), plan, func(t *output.Table) { fillPlan(t, plan) })
 }
 
 // parse reads the flags that are quantities.

@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
-	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 	"github.com/belfryhq/belfry/node"
 )
 
-func fillCosts(t *cli.Table, costs capacity.Costs) {
+func fillCosts(t *output.Table, costs capacity.Costs) {
 	for _, c := range costs {
 		t.Row("%s\t%g %s\t%s", c.Name, c.Value, c.Unit, c.What)
 		t.Row("\t\t%s", c.How)
@@ -20,7 +20,7 @@ func fillCosts(t *cli.Table, costs capacity.Costs) {
 	}
 }
 
-func fillPlan(t *cli.Table, p capacity.Plan) {
+func fillPlan(t *output.Table, p capacity.Plan) {
 	w, m, f := p.Workload, p.Machine, p.Facts
 	t.Row("load\t%s tasks pending, %s schedules and %s fires a second, %s of them by webhook; %s a call",
 		count(w.Tasks), count(w.Rate), count(w.Fires), percent(w.Webhooks), many(w.Batch, "task"))
@@ -47,7 +47,7 @@ func fillPlan(t *cli.Table, p capacity.Plan) {
 	fillAdvice(t, p)
 }
 
-func fillAdvice(t *cli.Table, p capacity.Plan) {
+func fillAdvice(t *output.Table, p capacity.Plan) {
 	for _, text := range p.Warnings {
 		t.Row("")
 		for i, line := range wrap(text, 100) {
@@ -62,7 +62,7 @@ func fillAdvice(t *cli.Table, p capacity.Plan) {
 	}
 }
 
-func fillNeeds(t *cli.Table, p capacity.Plan) {
+func fillNeeds(t *output.Table, p capacity.Plan) {
 	lost := "-"
 	if p.Lost > 0 {
 		lost = fmt.Sprintf("%d LOST", p.Lost)
@@ -151,11 +151,7 @@ func count(n float64) string {
 	if n < 100 {
 		return significant(n)
 	}
-	digits := fmt.Sprintf("%.0f", n)
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = digits[:at] + "," + digits[at:]
-	}
-	return digits
+	return output.Grouped(int64(math.Round(n)))
 }
 
 // significant formats a number with three significant digits.

@@ -2,7 +2,7 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,6 +10,8 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newQueue() *cobra.Command {
@@ -43,26 +45,50 @@ func newQueueGet() *cobra.Command {
 
 func newQueueDelete() *cobra.Command {
 	var caller caller
+	var asking asking
 	cmd := &cobra.Command{
-		Use:     "delete NAME",
-		Short:   "Delete a queue's policy; refused while the queue has tasks",
-		Example: `  belfry queue delete orders`,
-		Args:    cobra.ExactArgs(1),
+		Use:   "delete NAME",
+		Short: "Delete a queue's policy; refused while the queue has tasks",
+		Example: `  belfry queue delete orders
+  belfry queue delete orders --yes`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.connect()
+			if err != nil {
+				return err
+			}
+			err = asking.ask(cmd, func() (confirm.Question, error) {
+				q, err := conn.Queue(cmd.Context(), args[0])
+				if err != nil {
+					return confirm.Question{}, err
+				}
+				return queueQuestion(q), nil
+			})
 			if err != nil {
 				return err
 			}
 			if err := conn.DeleteQueue(cmd.Context(), args[0]); err != nil {
 				return err
 			}
-			return caller.show(cmd, map[string]string{"deleted": args[0]}, func(t *cli.Table) {
+			return caller.show(cmd, map[string]string{"deleted": args[0]}, func(t *output.Table) {
 				t.Row("%s has no policy any more", args[0])
 			})
 		},
 	}
 	caller.addFlags(cmd)
+	asking.addFlags(cmd)
 	return cmd
+}
+
+// queueQuestion asks about the end of a queue's policy.
+func queueQuestion(q *client.Queue) confirm.Question {
+	effect := "deletes the policy of queue " + q.Name
+	if c := q.Counts; c != nil {
+		waiting := c.Scheduled + c.Ready + c.Firing + c.Leased + c.Retrying
+		effect += fmt.Sprintf(", which has %s and %s", numberOfThings(int64(waiting), "unfinished task"),
+			numberOfThings(int64(c.Dead), "dead letter"))
+	}
+	return confirm.Question{Effect: effect, Kind: "queue", Name: q.Name}
 }
 
 func newQueueList() *cobra.Command {
@@ -78,43 +104,45 @@ func newQueueList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return listQueues(cmd, conn, caller.json)
+			return listQueues(cmd, conn, &caller.output)
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-func listQueues(cmd *cobra.Command, conn *client.Client, asJSON bool) error {
-	lines, t := json.NewEncoder(cmd.OutOrStdout()), cli.NewTable()
-	if !asJSON {
-		t.Row("QUEUE\tTO\tSCHEDULED\tREADY\tFIRING\tLEASED\tRETRYING\tDEAD\tOLDEST OVERDUE")
-	}
-	n := 0
+func listQueues(cmd *cobra.Command, conn *client.Client, form *output.Flags) error {
+	shown := output.NewStream(cmd.OutOrStdout(), form, addQueueColumns, addQueue)
 	for q, err := range conn.Queues(cmd.Context()) {
-		if err == nil && asJSON {
-			err = lines.Encode(q)
-		}
 		if err != nil {
+			return errors.Join(err, shown.Flush())
+		}
+		if err := shown.Add(q); err != nil {
 			return err
 		}
-		if n++; !asJSON {
-			addQueue(t, q)
-		}
 	}
-	if n == 0 {
+	if shown.Len() == 0 {
 		cmd.PrintErrln("no queue has a policy or a task")
 	}
-	return t.Print(cmd.OutOrStdout())
+	return shown.Flush()
 }
 
-func addQueue(t *cli.Table, q *client.Queue) {
+func addQueueColumns(t *output.Table) {
+	t.Columns("QUEUE", "TO", "SCHEDULED", "READY", "FIRING", "LEASED", "RETRYING", "DEAD", "OLDEST OVERDUE").
+		Wide("DELIVERED", "CANCELLED", "MAX IN FLIGHT", "MAX PER SECOND", "RETRY", "WINDOW", "GROUPS").Add()
+}
+
+func addQueue(t *output.Table, q *client.Queue) {
 	c := q.Counts
 	if c == nil {
 		c = new(client.QueueCounts)
 	}
-	t.Row("%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s", q.Name, receiver(q), c.Scheduled, c.Ready, c.Firing,
-		c.Leased, c.Retrying, c.Dead, overdue(c))
+	perSecond := ""
+	if q.MaxPerSecond > 0 {
+		perSecond = rate(q.MaxPerSecond)
+	}
+	t.Cells(q.Name, receiver(q), c.Scheduled, c.Ready, c.Firing, c.Leased, c.Retrying, c.Dead, overdue(c), c.Delivered,
+		c.Cancelled, unlessZero(q.MaxInFlight), perSecond, retry(q.Retry), window(q.Window), groups(q))
 }
 
 func receiver(q *client.Queue) string {
@@ -136,7 +164,7 @@ func overdue(c *client.QueueCounts) string {
 }
 
 // fillQueue adds the fields of a queue that are set.
-func fillQueue(t *cli.Table, q *client.Queue) {
+func fillQueue(t *output.Table, q *client.Queue) {
 	field := func(name string, value any) {
 		if text := fmt.Sprint(value); text != "0" && text != "0s" {
 			t.Field(name, text)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newQueuePatch() *cobra.Command {
@@ -83,7 +84,7 @@ func (c *caller) queueCall(cmd *cobra.Command, call func(*client.Client) (*clien
 	if err != nil {
 		return err
 	}
-	return c.show(cmd, q, func(t *cli.Table) { fillQueue(t, q) })
+	return c.show(cmd, q, func(t *output.Table) { fillQueue(t, q) })
 }
 
 // patch returns the change that the given flags describe.

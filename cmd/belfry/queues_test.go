@@ -35,7 +35,7 @@ func TestQueueGetAndList(t *testing.T) {
 
 func TestQueueDelete(t *testing.T) {
 	s := serveOne(t, 200, keptQueue)
-	if out, code := belfry(t, "queue", "delete", "q", "--addr", s.url); code != 0 || s.method != "DELETE" {
+	if out, code := belfry(t, "queue", "delete", "q", "--yes", "--addr", s.url); code != 0 || s.method != "DELETE" {
 		t.Errorf("%d %s\n%s", code, s.method, out)
 	}
 }
@@ -160,12 +160,12 @@ func TestSettle(t *testing.T) {
 
 func TestDead(t *testing.T) {
 	s := serveOne(t, 200, `{"count":7}`)
-	out, code := belfry(t, "dead", "replay", "q", "--addr", s.url, "--prefix", "a", "--limit", "9")
+	out, code := belfry(t, "dead", "replay", "q", "--yes", "--addr", s.url, "--prefix", "a", "--limit", "9")
 	if code != 0 || out != "7 replayed\n" || s.method != "POST" || s.uri != "/v1/queues/q/dead/replay?limit=9&prefix=a" {
 		t.Errorf("%d %s %s\n%s", code, s.method, s.uri, out)
 	}
 	for args, uri := range map[string]string{"a b": "?id=a&id=b", "--all": "", "--label k=v": "?label=k%3Av"} {
-		out, code := belfry(t, append([]string{"dead", "drop", "q", "--addr", s.url}, strings.Fields(args)...)...)
+		out, code := belfry(t, append([]string{"dead", "drop", "q", "--yes", "--addr", s.url}, strings.Fields(args)...)...)
 		if code != 0 || s.method != "DELETE" || s.uri != "/v1/queues/q/dead"+uri {
 			t.Errorf("%s: %d %s %s\n%s", args, code, s.method, s.uri, out)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/recovery"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 	"github.com/belfryhq/belfry/node"
 )
 
@@ -20,7 +21,7 @@ type recoverFlags struct {
 	lostQuorum bool
 	to         string
 	confirm    string
-	json       bool
+	output     output.Flags
 }
 
 func newRecover() *cobra.Command {
@@ -60,7 +61,7 @@ func (f *recoverFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.cfg.Temp, "temp", "", "`folder` for copies of the logs (default: the system's temporary folder)")
 	flags.StringVar(&f.cfg.LogStore, "log-store", node.DefaultConfig().LogStore,
 		"`kind` of store for the log, as of serve: wal or boltdb")
-	flags.BoolVarP(&f.json, "json", "j", false, jsonUsage+": the plan, and then the new cluster")
+	f.output.Add(cmd)
 	cli.CompleteWords(cmd, "log-store", "wal", "boltdb")
 }
 
@@ -86,7 +87,7 @@ func (f *recoverFlags) run(cmd *cobra.Command) (err error) {
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	plan := r.Plan()
-	if err := cli.Show(cmd.OutOrStdout(), f.json, plan, func(t *cli.Table) { fillPlanned(t, plan) }); err != nil {
+	if err := f.output.Show(cmd.OutOrStdout(), plan, func(t *output.Table) { fillPlanned(t, plan) }); err != nil {
 		return err
 	}
 	if err := f.askConfirmation(cmd, plan.ClusterID); err != nil {
@@ -96,7 +97,7 @@ func (f *recoverFlags) run(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	return cli.Show(cmd.OutOrStdout(), f.json, made, func(t *cli.Table) { fillMade(t, made, f.to) })
+	return f.output.Show(cmd.OutOrStdout(), made, func(t *output.Table) { fillMade(t, made, f.to) })
 }
 
 var errNotConfirmed = errors.New("it was not confirmed with the id of the lost cluster: nothing was changed")
@@ -125,12 +126,13 @@ var lossText = map[recovery.Loss]string{
 	recovery.Whole:    "ALL TASKS",
 }
 
-func fillPlanned(t *cli.Table, p recovery.Plan) {
+func fillPlanned(t *output.Table, p recovery.Plan) {
 	t.Row("lost cluster %s\n\nNODE\tDATA", p.ClusterID)
 	for _, s := range p.Survivors {
 		t.Row("%s\t%s", s.NodeID, s.Dir)
 	}
-	t.Row("\nSHARD\tNEWEST IN\tVOTERS HERE\tTERM\tLAST ENTRY\tOF\tTASKS\tLOST")
+	t.Row("")
+	t.Columns("SHARD", "NEWEST IN", "VOTERS HERE", "TERM", "LAST ENTRY", "OF", "TASKS", "LOST").Add()
 	for _, g := range p.Groups {
 		name := fmt.Sprint(g.Number)
 		if g.Number == 0 {
@@ -147,7 +149,7 @@ func fillPlanned(t *cli.Table, p recovery.Plan) {
 		"before. Some may be delivered again, with the same webhook-id.")
 }
 
-func fillMade(t *cli.Table, m recovery.Made, dir string) {
+func fillMade(t *output.Table, m recovery.Made, dir string) {
 	t.Row("\ncluster %s, with the node %s\n", m.ClusterID, m.NodeID)
 	t.Row("start it          belfry serve --data %s", dir)
 	t.Row("join other nodes  belfry serve --data EMPTY-FOLDER --join ADDRESS")

@@ -14,13 +14,15 @@ import (
 	"github.com/belfryhq/belfry/cluster/backup/depot"
 	"github.com/belfryhq/belfry/cluster/restore"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/progress"
 	"github.com/belfryhq/belfry/node"
 )
 
 func newRestore() *cobra.Command {
 	var cfg restore.Config
 	var overdue string
-	var asJSON bool
+	var form output.Flags
 	cmd := &cobra.Command{
 		Use:   "restore BACKUP --data DIR",
 		Short: "Make the data folder of a new cluster of one node out of a backup",
@@ -52,12 +54,15 @@ If the old cluster still runs, both deliver.`,
 				return err
 			}
 			defer func() { _ = from.Close() }() // it was only read
-			cfg.From = from
+			meter := progress.New(cmd.ErrOrStderr())
+			defer meter.Close()
+			cfg.From = meter.Reader(from, "restore", sizeOf(from))
 			report, err := restore.Run(cmd.Context(), cfg)
+			meter.Close()
 			if err != nil {
 				return err
 			}
-			return cli.Show(cmd.OutOrStdout(), asJSON, report, func(t *cli.Table) { fillRestore(t, report, cfg) })
+			return form.Show(cmd.OutOrStdout(), report, func(t *output.Table) { fillRestore(t, report, cfg) })
 		},
 	}
 	flags := cmd.Flags()
@@ -66,7 +71,7 @@ If the old cluster still runs, both deliver.`,
 	flags.StringVar(&overdue, "overdue", "fire", "`treatment` of tasks that fell due meanwhile: fire, hold or dead")
 	flags.StringVar(&cfg.LogStore, "log-store", node.DefaultConfig().LogStore,
 		"`kind` of store for the log, as of serve: wal or boltdb")
-	flags.BoolVarP(&asJSON, "json", "j", false, jsonUsage)
+	form.Add(cmd)
 	cli.CompleteWords(cmd, "overdue", "fire", "hold", "dead")
 	cli.CompleteWords(cmd, "log-store", "wal", "boltdb")
 	return cmd
@@ -92,7 +97,20 @@ func openBackup(cmd *cobra.Command, target string) (io.ReadCloser, error) {
 	return depot.Open(cmd.Context(), target, os.LookupEnv)
 }
 
-func fillRestore(t *cli.Table, r *restore.Report, cfg restore.Config) {
+// sizeOf returns the number of bytes of a file, or 0 for another source.
+func sizeOf(from io.Reader) int64 {
+	file, ok := from.(*os.File)
+	if !ok {
+		return 0
+	}
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	return info.Size()
+}
+
+func fillRestore(t *output.Table, r *restore.Report, cfg restore.Config) {
 	t.Row("cluster %s, made of the backup of cluster %s of %s\n", r.ClusterID, r.From, r.MadeAt)
 	t.Field("data", cfg.Dir)
 	t.Field("shards", fmt.Sprint(r.Shards))
@@ -109,7 +127,8 @@ func fillRestore(t *cli.Table, r *restore.Report, cfg restore.Config) {
 	if len(r.Queues) == 0 {
 		return
 	}
-	t.Row("\nQUEUE\tDUE AT THE BACKUP\tFELL DUE SINCE\tPAUSED")
+	t.Row("")
+	t.Columns("QUEUE", "DUE AT THE BACKUP", "FELL DUE SINCE", "PAUSED").Add()
 	for _, q := range r.Queues {
 		t.Row("%s\t%d\t%d\t%v", q.Queue, q.Before, q.Since, q.Paused)
 	}

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newTaskSchedule() *cobra.Command {
@@ -22,16 +22,16 @@ func newTaskSchedule() *cobra.Command {
 		Short: "Schedule a task, or replace the task of the same id",
 		Long: `Schedule a task, or atomically replace the task of the same id.
 
-Without an id the cluster makes one. Without --delay and --at the task is due
+Without an id the cluster makes one. Without --in and --at the task is due
 at once.
 
 A task that was delivered is scheduled, and delivered, again. With --if-absent
 the task is scheduled once: if a task of that id exists, even a finished one,
 nothing changes, the command prints that task, and the exit status is 0. This
 holds as long as the task can be read: for the queue's keep_done after its end.`,
-		Example: `  belfry task schedule order-1042-close --if-absent --delay 30m \
+		Example: `  belfry task schedule order-1042-close --if-absent --in 30m \
     --url https://shop.example/close --payload '{"order": 1042}'
-  belfry task schedule --at 2030-01-21T10:00:00Z -q reports -l tenant=acme`,
+  belfry task schedule --at "tomorrow 9:00" -q reports -l tenant=acme`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := task.task(optional(args), cmd.InOrStdin())
@@ -51,7 +51,7 @@ holds as long as the task can be read: for the queue's keep_done after its end.`
 		},
 	}
 	caller.addFlags(cmd)
-	task.addFlags(cmd.Flags())
+	task.addFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&key, "key", "k", "", "idempotency `key`: the same call again changes nothing, until two others "+
 		"have changed the task or its tombstone is gone (default: a random one)")
@@ -100,7 +100,7 @@ report is a task, with the ids report@1, report@2, …
 A task that fires once is scheduled by belfry task schedule.`,
 		Example: `  belfry schedule put report --cron "0 9 * * MON-FRI" --zone Europe/Berlin
   belfry schedule occurrences report`,
-	}, newSchedulePut(), newScheduleShow(), newScheduleList(), newScheduleDelete(), newSchedulePause(),
+	}, newSchedulePut(), newSchedulePatch(), newScheduleShow(), newScheduleList(), newScheduleDelete(), newSchedulePause(),
 		newScheduleResume(), newScheduleFire(), newScheduleSkip(), newScheduleBackfill(), newScheduleOccurrences(),
 		newSchedulePreview())
 }
@@ -109,11 +109,14 @@ A task that fires once is scheduled by belfry task schedule.`,
 type repeatFlags struct {
 	rule                              client.Repeat
 	every, anchor, start, end, jitter string
+	times                             cli.Times
 }
 
 // addFlags adds the flags of a rule, except --jitter.
-func (f *repeatFlags) addFlags(flags *pflag.FlagSet) {
-	rule := &f.rule
+func (f *repeatFlags) addFlags(cmd *cobra.Command) {
+	flags, rule := cmd.Flags(), &f.rule
+	f.times.AddFlags(cmd)
+	flags.Lookup("tz").Usage = "time `zone` of instants without one (default: that of --zone, else the machine's)"
 	flags.StringArrayVar(&rule.Cron, "cron", nil, "cron `expression` of five or six fields; repeatable")
 	flags.StringVar(&f.every, "every", "", "an `interval`, as in 15m")
 	flags.StringVar(&f.anchor, "anchor", "", "an `instant` of --every (default: --start, else now)")
@@ -154,18 +157,19 @@ each --cron.`,
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, p, func(t *cli.Table) { fillPreview(t, p) })
+			return caller.show(cmd, p, func(t *output.Table) { fillPreview(t, p) })
 		},
 	}
 	caller.addFlags(cmd)
-	f.addFlags(cmd.Flags())
+	f.addFlags(cmd)
 	cmd.Flags().IntVar(&next, "next", 0, "`number` of occurrences to show, 1000 at most (default: 20)")
 	return cmd
 }
 
 func (f *repeatFlags) parse() error {
-	return errors.Join(cli.ParseInto(&f.rule.Every, "every", f.every), cli.ParseAt(&f.rule.Anchor, "anchor", f.anchor),
-		cli.ParseAt(&f.rule.Start, "start", f.start), cli.ParseAt(&f.rule.End, "end", f.end),
+	f.times.Prefer(f.rule.TimeZone)
+	return errors.Join(cli.ParseInto(&f.rule.Every, "every", f.every), f.times.At(&f.rule.Anchor, "anchor", f.anchor),
+		f.times.At(&f.rule.Start, "start", f.start), f.times.At(&f.rule.End, "end", f.end),
 		cli.ParseInto(&f.rule.Jitter, "jitter", f.jitter))
 }
 
@@ -173,7 +177,7 @@ func (f *repeatFlags) parse() error {
 const localFormat = "Mon 2006-01-02 15:04:05.999 -07:00"
 
 // fillPreview lists occurrences and exclusions in the order of their instants.
-func fillPreview(t *cli.Table, p *client.SchedulePreview) {
+func fillPreview(t *output.Table, p *client.SchedulePreview) {
 	excluded := p.Excluded
 	leaveOut := func(before func(client.Exclusion) bool) {
 		for len(excluded) > 0 && before(excluded[0]) {

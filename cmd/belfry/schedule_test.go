@@ -165,7 +165,7 @@ func TestScheduleVerbs(t *testing.T) {
 	fired := `{"id":"report@8","number":8,"schedule":` + scheduleJSON + `}`
 	for _, tt := range []struct{ args, answer, sent, body, want string }{
 		{"show report", scheduleJSON, "GET /v1/schedules/report", "", "note         for the board\n"},
-		{"delete report", scheduleJSON, "DELETE /v1/schedules/report", "", "report is deleted\n"},
+		{"delete report --yes", scheduleJSON, "DELETE /v1/schedules/report", "", "report is deleted\n"},
 		{"pause report --note later", scheduleJSON, "POST /v1/schedules/report/pause", `{"note":"later"}`, "state"},
 		{"resume report", scheduleJSON, "POST /v1/schedules/report/resume", "", "state        active\n"},
 		{"fire report", fired, "POST /v1/schedules/report/fire", "", "occurrence   report@8\n"},

@@ -2,15 +2,16 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newScheduleShow() *cobra.Command {
@@ -41,33 +42,55 @@ func (c *caller) scheduleCall(cmd *cobra.Command, call func(*client.Client) (*cl
 	if err != nil {
 		return err
 	}
-	return c.show(cmd, s, func(t *cli.Table) { fillSchedule(t, s) })
+	return c.show(cmd, s, func(t *output.Table) { fillSchedule(t, s) })
 }
 
 func newScheduleDelete() *cobra.Command {
 	var caller caller
+	var asking asking
 	var key string
 	cmd := &cobra.Command{
-		Use:     "delete ID",
-		Short:   "Delete a schedule; its occurrences under way go on",
-		Example: `  belfry schedule delete report`,
-		Args:    cobra.ExactArgs(1),
+		Use:   "delete ID",
+		Short: "Delete a schedule; its occurrences under way go on",
+		Example: `  belfry schedule delete report
+  belfry schedule delete report --yes`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.connect()
+			if err != nil {
+				return err
+			}
+			err = asking.ask(cmd, func() (confirm.Question, error) {
+				s, err := conn.GetSchedule(cmd.Context(), args[0])
+				if err != nil {
+					return confirm.Question{}, err
+				}
+				return scheduleQuestion(s), nil
+			})
 			if err != nil {
 				return err
 			}
 			if err := conn.DeleteSchedule(cmd.Context(), args[0], keyOption(key)...); err != nil {
 				return err
 			}
-			return caller.show(cmd, map[string]string{"deleted": args[0]}, func(t *cli.Table) {
+			return caller.show(cmd, map[string]string{"deleted": args[0]}, func(t *output.Table) {
 				t.Row("%s is deleted", args[0])
 			})
 		},
 	}
 	caller.addFlags(cmd)
+	asking.addFlags(cmd)
 	cmd.Flags().StringVarP(&key, "key", "k", "", keyUsage)
 	return cmd
+}
+
+// scheduleQuestion asks about the end of a schedule, with the number of its occurrences.
+func scheduleQuestion(s *client.Schedule) confirm.Question {
+	return confirm.Question{
+		Effect: fmt.Sprintf("deletes schedule %s after %s, with %s that will not begin", s.ID,
+			numberOfThings(int64(s.Last), "occurrence"), numberOfThings(int64(len(s.Waiting)), "waiting occurrence")),
+		Kind: "schedule", Name: s.ID,
+	}
 }
 
 func newSchedulePause() *cobra.Command {
@@ -147,7 +170,7 @@ it would not run, the call is refused.`,
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, fired, func(t *cli.Table) {
+			return caller.show(cmd, fired, func(t *output.Table) {
 				t.Field("occurrence", fired.ID)
 				fillSchedule(t, &fired.Schedule)
 			})
@@ -160,34 +183,35 @@ it would not run, the call is refused.`,
 
 func newScheduleBackfill() *cobra.Command {
 	var from, to string
+	var times cli.Times
 	cmd := &cobra.Command{
 		Use:   "backfill ID",
 		Short: "Make the occurrences of a range of the past",
 		Long: `Make the occurrences that the rule names from one instant to another, both
 included, even if they ran already. They run one after the other, or all at once
 under --overlap allow: 1000 at most.`,
-		Example: `  belfry schedule backfill report --from 2026-11-20T00:00:00Z \
-    --to 2026-11-22T00:00:00Z`,
+		Example: `  belfry schedule backfill report --from "2026-11-20 00:00" --to now`,
 	}
 	newScheduleCall(cmd, func(conn *client.Client, ctx context.Context, id string, opts ...client.Option,
 	) (*client.Schedule, error) {
-		first, last, err := parseRange(from, to)
+		first, last, err := parseRange(&times, from, to)
 		if err != nil {
 			return nil, cli.WrongUsage(err)
 		}
 		return conn.Backfill(ctx, id, first, last, opts...)
 	})
+	times.AddFlags(cmd)
 	cmd.Flags().StringVar(&from, "from", "", "first `instant` of the range")
 	cmd.Flags().StringVar(&to, "to", "", "last `instant` of the range")
 	return cmd
 }
 
 // parseRange reads --from and --to, which are both required.
-func parseRange(from, to string) (first, last time.Time, err error) {
+func parseRange(times *cli.Times, from, to string) (first, last time.Time, err error) {
 	if from == "" || to == "" {
 		return first, last, errors.New("give both --from and --to")
 	}
-	return first, last, errors.Join(cli.ParseAt(&first, "from", from), cli.ParseAt(&last, "to", to))
+	return first, last, errors.Join(times.At(&first, "from", from), times.At(&last, "to", to))
 }
 
 func newScheduleList() *cobra.Command {
@@ -209,7 +233,7 @@ func newScheduleList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return listSchedules(cmd, conn, filter, limit, caller.json)
+			return listSchedules(cmd, conn, filter, limit, &caller.output)
 		},
 	}
 	caller.addFlags(cmd)
@@ -236,42 +260,36 @@ func completeFilter(filter *client.ScheduleFilter, labels []string, limit int) e
 
 // listSchedules prints schedules as it reads them.
 func listSchedules(
-	cmd *cobra.Command, conn *client.Client, filter client.ScheduleFilter, limit int, asJSON bool,
+	cmd *cobra.Command, conn *client.Client, filter client.ScheduleFilter, limit int, form *output.Flags,
 ) error {
-	show, flush := printSchedules(cmd.OutOrStdout())
-	if lines := json.NewEncoder(cmd.OutOrStdout()); asJSON {
-		show = func(s *client.Schedule) error { return lines.Encode(s) }
-	}
-	n := 0
+	shown := output.NewStream(cmd.OutOrStdout(), form, addScheduleColumns, addSchedule)
 	for s, err := range conn.Schedules(cmd.Context(), filter) {
 		if err != nil {
-			return errors.Join(err, flush())
+			return errors.Join(err, shown.Flush())
 		}
-		if err := show(s); err != nil {
+		if err := shown.Add(s); err != nil {
 			return err
 		}
-		if n++; n == limit {
+		if shown.Len() == limit {
 			break
 		}
 	}
-	if n == 0 {
+	if shown.Len() == 0 {
 		cmd.PrintErrln("no schedule was found")
 	}
-	return flush()
+	return shown.Flush()
 }
 
-func printSchedules(out io.Writer) (show func(*client.Schedule) error, flush func() error) {
-	t, rows := cli.NewTable(), 0
-	show = func(s *client.Schedule) error {
-		if rows == 0 {
-			t.Row("ID\tSTATE\tNEXT\tRULE\tLAST\tRUNNING\tWAITING\tQUEUE")
-		}
-		t.Row("%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", s.ID, scheduleState(s), instant(s.NextAt), rule(&s.Repeat), s.Last,
-			len(s.Running), len(s.Waiting), s.Task.Queue)
-		if rows++; rows%tableChunk == 0 {
-			return t.Print(out)
-		}
-		return nil
+func addScheduleColumns(t *output.Table) {
+	t.Columns("ID", "STATE", "NEXT", "RULE", "LAST", "RUNNING", "WAITING", "QUEUE").
+		Wide("OVERLAP", "MISFIRE", "CALENDAR", "TARGET", "SHARD", "REVISION", "NOTE").Add()
+}
+
+func addSchedule(t *output.Table, s *client.Schedule) {
+	target := ""
+	if s.Task.Target != nil {
+		target = s.Task.Target.URL
 	}
-	return show, func() error { return t.Print(out) }
+	t.Cells(s.ID, scheduleState(s), instant(s.NextAt), rule(&s.Repeat), s.Last, len(s.Running), len(s.Waiting),
+		s.Task.Queue, s.Overlap, misfire(s), s.Repeat.Calendar, target, s.Shard, s.Revision, s.Note)
 }

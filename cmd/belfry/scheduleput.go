@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 // scheduleFlags describe a schedule on the command line.
@@ -84,7 +85,7 @@ func existingSchedule(err error) *client.Schedule {
 
 func (f *scheduleFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	f.repeat.addFlags(flags)
+	f.repeat.addFlags(cmd)
 	flags.StringVar(&f.repeat.jitter, "jitter", "",
 		"begin each occurrence up to this `duration` after its instant")
 	f.task.addTemplate(flags)
@@ -126,10 +127,10 @@ const shownNext = 3
 // showStored prints a stored schedule, and for people its coming occurrences too.
 func (c *caller) showStored(cmd *cobra.Command, conn *client.Client, s *client.Schedule) error {
 	var coming []client.NextOccurrence
-	if !c.json {
+	if c.output.IsTable() {
 		coming = comingOf(cmd, conn, s)
 	}
-	return c.show(cmd, s, func(t *cli.Table) {
+	return c.show(cmd, s, func(t *output.Table) {
 		fillSchedule(t, s)
 		for _, o := range coming {
 			t.Field("next", comingNote(&o))

@@ -83,7 +83,7 @@ func TestScheduleOnANode(t *testing.T) {
 	must("task get report@4 --json", `"schedule":"report","occurrence":4`)
 	checkOccurrences(t, must("schedule occurrences report --json --next 1", `"last"`))
 	must("schedule list", "report  active")
-	must("schedule delete report", "report is deleted")
+	must("schedule delete report --yes", "report is deleted")
 	if out, code := belfry(t, "schedule", "show", "report", "--addr", addr); code != exitNotFound {
 		t.Errorf("after the deletion: %d\n%s", code, out)
 	}

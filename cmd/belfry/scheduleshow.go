@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 // fillSchedule adds the fields of a schedule that are set.
-func fillSchedule(t *cli.Table, s *client.Schedule) {
+func fillSchedule(t *output.Table, s *client.Schedule) {
 	t.Field("id", s.ID)
 	t.Field("state", scheduleState(s))
 	t.Field("note", s.Note)
@@ -51,7 +51,7 @@ func misfire(s *client.Schedule) string {
 }
 
 // fillRule adds the parts of a rule, a line each.
-func fillRule(t *cli.Table, r *client.Repeat) {
+func fillRule(t *output.Table, r *client.Repeat) {
 	for _, expression := range r.Cron {
 		t.Field("cron", expression)
 	}
@@ -89,7 +89,7 @@ func rule(r *client.Repeat) string {
 }
 
 // fillTemplate adds the fields of a schedule's task that are set.
-func fillTemplate(t *cli.Table, task *client.Task) {
+func fillTemplate(t *output.Table, task *client.Task) {
 	t.Field("queue", task.Queue)
 	if task.Target != nil {
 		t.Field("target", task.Target.URL)
@@ -122,7 +122,7 @@ func newScheduleOccurrences() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, found, func(t *cli.Table) { fillOccurrences(t, found) })
+			return caller.show(cmd, found, func(t *output.Table) { fillOccurrences(t, found) })
 		},
 	}
 	caller.addFlags(cmd)
@@ -132,19 +132,19 @@ func newScheduleOccurrences() *cobra.Command {
 }
 
 // fillOccurrences lists occurrences in the order of their numbers.
-func fillOccurrences(t *cli.Table, found *client.Occurrences) {
+func fillOccurrences(t *output.Table, found *client.Occurrences) {
 	if len(found.Last)+len(found.Next) == 0 {
 		t.Row("there is no occurrence")
 		return
 	}
-	t.Row("NUMBER\tSTATE\tSCHEDULED\tATTEMPTS\tNOTE")
+	t.Columns("NUMBER", "STATE", "SCHEDULED", "ATTEMPTS", "NOTE").Add()
 	for i := range found.Last {
 		o := &found.Last[i]
-		t.Row("%s\t%s\t%s\t%s\t%s", numberOf(o), o.State, instant(o.Scheduled), attempts(o), pastNote(o))
+		t.Cells(numberOf(o), o.State, instant(o.Scheduled), attempts(o), pastNote(o))
 	}
 	for i := range found.Next {
 		o := &found.Next[i]
-		t.Row("%d\tcoming\t%s\t\t%s", o.Number, instant(o.Scheduled), comingNote(o))
+		t.Cells(o.Number, "coming", instant(o.Scheduled), "", comingNote(o))
 	}
 }
 

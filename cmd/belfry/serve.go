@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"os/signal"
+	"strconv"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,8 @@ type serveFlags struct {
 	historyBytes             string
 	autoSplit                string
 	logLevel, logFormat      string
+	tracing                  node.TracingConfig
+	traceRatio               string
 }
 
 func newServe() *cobra.Command {
@@ -152,9 +155,20 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 		"first one encrypts")
 	flags.StringVar(&f.logLevel, "log-level", "info", "lowest `level` in the log: debug, info, warn or error")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`format` of the log: text or json")
+	flags.BoolVar(&c.AccessLog, "access-log", false,
+		"log each call of the API, at level info; --log-level debug logs them, too")
+	flags.StringVar(&f.tracing.Endpoint, "otlp-endpoint", "",
+		"`url` of a collector of OpenTelemetry that gets spans of calls, commits and attempts; the variables "+
+			"OTEL_EXPORTER_OTLP_* name one, too (default: none, and no spans)")
+	flags.StringVar(&f.tracing.Protocol, "otlp-protocol", "", "`protocol` of the collector: grpc or http/protobuf")
+	flags.StringVar(&f.traceRatio, "trace-ratio", "",
+		"`part` of the traces that begin at the node which are kept, 0 to 1; others go by the caller's traceparent")
+	flags.StringVar(&f.tracing.Deliveries, "trace-deliveries", "link",
+		"`relation` of an attempt's span to the call that scheduled its task: link or child")
 	flags.StringVar(&c.PIDFile, "pid-file", "", "`file` that holds the process id while the node runs")
-	flags.IntVar(&c.QueueMetrics, "queue-metrics", c.QueueMetrics,
-		"queues with metrics of their own: those with a policy, then the largest; the others are added up")
+	flags.IntVar(&c.QueueMetrics, "metrics-queues", c.QueueMetrics,
+		"`number` of queues with metrics of their own: those with a policy, then the largest and busiest; the others are "+
+			"added up")
 	flags.StringVar(&c.Backups.To, "backup-to", "",
 		"`target` of backups on a schedule: a folder, or s3://bucket/prefix with AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY "+
 			"and AWS_ENDPOINT_URL in the environment; give it to every node, one of them makes each backup")
@@ -189,6 +203,14 @@ func (f *serveFlags) config(logTo io.Writer) (cfg node.Config, err error) {
 	cfg = f.node
 	if cfg.Logger, err = newLogger(logTo, f.logLevel, f.logFormat); err != nil {
 		return cfg, err
+	}
+	cfg.Tracing = &f.tracing
+	if f.traceRatio != "" {
+		ratio, err := strconv.ParseFloat(f.traceRatio, 64)
+		if err != nil {
+			return cfg, fmt.Errorf("--trace-ratio: %q is no number", f.traceRatio)
+		}
+		cfg.Tracing.Ratio = &ratio
 	}
 	if f.keys != (peerkeys.Files{}) {
 		cfg.PeerKeys = &f.keys
@@ -245,7 +267,7 @@ func flagNamed(err error) error {
 }
 
 func newLogger(out io.Writer, level, format string) (*slog.Logger, error) {
-	var options slog.HandlerOptions
+	options := slog.HandlerOptions{ReplaceAttr: textOfDuration}
 	var parsed slog.Level
 	if err := parsed.UnmarshalText([]byte(level)); err != nil {
 		return nil, fmt.Errorf("--log-level %q: debug, info, warn or error", level)
@@ -258,6 +280,14 @@ func newLogger(out io.Writer, level, format string) (*slog.Logger, error) {
 		return slog.New(slog.NewJSONHandler(out, &options)), nil
 	}
 	return nil, fmt.Errorf("--log-format %q: text or json", format)
+}
+
+// textOfDuration makes both formats show a duration alike, such as 1.2ms. JSON alone would show nanoseconds.
+func textOfDuration(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
 }
 
 // untilHangup returns a context that also ends when the terminal is closed (SIGHUP), so that a command that runs nodes

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -21,7 +22,7 @@ func TestBrokersFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, code := belfry(t, "serve", "--data", t.TempDir(), "--brokers", file)
-	if code != exitUsage || !strings.Contains(out, "--brokers: "+file+": nats://h: a user without a password") {
+	if code != exitSettings || !strings.Contains(out, "--brokers: "+file+": nats://h: a user without a password") {
 		t.Errorf("%d\n%s", code, out)
 	}
 }
@@ -119,28 +120,28 @@ func TestServeRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		{"--replication 2", exitUsage, "--replication: 2 replicas: 1, 3 or 5"},
-		{"--replace-after 1s", exitUsage, "--replace-after: 1s: 10s at least"},
-		{"--move-rate 5%", exitUsage, `--move-rate: "5%" is no number of bytes (256MiB)`},
-		{"--move-rate 1KiB", exitUsage, "--move-rate: 1KiB a second: 0 for no limit, or 64KiB at least"},
-		{"--auto-split 5%", exitUsage, `--auto-split: "5%" is no number of bytes (256MiB)`},
-		{"--auto-split 1KiB", exitUsage, "--auto-split: 1KiB: 0 for no automatic splits, or 1MiB at least"},
-		{"--auto-split-shards 257", exitUsage, "--auto-split-shards: 257 is not within 1 to 256"},
-		{"--queue-metrics 0", exitUsage, "--queue-metrics: 0 is not within 1 to 10000"},
-		{"--zone rack/7", exitUsage, `--zone: "rack/7" is not 1 to 63 letters, digits`},
-		{"--weight 0", exitUsage, "--weight: 0 is not within 1 to 100"},
-		{"--log-level loud", exitUsage, "--log-level"},
-		{"--log-format xml", exitUsage, "--log-format"},
-		{"--log-store memory", exitUsage, "--log-store"},
-		{"--timing slow", exitUsage, "--timing"},
-		{"--memory-limit 10MiB", exitUsage, "--memory-limit"},
-		{"--allow-webhook-cidr 10.0.0.0", exitUsage, "--allow-webhook-cidr"},
+		{"--replication 2", exitSettings, "--replication: 2 replicas: 1, 3 or 5"},
+		{"--replace-after 1s", exitSettings, "--replace-after: 1s: 10s at least"},
+		{"--move-rate 5%", exitSettings, `--move-rate: "5%" is no number of bytes (256MiB)`},
+		{"--move-rate 1KiB", exitSettings, "--move-rate: 1KiB a second: 0 for no limit, or 64KiB at least"},
+		{"--auto-split 5%", exitSettings, `--auto-split: "5%" is no number of bytes (256MiB)`},
+		{"--auto-split 1KiB", exitSettings, "--auto-split: 1KiB: 0 for no automatic splits, or 1MiB at least"},
+		{"--auto-split-shards 257", exitSettings, "--auto-split-shards: 257 is not within 1 to 256"},
+		{"--metrics-queues 0", exitSettings, "--metrics-queues: 0 is not within 1 to 10000"},
+		{"--zone rack/7", exitSettings, `--zone: "rack/7" is not 1 to 63 letters, digits`},
+		{"--weight 0", exitSettings, "--weight: 0 is not within 1 to 100"},
+		{"--log-level loud", exitSettings, "--log-level"},
+		{"--log-format xml", exitSettings, "--log-format"},
+		{"--log-store memory", exitSettings, "--log-store"},
+		{"--timing slow", exitSettings, "--timing"},
+		{"--memory-limit 10MiB", exitSettings, "--memory-limit"},
+		{"--allow-webhook-cidr 10.0.0.0", exitSettings, "--allow-webhook-cidr"},
 		{"--http " + taken.Addr().String(), exitFailed, "--http"},
 		{"--pprof " + taken.Addr().String(), exitFailed, "--pprof"},
-		{"--peer-cert a --peer-key b --peer-ca c", exitUsage, "--peer-cert: peer-key, peer-ca and gossip-key-file go together"},
+		{"--peer-cert a --peer-key b --peer-ca c", exitSettings, "--peer-cert: peer-key, peer-ca and gossip-key-file go together"},
 		{"--peer-cert a --peer-key b --peer-ca c --gossip-key-file d", exitFailed, "open a: no such file"},
 		{"--bootstrap-expect 2", exitFailed, "1, 3 or 5"},
-		{"surplus", exitUsage, "unknown command"},
+		{"surplus", exitSettings, "unknown command"},
 	}
 	for _, tt := range tests {
 		args := append([]string{"serve", "--data", filepath.Join(t.TempDir(), "d"), "--peer", "127.0.0.1:0",
@@ -149,5 +150,16 @@ func TestServeRefuses(t *testing.T) {
 		if code != tt.code || !strings.Contains(out, tt.says) {
 			t.Errorf("%s: %d, want %d and %q\n%s", tt.args, code, tt.code, tt.says, out)
 		}
+	}
+}
+
+// The unit starts a node again after a crash, whose status is 2, and not after wrong settings.
+func TestUnitKnowsStatusOfWrongSettings(t *testing.T) {
+	unit, err := os.ReadFile("../../deploy/systemd/belfry.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("\nRestartPreventExitStatus=%d\n", exitSettings); !strings.Contains(string(unit), want) {
+		t.Errorf("the unit is without %s", want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 type settleFlags struct {
@@ -21,11 +22,11 @@ func newLeaseSettle() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "settle QUEUE",
 		Short: "End or extend leases by their receipts",
-		Example: `  belfry lease settle reports --ack AbC --nack DeF --delay 5m
+		Example: `  belfry lease settle reports --ack AbC --nack DeF --in 5m
   belfry lease settle reports --extend AbC --lease 10m`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := f.settlement(cmd.Flags().Changed("delay"))
+			s, err := f.settlement(cmd.Flags().Changed("in"))
 			if err != nil {
 				return cli.WrongUsage(err)
 			}
@@ -38,10 +39,11 @@ func newLeaseSettle() *cobra.Command {
 	flags.StringSliceVar(&f.nack, "nack", nil, "`receipts` of tasks that failed")
 	flags.StringSliceVar(&f.extend, "extend", nil, "`receipts` of leases to extend, by --lease")
 	flags.StringSliceVar(&f.release, "release", nil, "`receipts` of tasks to give back; the attempt is not counted")
-	flags.StringVarP(&f.delay, "delay", "d", "",
+	flags.StringVarP(&f.delay, "in", "d", "",
 		"`duration` until those of --nack are tried again (default: the backoff decides)")
 	flags.StringVar(&f.reason, "reason", "", "`text` that says why those of --nack failed")
 	flags.StringVar(&f.lease, "lease", "30s", "`duration` from now after which leases of --extend end")
+	cli.HiddenName(cmd, "delay", "in")
 	return cmd
 }
 
@@ -68,7 +70,7 @@ func (f *settleFlags) settlement(delayed bool) (client.Settlement, error) {
 	var delay *time.Duration
 	if delayed {
 		delay = new(time.Duration)
-		if err := cli.ParseInto(delay, "delay", f.delay); err != nil {
+		if err := cli.ParseInto(delay, "in", f.delay); err != nil {
 			return s, err
 		}
 	}
@@ -90,7 +92,25 @@ type settled struct {
 	Receipt string `json:"receipt"`
 	ID      string `json:"id"`
 	Status  int    `json:"status"`
-	Error   string `json:"error,omitempty"`
+	Outcome string `json:"outcome,omitempty"` // replaced: the task was scheduled anew after the lease was given
+
+	Problem *problem `json:"problem,omitempty"` // absent: the receipt is settled
+}
+
+// problem is a refusal in the JSON output, with the fields that say why.
+type problem struct {
+	Type   string `json:"type,omitempty"`
+	Title  string `json:"title"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// problemOf returns the problem of an error. An error that is no answer of the service has only a title.
+func problemOf(err error) *problem {
+	var refusal *client.Error
+	if errors.As(err, &refusal) {
+		return &problem{Type: refusal.Type, Title: refusal.Title, Detail: refusal.Detail}
+	}
+	return &problem{Title: err.Error()}
 }
 
 // settle prints the result of each receipt, and fails if one was not settled.
@@ -100,16 +120,21 @@ func (c *caller) settle(cmd *cobra.Command, queue string, s client.Settlement) e
 		return err
 	}
 	var results []settled
+	var reasons []string
 	for _, r := range conn.Settle(cmd.Context(), queue, s) {
 		result := settled{Receipt: r.Receipt, ID: r.ID, Status: r.Status}
-		if r.Err != nil {
-			result.Error, err = r.Err.Error(), errSaid
+		if r.Replaced {
+			result.Outcome = "replaced"
 		}
-		results = append(results, result)
+		reason := ""
+		if r.Err != nil {
+			result.Problem, reason, err = problemOf(r.Err), r.Err.Error(), errSaid
+		}
+		results, reasons = append(results, result), append(reasons, reason)
 	}
-	printed := cli.ShowEach(cmd.OutOrStdout(), c.json, results, func(t *cli.Table) {
-		for _, r := range results {
-			t.Row("%s\t%d\t%s\t%s", r.ID, r.Status, r.Receipt, r.Error)
+	printed := output.ShowEach(cmd.OutOrStdout(), &c.output, results, func(t *output.Table) {
+		for i, r := range results {
+			t.Row("%s\t%d\t%s\t%s", r.ID, r.Status, r.Receipt, reasons[i])
 		}
 	})
 	if printed != nil {

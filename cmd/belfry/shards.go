@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newShards() *cobra.Command {
@@ -20,7 +21,8 @@ func newShards() *cobra.Command {
 		Example: `  belfry shards list
   belfry shards balance --shards 12 --preview
   belfry shards split 2 --wait`,
-	}, newShardsList(), newShardsSplit(), newShardsMove(), newShardsBalance())
+	}, newShardsList(), newShardsSplit(), newShardsMove(), newShardsBalance(), newShardsWheel(),
+		newShardsActivity())
 }
 
 func newShardsList() *cobra.Command {
@@ -40,23 +42,23 @@ func newShardsList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return cli.ShowEach(cmd.OutOrStdout(), caller.json, view.Shards, func(t *cli.Table) { fillShards(t, view) })
+			return output.ShowEach(cmd.OutOrStdout(), &caller.output, view.Shards, func(t *output.Table) { fillShards(t, view) })
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-func fillShards(t *cli.Table, view *client.Cluster) {
-	t.Row("SHARD\tLEADER\tTASKS\tBYTES\tSLOTS\tRANGES")
+func fillShards(t *output.Table, view *client.Cluster) {
+	t.Columns("SHARD", "LEADER", "TASKS", "BYTES", "SLOTS", "RANGES").Wide("TERM", "REPLICAS").Add()
 	for _, s := range view.Shards {
 		count, ranges := 0, []string{}
 		for _, r := range s.Slots {
 			count += int(r.End - r.First)
 			ranges = append(ranges, slotRange(r))
 		}
-		t.Row("%d\t%s\t%d\t%s\t%d\t%s", s.ID, nodeName(view, s.Leader), s.Tasks, size(float64(s.Bytes)), count,
-			strings.Join(ranges, ","))
+		t.Cells(s.ID, nodeName(view, s.Leader), s.Tasks, size(float64(s.Bytes)), count, strings.Join(ranges, ","), s.Term,
+			replicas(view, s))
 	}
 	fillSlotMoves(t, view)
 	if view.AutoSplit != nil {
@@ -83,12 +85,13 @@ func slotRange(r client.Slots) string {
 }
 
 // fillSlotMoves adds the moves of slots under way.
-func fillSlotMoves(t *cli.Table, view *client.Cluster) {
+func fillSlotMoves(t *output.Table, view *client.Cluster) {
 	if len(view.SlotMoves) > 0 {
-		t.Row("\nSLOTS\tFROM\tTO\tSTATE\tSTEP\tTASKS COPIED\tBYTES COPIED\tGIVEN UP\tWAITS FOR")
+		t.Row("")
+		t.Columns("SLOTS", "FROM", "TO", "STATE", "STEP", "TASKS COPIED", "BYTES COPIED", "GIVEN UP", "WAITS FOR").Add()
 	}
 	for _, m := range view.SlotMoves {
-		t.Row("%d\t%d\t%d\t%s\t%s\t%d\t%s\t%d\t%s", m.Slots, m.From, m.To, m.State, cmp.Or(m.Step, "-"), m.TasksCopied,
+		t.Cells(m.Slots, m.From, m.To, m.State, cmp.Or(m.Step, "-"), m.TasksCopied,
 			size(float64(m.BytesCopied)), m.Tries, cmp.Or(m.Waits, "-"))
 	}
 }
@@ -167,16 +170,16 @@ func onSlots(kind client.OperationKind) bool {
 	return slices.Contains([]client.OperationKind{client.Split, client.MoveSlots, client.Balance}, kind)
 }
 
-func fillSlotSteps(t *cli.Table, plan *client.Plan) {
+func fillSlotSteps(t *output.Table, plan *client.Plan) {
 	if len(plan.Steps) > 0 {
-		t.Row("SLOTS\tFROM\tTO\tBYTES")
+		t.Columns("SLOTS", "FROM", "TO", "BYTES").Add()
 	}
 	for _, s := range plan.Steps {
 		to := strconv.Itoa(int(s.Shard))
 		if s.Action == string(client.Split) {
 			to += " (new)"
 		}
-		t.Row("%d\t%d\t%s\t%s", s.Slots, s.From, to, size(float64(s.Bytes)))
+		t.Cells(s.Slots, s.From, to, size(float64(s.Bytes)))
 	}
 	t.Row("%s. Nothing has begun.", planned(plan))
 }

@@ -2,22 +2,21 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 // tailFlags select the events that belfry tail prints.
 type tailFlags struct {
 	caller
 	client.EventFilter
+	times  cli.Times
 	since  string
 	labels []string
 }
@@ -38,6 +37,7 @@ The id of an event, which --json shows, is where --after goes on later.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.addFlags(cmd)
+	f.times.AddFlags(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.Queue, "queue", "q", "", "only events of this `queue`")
 	flags.StringSliceVar(&f.Types, "type", nil, "only events of these `types`, as in failed,dead")
@@ -50,43 +50,32 @@ The id of an event, which --json shows, is where --after goes on later.`,
 }
 
 func (f *tailFlags) run(cmd *cobra.Command) error {
-	var span time.Duration
-	err := cli.ParseAtOrSpan(&f.Since, &span, "since", f.since)
+	err := f.times.AtOrBefore(&f.Since, "since", f.since)
 	if err == nil {
 		err = cli.Labels(&f.Labels, f.labels)
 	}
 	if err != nil {
 		return cli.WrongUsage(err)
 	}
-	if span > 0 {
-		f.Since = time.Now().Add(-span)
-	}
 	conn, err := f.connect()
 	if err != nil {
 		return err
 	}
+	values := f.output.NewEncoder(cmd.OutOrStdout())
 	for event, err := range conn.Events(cmd.Context(), f.EventFilter) {
-		if err == nil {
-			err = printEvent(cmd.OutOrStdout(), f.json, event)
+		if err != nil {
+			return err
+		}
+		if f.output.IsTable() {
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), describeEvent(event))
+		} else {
+			err = values.Encode(event)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func printEvent(out io.Writer, asJSON bool, e *client.Event) error {
-	line := describeEvent(e)
-	if asJSON {
-		text, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		line = string(text)
-	}
-	_, err := fmt.Fprintln(out, line)
-	return err
 }
 
 // describeEvent describes an event for people.
@@ -130,7 +119,7 @@ func newTaskHistory() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, history, func(t *cli.Table) { fillHistory(t, history) })
+			return caller.show(cmd, history, func(t *output.Table) { fillHistory(t, history) })
 		},
 	}
 	caller.addFlags(cmd)
@@ -138,7 +127,7 @@ func newTaskHistory() *cobra.Command {
 	return cmd
 }
 
-func fillHistory(t *cli.Table, h *client.History) {
+func fillHistory(t *output.Table, h *client.History) {
 	for i := range h.Events {
 		t.Row("%s", describeEvent(&h.Events[i]))
 	}

@@ -9,16 +9,17 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newTask() *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "task",
 		Short: "Schedule, read, change and cancel tasks",
-		Example: `  belfry task schedule hello --delay 10s --url http://127.0.0.1:9000/
+		Example: `  belfry task schedule hello --in 10s --url http://127.0.0.1:9000/
   belfry task get hello`,
 	}, newTaskSchedule(), newTaskGet(), newTaskList(), newTaskCancel(), newTaskTouch(), newTaskFire(), newTaskPatch(),
-		newTaskBatch(), newTaskHistory())
+		newTaskMove(), newTaskBatch(), newTaskHistory())
 }
 
 func newTaskGet() *cobra.Command {
@@ -62,7 +63,7 @@ func newTaskCancel() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, map[string]client.Outcome{"outcome": outcome}, func(t *cli.Table) {
+			return caller.show(cmd, map[string]client.Outcome{"outcome": outcome}, func(t *output.Table) {
 				t.Row("%s: %s", outcome, meaning(outcome))
 			})
 		},
@@ -87,14 +88,15 @@ func meaning(o client.Outcome) string {
 func newTaskTouch() *cobra.Command {
 	var caller caller
 	var delay, latest, key string
+	var times cli.Times
 	cmd := &cobra.Command{
 		Use:   "touch ID",
 		Short: "Start a task's delay again from now",
-		Example: `  belfry task touch session-7 --delay 15m
+		Example: `  belfry task touch session-7 --in 15m
   belfry task touch session-7 --no-later-than 1h   # 1h after its creation`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			touch, err := parseTouch(delay, latest)
+			touch, err := parseTouch(&times, delay, latest)
 			if err != nil {
 				return cli.WrongUsage(err)
 			}
@@ -107,19 +109,21 @@ func newTaskTouch() *cobra.Command {
 	}
 	caller.addFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&delay, "delay", "d", "", "the `delay` to start (default: the task's last)")
+	flags.StringVarP(&delay, "in", "d", "", "the `delay` to start (default: the task's last)")
 	flags.StringVar(&latest, "no-later-than", "",
 		"latest `time` at which it is due: an instant, or a duration from the task's creation")
 	flags.StringVarP(&key, "key", "k", "", keyUsage)
+	times.AddFlags(cmd)
+	cli.HiddenName(cmd, "delay", "in")
 	return cmd
 }
 
-func parseTouch(delay, latest string) (client.Touch, error) {
+func parseTouch(times *cli.Times, delay, latest string) (client.Touch, error) {
 	var touch client.Touch
-	if err := cli.ParseInto(&touch.Delay, "delay", delay); err != nil || latest == "" {
+	if err := cli.ParseInto(&touch.Delay, "in", delay); err != nil || latest == "" {
 		return touch, err
 	}
-	return touch, cli.ParseAtOrSpan(&touch.NoLaterThan, &touch.NoOlderThan, "no-later-than", latest)
+	return touch, times.AtOrSpan(&touch.NoLaterThan, &touch.NoOlderThan, "no-later-than", latest)
 }
 
 func newTaskFire() *cobra.Command {
@@ -162,7 +166,7 @@ stay as they are.
 Headers and labels are merged with those of the task; one without a value is
 removed, as in --label tenant=. --clear sets a field back to its default:
 target, target.timeout, retry, retry.max_attempts, labels, payload.`,
-		Example: `  belfry task patch order-1042-close --delay 2h
+		Example: `  belfry task patch order-1042-close --in 2h
   belfry task patch order-1042-close -p '{"reason": "late"}' --clear retry`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -177,7 +181,7 @@ target, target.timeout, retry, retry.max_attempts, labels, payload.`,
 	}
 	caller.addFlags(cmd)
 	flags := cmd.Flags()
-	f.task.addPatchable(flags)
+	f.task.addPatchable(cmd)
 	flags.StringSliceVar(&f.clear, "clear", nil, "`fields` to set back to their defaults; repeatable")
 	flags.StringVarP(&key, "key", "k", "", keyUsage)
 	return cmd
@@ -190,8 +194,8 @@ func (f *patchFlags) patch(given func(flag string) bool, stdin io.Reader) (clien
 		return client.Patch{}, err
 	}
 	switch {
-	case given("delay") && t.Delay == 0:
-		return client.Patch{}, errors.New("--delay must be more than 0; belfry task fire makes a task due now")
+	case given("in") && t.Delay == 0:
+		return client.Patch{}, errors.New("--in must be more than 0; belfry task fire makes a task due now")
 	case t.PayloadBytes != nil:
 		return client.Patch{}, errors.New("the payload is not JSON; schedule the task anew to deliver other bytes")
 	}
@@ -205,7 +209,7 @@ func (f *patchFlags) patch(given func(flag string) bool, stdin io.Reader) (clien
 		p.Retry = t.Retry
 	}
 	if !slices.ContainsFunc(patchable, given) && len(f.clear) == 0 {
-		return p, errors.New("give what to change, as in --delay 2h; see belfry task patch --help")
+		return p, errors.New("give what to change, as in --in 2h; see belfry task patch --help")
 	}
 	return p, nil
 }

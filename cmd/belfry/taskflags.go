@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
@@ -18,6 +19,7 @@ import (
 
 // taskFlags describe a task on the command line.
 type taskFlags struct {
+	times                   cli.Times
 	delay, at, jitter       string
 	payload, payloadFile    string
 	contentType             string
@@ -31,8 +33,9 @@ type taskFlags struct {
 	delays                  []string
 }
 
-func (f *taskFlags) addFlags(flags *pflag.FlagSet) {
-	f.addPatchable(flags)
+func (f *taskFlags) addFlags(cmd *cobra.Command) {
+	f.addPatchable(cmd)
+	flags := cmd.Flags()
 	flags.StringVar(&f.jitter, "jitter", "",
 		"add a delay of up to this `duration`, which depends on the id, to spread many tasks")
 	f.addFixed(flags)
@@ -56,7 +59,7 @@ func (f *taskFlags) addFixed(flags *pflag.FlagSet) {
 
 // patchable are the names of the flags that addPatchable adds.
 var patchable = []string{
-	"delay", "at", "payload", "payload-file", "content-type", "url", "header", "label", "attempt-timeout", "max-attempts",
+	"in", "at", "payload", "payload-file", "content-type", "url", "header", "label", "attempt-timeout", "max-attempts",
 	"min-backoff", "max-backoff", "retry-delays",
 }
 
@@ -71,10 +74,18 @@ const (
 )
 
 // addPatchable adds the flags for the fields of a waiting task that can be changed.
-func (f *taskFlags) addPatchable(flags *pflag.FlagSet) {
-	flags.StringVarP(&f.delay, "delay", "d", "", "due after this `duration`: 500ms, 30m, 7d, PT30M")
-	flags.StringVar(&f.at, "at", "", "due at this `instant`: 2030-01-21T10:00:00Z")
-	f.addContent(flags)
+func (f *taskFlags) addPatchable(cmd *cobra.Command) {
+	f.addTime(cmd)
+	f.addContent(cmd.Flags())
+}
+
+// addTime adds the flags for the time at which a task is due.
+func (f *taskFlags) addTime(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&f.delay, "in", "d", "", "due after this `duration`: 500ms, 30m, 7d, PT30M")
+	flags.StringVar(&f.at, "at", "", "due at this `instant`: \"tomorrow 9:00\", 2030-01-21T10:00:00Z")
+	f.times.AddFlags(cmd)
+	cli.HiddenName(cmd, "delay", "in")
 }
 
 // addContent adds the flags for what is delivered, to which receiver, and how often it is tried.
@@ -117,15 +128,15 @@ func (f *taskFlags) parse(id string, stdin io.Reader) (client.Task, error) {
 		Retry:  &client.Retry{MaxAttempts: f.maxAttempts},
 	}
 	if f.delay != "" && f.at != "" || f.payload != "" && f.payloadFile != "" {
-		return t, errors.New("give one of --delay and --at, and one of --payload and --payload-file")
+		return t, errors.New("give one of --in and --at, and one of --payload and --payload-file")
 	}
 	window, err := readWindow(f.window)
 	t.Window = window
 	return t, errors.Join(
 		err,
 		f.setPayload(&t, stdin),
-		cli.ParseAt(&t.FireAt, "at", f.at),
-		cli.ParseInto(&t.Delay, "delay", f.delay),
+		f.times.At(&t.FireAt, "at", f.at),
+		cli.ParseInto(&t.Delay, "in", f.delay),
 		cli.ParseInto(&t.Jitter, "jitter", f.jitter),
 		cli.ParseInto(&t.ExpiresAfter, "expires-after", f.expires),
 		cli.ParseInto(&t.Target.Timeout, "attempt-timeout", f.attemptTimeout),

@@ -10,7 +10,7 @@ import (
 )
 
 // listNouns are the nouns with a list, as an error names them.
-const listNouns = "calendar list or dead list or key list or namespace list or node list or operation list or queue list or " +
+const listNouns = "calendar list or context list or dead list or key list or namespace list or node list or operation list or queue list or " +
 	"schedule list or shards list or task list"
 
 // An error names a mistake in the caller's words: the flag, its value, the values it takes, and the nearest right
@@ -33,9 +33,20 @@ func TestMistakes(t *testing.T) {
 		"queue set q --max-per-second fast":               `--max-per-second "fast" is not a number`,
 		"task get a --json=perhaps":                       `--json "perhaps" is not true or false`,
 		"task get a --timeout soon":                       `--timeout: "soon" must be a duration: numbers with units`,
-		"task schedule a --delay soon":                    `--delay: "soon" must be a duration: numbers with units`,
+		"task schedule a --delay soon":                    `--in: "soon" must be a duration: numbers with units`,
+		"task schedule a --in soon":                       `--in: "soon" must be a duration: numbers with units`,
 		"task schedule a --retry-delays 1m,soon":          `--retry-delays: "soon" must be a duration: numbers with units`,
-		"task schedule a --at tomorrow":                   `--at: "tomorrow" must be an instant of RFC 3339`,
+		"task schedule a --at tomorrow":                   `--at: "tomorrow" has no time of day like 9:00`,
+		"task schedule a --at 9:00 --tz Mars/North":       `the time zone "Mars/North" is unknown`,
+		"task move a --in 1h --at 9:00":                   "give one of --in and --at",
+		"task move a":                                     "give one of --in and --at",
+		"task get a -o xml":                               `--output: "xml" is none of table, wide, json and yaml`,
+		"task get a --context no/name":                    `there is no context "no/name"`,
+		"operation move --all --by 1h --in 1h":            "give one of --by, --at and --in",
+		"operation move --all --in -1h":                   "--in is negative",
+		"queue patch q --group-weight acme":               `--group-weight: "acme" is not name=weight`,
+		"schedule patch a":                                "give what to change",
+		"shards wheel x":                                  `"x" is no number of a shard`,
 		"task touch a --no-later-than soon":               `--no-later-than "soon" is neither an instant, like`,
 		"task list --label tenant":                        `--label "tenant" is not name=value`,
 		"task schedule a --header tenant":                 `--header "tenant" is not name: value`,
@@ -44,7 +55,7 @@ func TestMistakes(t *testing.T) {
 		"task patch a --payload x --content-type y":       "is not JSON",
 		"queue patch q":                                   "give what to change",
 		"schedule preview --every soon":                   `--every: "soon" must be a duration: numbers with units`,
-		"schedule preview --start tomorrow":               `--start: "tomorrow" must be an instant of RFC 3339`,
+		"schedule preview --start tomorrow":               `--start: "tomorrow" has no time of day like 9:00`,
 		"schedule put a":                                  "give the rule: either --every or one --cron or more",
 		"schedule put a --every 1h --cron @daily":         "give the rule: either --every or one --cron or more",
 		"schedule put a --every 1h --jitter soon":         `--jitter: "soon" must be a duration: numbers with units`,
@@ -52,7 +63,7 @@ func TestMistakes(t *testing.T) {
 		"schedule put a --every 1h --delay 1h":            "unknown flag --delay",
 		"schedule put a --every 1h --header X:1":          "--header and --attempt-timeout need --url",
 		"schedule backfill a --from 2026-11-20T00:00:00Z": "give both --from and --to",
-		"schedule backfill a --from now --to now":         `--from: "now" must be an instant of RFC 3339`,
+		"schedule backfill a --from soon --to now":        `--from: "soon" has no time of day`,
 		"schedule list --limit -1":                        "--limit is negative",
 		"schedule list --label tenant":                    `--label "tenant" is not name=value`,
 		"queue patch q --keep-done soon":                  `--keep-done: "soon" must be a duration: numbers with units`,
@@ -79,7 +90,7 @@ func TestVerbWithoutNoun(t *testing.T) {
 	for args, want := range map[string]string{
 		"get a": "calendar get or queue get or task get", "cancel a": "operation cancel or task cancel",
 		"list": listNouns, "touch a": "task touch", "fire a": "operation fire or schedule fire or task fire",
-		"patch a": "operation patch or queue patch or task patch", "batch": "task batch", "settle q": "lease settle", "ack q r": "lease ack",
+		"patch a": "operation patch or queue patch or schedule patch or task patch", "batch": "task batch", "settle q": "lease settle", "ack q r": "lease ack",
 	} {
 		out, code := belfry(t, strings.Fields(args)...)
 		if code != exitUsage || !strings.Contains(out, " (did you mean "+want+"?); see belfry --help") {
@@ -108,8 +119,8 @@ func TestNoNodeAnswers(t *testing.T) {
 		}
 		want := "no node answers at " + addr +
 			": connection refused; start one with `belfry local`, or name another with --addr"
-		if got := cli.Explain(cmd, err); got != want || exitCode(err) != exitFailed {
-			t.Errorf("%s: %d %q, want %q", args, exitCode(err), got, want)
+		if got := cli.Explain(cmd, err); got != want || exitCode(cmd, err) != exitFailed {
+			t.Errorf("%s: %d %q, want %q", args, exitCode(cmd, err), got, want)
 		}
 	}
 	if got := cli.Explain(newRoot(), errors.New("x")); got != "x" {

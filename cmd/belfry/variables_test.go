@@ -16,7 +16,7 @@ import (
 func TestVariables(t *testing.T) {
 	owners := map[string]string{}
 	connection := map[string]string{"addr": "BELFRY_ADDR", "key-file": "BELFRY_KEY_FILE", "ca": "BELFRY_CA",
-		"client-cert": "BELFRY_CLIENT_CERT", "client-key": "BELFRY_CLIENT_KEY", "namespace": "BELFRY_NAMESPACE"}
+		"client-cert": "BELFRY_CLIENT_CERT", "client-key": "BELFRY_CLIENT_KEY", "namespace": "BELFRY_NAMESPACE", "context": "BELFRY_CONTEXT"}
 	eachCommand(newRoot(), func(cmd *cobra.Command) {
 		if cmd.InheritedFlags(); cmd.HasSubCommands() {
 			return // the command has no settings

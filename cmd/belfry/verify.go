@@ -13,11 +13,12 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/verify"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newVerify() *cobra.Command {
 	var temp string
-	var asJSON bool
+	var form output.Flags
 	cmd := &cobra.Command{
 		Use:   "verify DATA|BACKUP",
 		Short: "Check whether a stopped node's data folder, or a backup, is sound",
@@ -39,13 +40,13 @@ whose log ends at the same index. The exit status is 1 if anything is wrong.`,
 		Args: cli.CheckArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
-				return verifyBackup(cmd, args[0], asJSON)
+				return verifyBackup(cmd, args[0], &form)
 			}
 			report, err := verify.Folder(cmd.Context(), args[0], temp)
 			if err != nil {
 				return err
 			}
-			err = cli.Show(cmd.OutOrStdout(), asJSON, report, func(t *cli.Table) { fillReport(t, report) })
+			err = form.Show(cmd.OutOrStdout(), report, func(t *output.Table) { fillReport(t, report) })
 			if err == nil && !report.Sound() {
 				err = fmt.Errorf("%s is not sound", args[0])
 			}
@@ -53,11 +54,11 @@ whose log ends at the same index. The exit status is 1 if anything is wrong.`,
 		},
 	}
 	cmd.Flags().StringVar(&temp, "temp", "", "`folder` for copies of the logs (default: the system's temporary folder)")
-	cmd.Flags().BoolVarP(&asJSON, "json", "j", false, jsonUsage)
+	form.Add(cmd)
 	return cmd
 }
 
-func verifyBackup(cmd *cobra.Command, target string, asJSON bool) error {
+func verifyBackup(cmd *cobra.Command, target string, form *output.Flags) error {
 	from, err := openBackup(cmd, target)
 	if err != nil {
 		return err
@@ -66,17 +67,17 @@ func verifyBackup(cmd *cobra.Command, target string, asJSON bool) error {
 	if err = errors.Join(err, from.Close()); err != nil {
 		return fmt.Errorf("%s: %w", target, err)
 	}
-	err = cli.Show(cmd.OutOrStdout(), asJSON, report, func(t *cli.Table) { fillBackupReport(t, report) })
+	err = form.Show(cmd.OutOrStdout(), report, func(t *output.Table) { fillBackupReport(t, report) })
 	if err == nil && !report.Sound() {
 		err = fmt.Errorf("%s is not sound", target)
 	}
 	return err
 }
 
-func fillBackupReport(t *cli.Table, r *verify.BackupReport) {
+func fillBackupReport(t *output.Table, r *verify.BackupReport) {
 	t.Row("backup of cluster %s of %s\n", cmp.Or(r.ClusterID, "none"), cmp.Or(r.MadeAt, "an unknown time"))
 	t.Row("%d bytes\tsha256 %s\tpolicies of %d queues\n", r.Bytes, cmp.Or(r.SHA256, "none"), r.Policies)
-	t.Row("SHARD\tTERM\tINDEX\tCUT\tADVANCED TO\tHASH\tTASKS")
+	t.Columns("SHARD", "TERM", "INDEX", "CUT", "ADVANCED TO", "HASH", "TASKS").Add()
 	for _, s := range r.Shards {
 		t.Row("%d\t%d\t%d\t%s\t%s\t%s\t%s", s.Number, s.Term, s.Index, s.CutAt, s.Position, s.Hash, statesOf(s.Tasks))
 	}
@@ -85,9 +86,9 @@ func fillBackupReport(t *cli.Table, r *verify.BackupReport) {
 	}
 }
 
-func fillReport(t *cli.Table, r *verify.Report) {
+func fillReport(t *output.Table, r *verify.Report) {
 	t.Row("node %s of cluster %s\n", r.NodeID, cmp.Or(r.ClusterID, "none"))
-	t.Row("SHARD\tTERM\tLOG\tSNAPSHOT\tAPPLIED\tHASH\tTASKS\tSTATE")
+	t.Columns("SHARD", "TERM", "LOG", "SNAPSHOT", "APPLIED", "HASH", "TASKS", "STATE").Add()
 	for _, g := range r.Groups {
 		sound := "sound"
 		if len(g.Problems) > 0 {

@@ -1,22 +1,18 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/progress"
 )
 
 // waiting follows an operation to its end, if the caller wants to.
@@ -32,7 +28,8 @@ func (w *waiting) addFlags(cmd *cobra.Command) {
 // betweenLooks is the pause between two looks at an operation.
 const betweenLooks = time.Second
 
-// follow prints an operation, and with --wait its progress to the end. An operation that was stopped is an error.
+// follow prints an operation: at once, or with --wait at its end, after its progress. An operation that was stopped is
+// an error.
 func (w *waiting) follow(cmd *cobra.Command, conn *client.Client, c *caller, op *client.Operation) error {
 	return w.followTo(cmd, conn, c, op, client.OperationDone)
 }
@@ -48,30 +45,62 @@ func (w *waiting) followTo(
 	cmd *cobra.Command, conn *client.Client, c *caller, op *client.Operation, wanted client.OperationState,
 ) error {
 	if !w.wait {
-		return c.show(cmd, op, func(t *cli.Table) {
+		return c.show(cmd, op, func(t *output.Table) {
 			fillOperation(t, op)
 			if op.State == client.OperationRunning {
 				t.Row("\nIt goes on by itself: belfry operation show %s --wait", op.ID)
 			}
 		})
 	}
-	out := newProgress(cmd.OutOrStdout(), c.json)
-	for {
-		if err := out.show(op); err != nil {
-			return err
-		}
-		switch op.State {
-		case client.OperationDone, wanted:
-			return nil
-		case client.OperationStopped:
-			return fmt.Errorf("%s was stopped: %s", op.ID, op.Detail)
-		}
+	op, err := w.await(cmd, conn, op)
+	if err != nil {
+		return err
+	}
+	err = c.show(cmd, op, func(t *output.Table) { t.Row("%s", strings.Join(endLines(op), "\n")) })
+	if err == nil && op.State == client.OperationStopped && wanted != client.OperationStopped {
+		err = fmt.Errorf("%s was stopped: %s", op.ID, op.Detail)
+	}
+	return err
+}
+
+// await shows the progress of an operation until it has ended.
+func (w *waiting) await(cmd *cobra.Command, conn *client.Client, op *client.Operation) (*client.Operation, error) {
+	meter := progress.New(cmd.ErrOrStderr())
+	defer meter.Close()
+	for op.State == client.OperationRunning {
+		meter.Show(progressOf(op))
 		next, err := lookAgain(cmd.Context(), conn, op.ID, cmp.Or(w.pause, betweenLooks))
 		if err != nil {
-			return fmt.Errorf("%w; it goes on by itself: belfry operation show %s --wait", err, op.ID)
+			return nil, fmt.Errorf("%w; it goes on by itself: belfry operation show %s --wait", err, op.ID)
 		}
 		op = next
 	}
+	return op, nil
+}
+
+// progressOf returns how far an operation has come.
+func progressOf(op *client.Operation) progress.State {
+	s := progress.State{
+		Work: what(op), Count: int64(op.Done), Unit: unitOf(op.Kind), Share: op.Percent / 100,
+		Waits: strings.Join(op.Waits, "; "),
+	}
+	if op.Total == 0 && op.Kind != client.Bulk {
+		s.Unit = ""
+	}
+	return s
+}
+
+// unitOf returns the plural of the things that an operation counts.
+func unitOf(kind client.OperationKind) string {
+	switch {
+	case kind == client.Bulk, kind == client.EraseNamespace:
+		return "tasks"
+	case kind == client.Rest:
+		return "leaderships"
+	case onSlots(kind):
+		return "slots"
+	}
+	return "replicas"
 }
 
 // lookAgain reads an operation after a pause. A node that has not heard of it yet is asked again.
@@ -89,84 +118,4 @@ func lookAgain(
 			return op, err
 		}
 	}
-}
-
-// progress prints the states of an operation: in place on a terminal, and elsewhere a line for each change.
-type progress struct {
-	out   io.Writer
-	json  bool
-	width func() int // of the terminal; nil: there is none
-	lines int        // on the terminal
-	last  string
-}
-
-func newProgress(out io.Writer, asJSON bool) *progress {
-	p := &progress{out: out, json: asJSON}
-	if file, ok := out.(*os.File); ok && !asJSON && term.IsTerminal(int(file.Fd())) {
-		p.width = func() int {
-			width, _, err := term.GetSize(int(file.Fd()))
-			if err != nil || width < 20 {
-				return cli.HelpWidth
-			}
-			return width
-		}
-	}
-	return p
-}
-
-func (p *progress) show(op *client.Operation) error {
-	if p.json {
-		return json.NewEncoder(p.out).Encode(op)
-	}
-	lines := progressLines(op)
-	if p.width != nil {
-		return p.redraw(lines)
-	}
-	text := strings.Join(lines, "\n") + "\n"
-	if text == p.last {
-		return nil
-	}
-	p.last = text
-	_, err := io.WriteString(p.out, text)
-	return err
-}
-
-// redraw replaces the lines on the terminal. A line that is wider than the terminal is cut, since it would take two.
-func (p *progress) redraw(lines []string) error {
-	var text strings.Builder
-	if p.lines > 0 {
-		fmt.Fprintf(&text, "\x1b[%dA\r\x1b[J", p.lines)
-	}
-	for _, line := range lines {
-		if runes := []rune(line); len(runes) >= p.width() {
-			line = string(runes[:p.width()-2]) + "…"
-		}
-		text.WriteString(line + "\n")
-	}
-	p.lines = len(lines)
-	_, err := io.WriteString(p.out, text.String())
-	return err
-}
-
-func isTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
-}
-
-var errRefused = errors.New("nothing was done")
-
-// confirm asks a question, and returns errRefused unless the answer is yes.
-func confirm(in io.Reader, out io.Writer, question string) error {
-	if _, err := io.WriteString(out, question); err != nil {
-		return err
-	}
-	answer, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return nil
-	}
-	return errRefused
 }

@@ -75,11 +75,11 @@ const (
 	byParts = "go build -o bin/ ./cmd/belfry && go run -C bench ./cmd/parts --belfry ../bin/belfry"
 	byPages = byParts + " --memory"
 	// To measure writing, read its ms/write. To measure reading, time a look through the folder of a node with many
-	// tasks. To measure the pace, divide the bytes of a large snapshot by belfry_shard_snapshot_seconds of a node
+	// tasks. To measure the pace, divide the bytes of a large snapshot by belfry_shard_snapshot_duration_seconds of a node
 	// under load.
 	byMemory = "go test ./fsm -run - -bench Memory"
 	byVerify = "time belfry verify DATA"
-	byMetric = "curl -s localhost:8400/metrics | grep snapshot_seconds"
+	byMetric = "curl -s localhost:8400/metrics | grep snapshot_duration_seconds"
 	exact    = "counted, not timed: the same on every machine; 2026-11-21"
 	inPages  = "resident pages, of a group's heap all of it; hardly depends on the machine; 2026-11-22"
 	byBusy   = "2 cores of an AMD EPYC (virtual), busy with other work: to be measured again; 2026-11-21"

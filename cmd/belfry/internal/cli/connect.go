@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -22,7 +23,7 @@ const AddrVariable = "BELFRY_ADDR"
 // connectionVariables are the environment variables of a Connection's flags.
 var connectionVariables = map[string]string{
 	"addr": AddrVariable, "key-file": "BELFRY_KEY_FILE", "ca": "BELFRY_CA", "client-cert": "BELFRY_CLIENT_CERT",
-	"client-key": "BELFRY_CLIENT_KEY", "namespace": "BELFRY_NAMESPACE",
+	"client-key": "BELFRY_CLIENT_KEY", "namespace": "BELFRY_NAMESPACE", "context": "BELFRY_CONTEXT",
 }
 
 // Connection holds the flags by which a command reaches a cluster.
@@ -34,6 +35,8 @@ type Connection struct {
 	ca        string
 	cert      string
 	certKey   string
+	context   string
+	key       client.Secret // of the context
 }
 
 // AddFlags adds the flags of a connection.
@@ -53,6 +56,28 @@ func (c *Connection) AddFlags(flags *pflag.FlagSet) {
 	} {
 		flags.StringVarP(f.text, f.name, f.short, "", f.help+"; also set by "+connectionVariables[f.name])
 	}
+	flags.Var(&contextValue{c}, "context", "`name` of a context, which `belfry context` keeps; also set by "+
+		connectionVariables["context"])
+}
+
+// ConnectionOf returns the connection that flags of a command describe.
+func ConnectionOf(flags *pflag.FlagSet) (*Connection, error) {
+	c := new(Connection)
+	own := pflag.NewFlagSet("connection", pflag.ContinueOnError)
+	c.AddFlags(own)
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		mine := own.Lookup(f.Name)
+		if mine == nil || !f.Changed {
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			errs = append(errs, mine.Value.(pflag.SliceValue).Replace(list.GetSlice()))
+		} else {
+			errs = append(errs, mine.Value.Set(f.Value.String()))
+		}
+	})
+	return c, errors.Join(errs...)
 }
 
 // WithoutNamespace makes commands, and those below them, refuse --namespace: their calls are the same in every
@@ -78,15 +103,26 @@ func checkNamespace(cmd *cobra.Command) error {
 // Namespace returns the value of --namespace.
 func (c *Connection) Namespace() string { return c.namespace }
 
+// Addrs returns the values of --addr.
+func (c *Connection) Addrs() []string { return c.addrs }
+
 // Open returns a client of the cluster, in the namespace of --namespace. Its errors are those of wrong flags.
 func (c *Connection) Open() (*client.Client, error) { return c.OpenIn(c.namespace) }
 
 // OpenIn is Open for another namespace. An empty name is for calls about no namespace.
 func (c *Connection) OpenIn(namespace string) (*client.Client, error) {
+	return c.OpenWith(namespace, func(*client.Config) {})
+}
+
+// OpenWith is OpenIn with a change to the settings of the client.
+func (c *Connection) OpenWith(namespace string, change func(*client.Config)) (*client.Client, error) {
 	cfg := client.Config{Addrs: c.addrs, Timeout: c.timeout, FixedAddrs: true, SingleCalls: true, KeyFile: c.keyFile,
 		Namespace: namespace}
 	if c.keyFile == "" {
-		cfg.Key = client.NewSecret(os.Getenv(KeyVariable))
+		cfg.Key = c.key
+		if text := os.Getenv(KeyVariable); text != "" {
+			cfg.Key = client.NewSecret(text)
+		}
 	}
 	if cmp.Or(c.ca, c.cert, c.certKey) != "" {
 		security, err := client.LoadTLS(c.ca, c.cert, c.certKey)
@@ -95,6 +131,7 @@ func (c *Connection) OpenIn(namespace string) (*client.Client, error) {
 		}
 		cfg.TLS = security
 	}
+	change(&cfg)
 	conn, err := client.New(cfg)
 	if err != nil {
 		return nil, WrongUsage(err)

@@ -39,7 +39,7 @@ func withRemedy(err error) string {
 	remedy := ""
 	switch {
 	case errors.Is(err, client.ErrUnauthenticated):
-		remedy = "; show a key with --key-file, or set " + KeyVariable
+		remedy = "; show a key with --key-file, set " + KeyVariable + ", or name a context with --context"
 	case errors.As(err, &authority):
 		remedy = "; name the file of the nodes' authority with --ca"
 	case errors.As(err, &certificate):

@@ -62,27 +62,6 @@ func ParseEach(list *[]time.Duration, flag string, texts []string) error {
 	return nil
 }
 
-// ParseAt reads the instant of a flag into at. An empty text leaves at.
-func ParseAt(at *time.Time, flag, text string) error {
-	if text == "" {
-		return nil
-	}
-	parsed, err := client.ParseInstant(text)
-	if err != nil {
-		return fmt.Errorf("--%s: %w", flag, err)
-	}
-	*at = parsed
-	return nil
-}
-
-// ParseAtOrSpan reads a flag that takes an instant or a duration.
-func ParseAtOrSpan(at *time.Time, d *time.Duration, flag, text string) error {
-	if ParseAt(at, flag, text) == nil || ParseInto(d, flag, text) == nil {
-		return nil
-	}
-	return fmt.Errorf("--%s %q is neither an instant, like 2026-11-21T10:00:00Z, nor a duration, like 30m", flag, text)
-}
-
 // Headers reads entries of the form name: value.
 func Headers(m *map[string]string, entries []string) error {
 	return pairs(m, "header", entries, ":", "name: value")

@@ -6,14 +6,18 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
-// Apply gives every flag that is not on the command line its value from the environment or from the file.
+// Apply gives every flag that is not on the command line its value from the environment, from the file, or from the
+// context.
 func Apply(cmd *cobra.Command, lookupEnv func(string) (string, bool)) error {
 	flags := cmd.Flags()
 	if err := checkNamespace(cmd); err != nil {
@@ -26,14 +30,16 @@ func Apply(cmd *cobra.Command, lookupEnv func(string) (string, bool)) error {
 	if err != nil {
 		return err
 	}
-	if path == "" {
-		return nil
+	if path != "" {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return WrongUsage(err)
+		}
+		if err := applyFile(flags, path, data); err != nil {
+			return WrongUsage(err)
+		}
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return WrongUsage(err)
-	}
-	if err := applyFile(flags, path, data); err != nil {
+	if err := applyContext(flags, lookupEnv); err != nil {
 		return WrongUsage(err)
 	}
 	return nil
@@ -75,7 +81,7 @@ func applyEnv(cmd *cobra.Command, lookupEnv func(string) (string, bool)) error {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		name := Variable(cmd, f)
 		value, set := lookupEnv(name)
-		if f.Changed || !set || name == "" {
+		if f.Changed || !set || name == "" || peerChanged(cmd.Flags(), f) {
 			return
 		}
 		if err := cmd.Flags().Set(f.Name, value); err != nil {
@@ -83,6 +89,11 @@ func applyEnv(cmd *cobra.Command, lookupEnv func(string) (string, bool)) error {
 		}
 	})
 	return errors.Join(errs...)
+}
+
+// peerChanged reports whether another flag has set the value of this one, as --json sets that of --output.
+func peerChanged(flags *pflag.FlagSet, f *pflag.Flag) bool {
+	return slices.ContainsFunc(f.Annotations[output.Peer], flags.Changed)
 }
 
 // applyFile reads a mapping of flag names to scalars or lists of scalars.
@@ -121,7 +132,7 @@ func applyKey(flags *pflag.FlagSet, key string, value *yaml.Node) error {
 	if err != nil {
 		return fmt.Errorf("%q: %w", key, err)
 	}
-	if f.Changed {
+	if f.Changed || peerChanged(flags, f) {
 		return nil // nearer: the command line or the environment
 	}
 	if list, ok := f.Value.(pflag.SliceValue); ok {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 // testCommand is a command for `belfry run`.
@@ -45,6 +47,30 @@ func TestNearerWins(t *testing.T) {
 	} {
 		if got := flags.Lookup(name).Value.String(); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}
+
+// --json and --output set one value: a variable or a file that sets one of them does not win over the other one of the
+// command line.
+func TestPeersShareTheNearestValue(t *testing.T) {
+	for line, want := range map[string]string{"-o yaml": "yaml", "--json": "json", "": "json"} {
+		cmd := &cobra.Command{Use: "show"}
+		cmd.Flags().String("config", "", "")
+		new(output.Flags).Add(cmd)
+		(&cobra.Command{Use: "belfry"}).AddCommand(cmd)
+		if err := cmd.Flags().Parse(strings.Fields(line)); err != nil {
+			t.Fatal(err)
+		}
+		lookup := func(name string) (string, bool) { return "true", name == "BELFRY_SHOW_JSON" }
+		if err := applyEnv(cmd, lookup); err != nil {
+			t.Fatal(err)
+		}
+		if err := applyFile(cmd.Flags(), "f", []byte("output: wide\n")); err != nil {
+			t.Fatal(err)
+		}
+		if got := cmd.Flags().Lookup("output").Value.String(); got != want {
+			t.Errorf("%q: %s, want %s", line, got, want)
 		}
 	}
 }

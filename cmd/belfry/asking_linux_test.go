@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// destructive are the command lines that ask first, each with the name of its thing and a part of the question.
+var destructive = []struct{ line, name, question string }{
+	{"operation cancel --queue orders", "orders", "this cancels 12,431 tasks of queue orders; type the name of the queue"},
+	{"operation move --queue orders --in 1h", "orders", "this moves 12,431 tasks of queue orders to 2"},
+	{"operation move --queue orders --by -2h --due-before 2030-01-01T00:00:00Z", "orders",
+		"this moves 12,431 tasks of queue orders due before 2030-01-01T00:00:00.000Z"},
+	{"operation move --queue orders --by -2h", "orders", "this moves 12,431 tasks of queue orders by -2h0m0s; type"},
+	{"operation patch --queue orders --patch {}", "orders", "this patches 12,431 tasks of queue orders"},
+	{"operation fire --queue orders", "orders", "this fires 12,431 tasks of queue orders"},
+	{"operation replay --prefix a", "", "this replays 12,431 dead letters; type yes: "},
+	{"operation purge --queue orders", "orders", "this deletes 12,431 dead letters of queue orders"},
+	{"dead replay orders", "orders", "this replays 12,431 dead letters of queue orders"},
+	{"dead replay orders --limit 9", "orders", "this replays 9 dead letters of queue orders"},
+	{"dead drop orders a", "orders", "this deletes 1 dead letter of queue orders"},
+	{"dead drop orders --all", "orders", "this deletes 12,431 dead letters of queue orders"},
+	{"queue delete orders", "orders", "the policy of queue orders, which has 3 unfinished tasks and 1 dead letter"},
+	{"namespace delete shop", "shop", "this deletes namespace shop with 7 unfinished tasks and 2 dead letters for ever"},
+	{"key revoke abcdefghij", "till", "this ends key till (abcdefghij) for ever, last used: never"},
+	{"schedule delete report", "report", "this deletes schedule report after 8 occurrences, with 2 waiting occurrences"},
+	{"calendar delete holidays", "holidays", "this deletes calendar holidays with 2 closed days; type the name of the calendar"},
+	{"node remove n3", "n3", "this takes node n3 (id3) out of the cluster for ever (1 replicas to copy, about 2 KiB)"},
+	{"node replace n3", "n3", "this takes node n3 (id3) out of the cluster for ever"},
+	{"shards split 2", "", "this begins split shard 2 (512 slots to move, about 1 MiB); shards are not merged again; type yes: "},
+	{"shards move 0-9 --to 2", "", "this begins move slots 0-9 to shard 2"},
+	{"shards balance", "", "this begins balance shards"},
+}
+
+// serveCounts answers the counts for the questions, and keeps the calls that change something.
+func serveCounts(t *testing.T) (url string, changes *[]string) {
+	t.Helper()
+	changes = new([]string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		call := r.Method + " " + r.URL.Path
+		preview := strings.Contains(string(body), `"dry_run":true`) || strings.Contains(string(body), `"preview":true`)
+		if r.Method != http.MethodGet && !preview {
+			*changes = append(*changes, call)
+		}
+		_, _ = io.WriteString(w, countsOf(call))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, changes
+}
+
+// countsOf returns the answer to a call.
+func countsOf(call string) string {
+	switch {
+	case strings.Contains(call, "/operations"):
+		return `{"matched":12431,"complete":true,"id":"op-1","kind":"bulk","state":"running"}`
+	case strings.Contains(call, "/queues/"):
+		return `{"queue":"orders","count":1,"counts":{"scheduled":2,"ready":1,"dead":1}}`
+	case strings.Contains(call, "/namespaces/"):
+		return `{"name":"shop","namespace":"shop","used":{"pending":7,"dead":2},"id":"op-1","state":"running"}`
+	case strings.Contains(call, "/keys/"):
+		return `{"id":"abcdefghij","name":"till","grants":[]}`
+	case strings.Contains(call, "/schedules/"):
+		return `{"id":"report","last":8,"waiting":[9,10],"repeat":{},"task":{}}`
+	case strings.Contains(call, "/calendars/"):
+		return `{"calendar":"holidays","name":"holidays","closed":["--12-25","--12-26"]}`
+	case strings.Contains(call, "/nodes/n3/"):
+		return `{"kind":"remove","node":"id3","node_name":"n3","bytes":2048,"steps":[{"action":"add"}],"id":"op-1","state":"running"}`
+	case strings.Contains(call, "/shards/split"), strings.Contains(call, "/shards/2/split"):
+		return `{"kind":"split","total":512,"bytes":1048576,"steps":[],"id":"op-1","state":"running"}`
+	}
+	return `{"kind":"balance","total":1,"steps":[],"id":"op-1","state":"running"}`
+}
+
+// Without a terminal and --yes, no destructive command makes a call. With --yes it asks nothing.
+func TestDestructiveCommandsNeedYes(t *testing.T) {
+	for _, d := range destructive {
+		url, changes := serveCounts(t)
+		out, code := belfry(t, append(strings.Fields(d.line), "--addr", url)...)
+		if code != exitUsage || !strings.Contains(out, "give --yes") || len(*changes) > 0 {
+			t.Errorf("belfry %s: %d, made %v\n%s", d.line, code, *changes, out)
+		}
+		out, code = belfry(t, append(strings.Fields(d.line), "--yes", "--addr", url)...)
+		if code != 0 || strings.Contains(out, "type") || len(*changes) != 1 {
+			t.Errorf("belfry %s --yes: %d, made %v\n%s", d.line, code, *changes, out)
+		}
+	}
+}
+
+// On a terminal a destructive command names its counted effect on the standard error, and takes the name of its thing
+// or yes.
+func TestDestructiveCommandsAsk(t *testing.T) {
+	for _, d := range destructive {
+		answers := map[string]bool{"yes": true, "y": false, "no": false, "": false}
+		if d.name != "" {
+			answers[d.name] = true
+		}
+		for answer, agreed := range answers {
+			url, changes := serveCounts(t)
+			out, notes, err := atTerminal(t, answer, append(strings.Fields(d.line), "-o", "json", "--addr", url)...)
+			if !strings.Contains(notes, d.question) {
+				t.Errorf("belfry %s: asked %q, want %q", d.line, notes, d.question)
+			}
+			if (err == nil) != agreed || (len(*changes) == 1) != agreed || strings.Contains(out, "type") || (out == "") == agreed {
+				t.Errorf("belfry %s, answered %q: %v, made %v\n%s", d.line, answer, err, *changes, out)
+			}
+		}
+	}
+}
+
+// Each command that takes --yes is in the list of destructive ones, or destroys nothing.
+func TestDestructiveCommandsAreKnown(t *testing.T) {
+	root := newRoot()
+	known := []string{"belfry bench"} // TestBenchRefuses
+	for _, d := range destructive {
+		cmd, _, err := root.Find(strings.Fields(d.line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		known = append(known, cmd.CommandPath())
+	}
+	eachCommand(root, func(cmd *cobra.Command) {
+		if cmd.Flags().Lookup("yes") != nil && !slices.Contains(known, cmd.CommandPath()) {
+			t.Errorf("%s asks, and no test answers", cmd.CommandPath())
+		}
+	})
+}
+
+// atTerminal runs a command line whose standard input is a terminal with an answer.
+func atTerminal(t *testing.T, answer string, args ...string) (out, notes string, err error) {
+	t.Helper()
+	user, terminal := openTerminal(t)
+	if _, err := io.WriteString(user, answer+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	root := newRoot()
+	var text, said strings.Builder
+	root.SetOut(&text)
+	root.SetErr(&said)
+	root.SetIn(terminal)
+	root.SetArgs(args)
+	err = root.ExecuteContext(context.WithoutCancel(t.Context()))
+	return text.String(), said.String(), err
+}
+
+// openTerminal returns the two ends of a terminal of Linux.
+func openTerminal(t *testing.T) (user, terminal *os.File) {
+	t.Helper()
+	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = user.Close() })
+	if err := unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = terminal.Close() })
+	return user, terminal
+}

@@ -1,0 +1,204 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+// run is one measurement.
+type run struct {
+	Config
+	payload json.RawMessage
+	clock   Clock
+	ledger  *ledger
+	began   time.Time
+}
+
+// Run measures a cluster. It removes its tasks and its queue, also when the context ends: then the report covers the
+// part that was done. The report is nil if the measurement could not begin.
+func Run(ctx context.Context, cfg Config) (report *Report, err error) {
+	r := &run{Config: cfg, payload: json.RawMessage(`"` + strings.Repeat("x", max(cfg.Payload-2, 0)) + `"`)}
+	if r.Grace == 0 {
+		r.Grace = defaultGrace
+	}
+	if err := r.checkQueue(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { // the queue is this run's from here on
+		left, cleanErr := r.cleanUp(context.WithoutCancel(ctx))
+		if cleanErr != nil {
+			cleanErr = fmt.Errorf("clean up queue %s: %w", r.Queue, cleanErr)
+		}
+		if report != nil {
+			report.Removed = left
+		}
+		err = errors.Join(err, cleanErr)
+	}()
+	if err := r.prepare(ctx); err != nil {
+		return nil, err
+	}
+	return r.measure(ctx)
+}
+
+// checkQueue returns errTaken if the queue is there already.
+func (r *run) checkQueue(ctx context.Context) error {
+	q, err := r.Receiver.Queue(ctx, r.Queue)
+	if errors.Is(err, client.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c := q.Counts
+	if c != nil && *c == (client.QueueCounts{}) && q.Target == nil && !q.Paused && q.MaxInFlight == 0 {
+		return nil // the answer for a queue that is not there
+	}
+	return fmt.Errorf("queue %s: %w", r.Queue, errTaken)
+}
+
+// prepare sets the policy of the queue and reads the clock.
+func (r *run) prepare(ctx context.Context) error {
+	policy := client.Queue{Name: r.Queue, KeepDone: keepDone}
+	if r.Webhook != "" {
+		policy.Target = &client.Target{URL: r.Webhook}
+	}
+	if _, err := r.Receiver.PutQueue(ctx, policy); err != nil {
+		return err
+	}
+	clock, err := r.readClock(ctx)
+	r.clock, r.ledger = clock, newLedger(r.Tasks, clock.Error)
+	return err
+}
+
+// measure makes the calls and waits for the tasks.
+func (r *run) measure(ctx context.Context) (*Report, error) {
+	receiving, stop := context.WithCancel(ctx)
+	defer stop()
+	loading, stopLoad := context.WithCancelCause(ctx)
+	defer stopLoad(nil)
+	ended := make(chan struct{})
+	if err := r.receive(receiving, func(err error) {
+		stopLoad(fmt.Errorf("the receiver has ended: %w", err))
+		close(ended)
+	}); err != nil {
+		return nil, err
+	}
+	r.began = time.Now()
+	r.load(loading)
+	took := time.Since(r.began)
+	r.ledger.loaded()
+	last := time.NewTimer(maxDelay + r.Grace)
+	defer last.Stop()
+	select {
+	case <-r.ledger.changed:
+	case <-last.C:
+	case <-loading.Done():
+	}
+	var err error
+	interrupted := loading.Err() != nil
+	if interrupted && ctx.Err() == nil {
+		err = context.Cause(loading)
+	}
+	stop()
+	<-ended
+	return r.report(took, interrupted), err
+}
+
+// load makes the planned calls.
+func (r *run) load(ctx context.Context) {
+	ops := r.plan()
+	var next atomic.Int64
+	var callers sync.WaitGroup
+	for range r.Callers {
+		callers.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(ops) || !r.waitFor(ctx, ops[i].at) {
+					return
+				}
+				r.call(ctx, ops[i])
+			}
+		})
+	}
+	callers.Wait()
+}
+
+// waitFor waits until a time after the begin. It returns false if the context ends first.
+func (r *run) waitFor(ctx context.Context, at time.Duration) bool {
+	if d := time.Until(r.began.Add(at)); d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// cleanUpPause is the time between two tries of cleanUp.
+const cleanUpPause = 100 * time.Millisecond
+
+// cleanUp removes the unfinished tasks, the dead letters and the policy of the queue. It returns the number of tasks
+// that were left. It tries again for a while: a call that was under way at an interruption may still make a task, and a
+// cancelled attempt lasts until it ends.
+func (r *run) cleanUp(ctx context.Context) (removed int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, cleanupTime)
+	defer cancel()
+	gone := map[string]bool{}
+	for {
+		if err := r.empty(ctx, gone); err != nil {
+			return len(gone), err
+		}
+		err := r.Receiver.DeleteQueue(ctx, r.Queue)
+		switch {
+		case err == nil, errors.Is(err, client.ErrNotFound):
+			return len(gone), nil
+		case !errors.Is(err, client.ErrConflict):
+			return len(gone), err
+		}
+		select {
+		case <-ctx.Done():
+			return len(gone), err
+		case <-time.After(cleanUpPause):
+		}
+	}
+}
+
+// empty removes the unfinished tasks and the dead letters of the queue, and adds the tasks to gone.
+func (r *run) empty(ctx context.Context, gone map[string]bool) (err error) {
+	var ids []string
+	unfinished := []client.State{client.Scheduled, client.Ready, client.Firing, client.Retrying}
+	for task, err := range r.Receiver.List(ctx, client.Filter{Queue: r.Queue, States: unfinished}) {
+		if err != nil {
+			return err
+		}
+		ids = append(ids, task.ID)
+	}
+	ops := func(yield func(client.Op) bool) {
+		for _, id := range ids {
+			if !yield(client.CancelOp(id)) {
+				return
+			}
+		}
+	}
+	for result := range r.Receiver.Batch(ctx, ops) {
+		if result.Err != nil && !errors.Is(result.Err, client.ErrNotFound) {
+			err = errors.Join(err, result.Err)
+			continue
+		}
+		gone[result.ID] = true
+	}
+	if _, dropErr := r.Receiver.DropDead(ctx, r.Queue, client.DeadFilter{}); dropErr != nil {
+		err = errors.Join(err, dropErr)
+	}
+	return err
+}

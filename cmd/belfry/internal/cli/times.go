@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
+)
+
+// Times reads the instants of a command's flags. An instant that is not written as RFC 3339 is echoed on the standard
+// error as it was understood.
+type Times struct {
+	cmd  *cobra.Command
+	zone string // --tz
+	rule string // zone of instants without one, if --tz is not given; empty: the machine's
+}
+
+// AddFlags adds --tz.
+func (t *Times) AddFlags(cmd *cobra.Command) {
+	t.cmd = cmd
+	cmd.Flags().StringVar(&t.zone, "tz", "",
+		"time `zone` of instants without one, as in Europe/Berlin (default: the machine's)")
+}
+
+// Prefer sets the zone of instants without one, for a command without --tz.
+func (t *Times) Prefer(zone string) { t.rule = zone }
+
+// At reads the instant of a flag into at. An empty text leaves at.
+func (t *Times) At(at *time.Time, flag, text string) error {
+	if text == "" {
+		return nil
+	}
+	zone, err := t.location()
+	if err != nil {
+		return err
+	}
+	if parsed, err := client.ParseInstant(text); err == nil {
+		*at = parsed
+		return nil
+	}
+	now := time.Now()
+	parsed, err := instant.Parse(text, now, zone)
+	if err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	*at = parsed.UTC()
+	t.cmd.PrintErrln(flag, instant.Describe(parsed, now, zone))
+	return nil
+}
+
+// location returns the zone of instants without one.
+func (t *Times) location() (*time.Location, error) {
+	name := cmp.Or(t.zone, t.rule)
+	if name == "" {
+		return time.Local, nil
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("the time zone %q is unknown; one is like Europe/Berlin", name)
+	}
+	return zone, nil
+}
+
+// AtOrSpan reads a flag that takes an instant or a duration.
+func (t *Times) AtOrSpan(at *time.Time, d *time.Duration, flag, text string) error {
+	if text == "" || ParseInto(d, flag, text) == nil {
+		return nil
+	}
+	err := t.At(at, flag, text)
+	var refusal *instant.Error
+	if errors.As(err, &refusal) && !refusal.Read {
+		return fmt.Errorf("--%s %q is neither an instant, like 2026-11-21T10:00:00Z or \"tomorrow 9:00\", nor a duration, "+
+			"like 30m", flag, text)
+	}
+	return err
+}
+
+// AtOrAfter reads a flag that takes an instant, or a duration from now.
+func (t *Times) AtOrAfter(at *time.Time, flag, text string) error {
+	return t.fromNow(at, flag, text, 1)
+}
+
+// AtOrBefore reads a flag that takes an instant, or a duration before now.
+func (t *Times) AtOrBefore(at *time.Time, flag, text string) error {
+	return t.fromNow(at, flag, text, -1)
+}
+
+func (t *Times) fromNow(at *time.Time, flag, text string, sign time.Duration) error {
+	if text == "" {
+		return nil
+	}
+	var span time.Duration
+	var read time.Time
+	if err := t.AtOrSpan(&read, &span, flag, text); err != nil {
+		return err
+	}
+	if *at = read; read.IsZero() {
+		*at = time.Now().Add(sign * span)
+	}
+	return nil
+}
+
+// HiddenName lets a command take a flag under an earlier name, which no help shows.
+func HiddenName(cmd *cobra.Command, earlier, flag string) {
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == earlier {
+			name = flag
+		}
+		return pflag.NormalizedName(name)
+	})
+}

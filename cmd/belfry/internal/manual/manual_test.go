@@ -1,0 +1,40 @@
+package manual
+
+import "testing"
+
+// No text is a request or an escape of roff.
+func TestEscape(t *testing.T) {
+	for text, want := range map[string]string{
+		".SH X":      `\&.SH X`,
+		"'so file":   `\(aqso file`,
+		`a\fB--b`:    `a\efB\-\-b`,
+		"one\n.two":  "one\n\\&.two",
+		"~`^\"":      `\(ti\(ga\(ha\(dq`,
+		"plain text": "plain text",
+	} {
+		if got := escape(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}
+
+// Markdown sees no markup in a text, except for code.
+func TestPlain(t *testing.T) {
+	if got, want := plain("<a> *b* c_d [e] `f_*`"), "\\<a> \\*b\\* c\\_d \\[e] `f_*`"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A help text is split into paragraphs and lines whose form counts.
+func TestBlocks(t *testing.T) {
+	got := blocks("A paragraph\nof two lines.\n\n  raw   a\n  raw b\n\nEnd.")
+	want := []Block{{Text: "A paragraph of two lines."}, {Text: "  raw   a\n  raw b", Raw: true}, {Text: "End."}}
+	if len(got) != len(want) {
+		t.Fatalf("%+v", got)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("%+v, want %+v", got[i], want[i])
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package output
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/spf13/cobra"
+)
+
+// form is a way to print a result.
+type form string
+
+const (
+	table  form = "table"
+	wide   form = "wide"
+	asJSON form = "json"
+	asYAML form = "yaml"
+)
+
+var forms = []form{table, wide, asJSON, asYAML}
+
+// Flags hold the flags by which a caller chooses the form of a result. The zero value prints tables.
+type Flags struct {
+	form      form // empty: table
+	noHeaders bool
+	begun     bool // a YAML document is printed
+}
+
+// Peer is the annotation of a flag that sets the same value as another flag, which it names.
+const Peer = "belfry-peer"
+
+// Add adds the flags to a command.
+func (f *Flags) Add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.VarP((*formValue)(&f.form), "output", "o", "`form` of the result: table, wide, json or yaml (default table)")
+	flags.VarPF((*jsonValue)(&f.form), "json", "j", "print JSON, one value a line: -o json").NoOptDefVal = "true"
+	flags.BoolVar(&f.noHeaders, "no-headers", false, "leave out the headers of tables")
+	words := make([]cobra.Completion, len(forms))
+	for i, word := range forms {
+		words[i] = cobra.Completion(word)
+	}
+	err := errors.Join(
+		flags.SetAnnotation("json", Peer, []string{"output"}), flags.SetAnnotation("output", Peer, []string{"json"}),
+		cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)),
+	)
+	if err != nil {
+		panic(err) // a flag is missing, or completed twice
+	}
+}
+
+// formValue is the value of --output.
+type formValue form
+
+func (v *formValue) String() string { return string(*v) }
+func (v *formValue) Type() string   { return "form" }
+
+func (v *formValue) Set(text string) error {
+	if !slices.Contains(forms, form(text)) {
+		return fmt.Errorf("%q is none of table, wide, json and yaml", text)
+	}
+	*v = formValue(text)
+	return nil
+}
+
+// jsonValue is the value of --json.
+type jsonValue form
+
+func (v *jsonValue) String() string { return strconv.FormatBool(form(*v) == asJSON) }
+func (v *jsonValue) Type() string   { return "bool" }
+
+func (v *jsonValue) Set(text string) error {
+	chosen, err := strconv.ParseBool(text)
+	switch {
+	case err != nil:
+		return err
+	case chosen:
+		*v = jsonValue(asJSON)
+	default:
+		*v = jsonValue(table)
+	}
+	return nil
+}
+
+// IsTable reports whether the result is for people.
+func (f *Flags) IsTable() bool { return f.form != asJSON && f.form != asYAML }
+
+// NewTable returns an empty table of the form that the flags ask for.
+func (f *Flags) NewTable() *Table { return newTable(f.form == wide, f.noHeaders) }
+
+// Encoder prints values for programs.
+type Encoder struct {
+	flags *Flags
+	out   io.Writer
+	lines *json.Encoder // nil: YAML
+}
+
+// NewEncoder returns an encoder of the form that the flags ask for. Without such a form it is one for JSON.
+func (f *Flags) NewEncoder(out io.Writer) *Encoder {
+	e := &Encoder{flags: f, out: out}
+	if f.form != asYAML {
+		e.lines = json.NewEncoder(out)
+	}
+	return e
+}
+
+// Encode prints a value: a line of JSON, or a YAML document.
+func (e *Encoder) Encode(v any) error {
+	if e.lines != nil {
+		return e.lines.Encode(v)
+	}
+	text, err := yamlOf(v)
+	if err != nil {
+		return err
+	}
+	if e.flags.begun {
+		text = append([]byte("---\n"), text...)
+	}
+	e.flags.begun = true
+	_, err = e.out.Write(text)
+	return err
+}
+
+// Show prints a result: as a value for programs, or as the table that fill fills.
+func (f *Flags) Show(out io.Writer, v any, fill func(*Table)) error {
+	if !f.IsTable() {
+		return f.NewEncoder(out).Encode(v)
+	}
+	t := f.NewTable()
+	fill(t)
+	return t.Print(out)
+}
+
+// ShowEach prints results: as a value for programs each, or as the table that fill fills.
+func ShowEach[T any](out io.Writer, f *Flags, list []T, fill func(*Table)) error {
+	if f.IsTable() {
+		return f.Show(out, nil, fill)
+	}
+	values := f.NewEncoder(out)
+	for _, v := range list {
+		if err := values.Encode(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package output
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+)
+
+// flagsOf returns the flags of a command line.
+func flagsOf(t testing.TB, line string) *Flags {
+	t.Helper()
+	f, cmd := new(Flags), &cobra.Command{}
+	f.Add(cmd)
+	if err := cmd.ParseFlags(strings.Fields(line)); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+type result struct {
+	ID      string          `json:"id"`
+	Tasks   int             `json:"tasks"`
+	Labels  []string        `json:"labels"`
+	Payload json.RawMessage `json:"payload"`
+}
+
+var results = []result{
+	{"b", 12, nil, json.RawMessage(`{"z":1,"a":[true,null,1.50,12345678901234567890,"no","\ud83d\ude00\/"]}`)},
+	{"on", 0, []string{}, json.RawMessage(`"line\nline"`)},
+}
+
+func fill(t *Table) {
+	t.Columns("ID", "TASKS").Wide("LABELS").Add()
+	for _, r := range results {
+		t.Cells(r.ID, r.Tasks, strings.Join(append(r.Labels, "x"), ","))
+	}
+}
+
+// Each form shows the same results. JSON has one value a line, and YAML a document for each.
+func TestForms(t *testing.T) {
+	const lines = `{"id":"b","tasks":12,"labels":null,"payload":{"z":1,"a":[true,null,1.50,12345678901234567890,"no",` +
+		`"\ud83d\ude00\/"]}}` + "\n" + `{"id":"on","tasks":0,"labels":[],"payload":"line\nline"}` + "\n"
+	const documents = `id: b
+tasks: 12
+labels: null
+payload:
+  z: 1
+  a:
+    - true
+    - null
+    - 1.50
+    - 12345678901234567890
+    - "no"
+    - "\U0001F600/"
+---
+id: "on"
+tasks: 0
+labels: []
+payload: |-
+  line
+  line
+`
+	for line, want := range map[string]string{
+		"":                        "ID  TASKS\nb   12\non  0\n",
+		"-o table":                "ID  TASKS\nb   12\non  0\n",
+		"-o wide":                 "ID  TASKS  LABELS\nb   12     x\non  0      x\n",
+		"--no-headers":            "b   12\non  0\n",
+		"-o wide --no-headers":    "b   12  x\non  0   x\n",
+		"-o json":                 lines,
+		"--json":                  lines,
+		"-j":                      lines,
+		"--json=false":            "ID  TASKS\nb   12\non  0\n",
+		"-o yaml":                 documents,
+		"--output yaml":           documents,
+		"-o json --no-headers":    lines,
+		"-j -o yaml":              documents, // the last one wins
+		"-o yaml --no-headers -j": lines,
+	} {
+		var out strings.Builder
+		if err := ShowEach(&out, flagsOf(t, line), results, fill); err != nil || out.String() != want {
+			t.Errorf("%s: %v, printed\n%swant\n%s", line, err, &out, want)
+		}
+		out.Reset()
+		stream := NewStream(&out, flagsOf(t, line), func(t *Table) { t.Columns("ID", "TASKS").Wide("LABELS").Add() },
+			func(t *Table, r result) { t.Cells(r.ID, r.Tasks, strings.Join(append(r.Labels, "x"), ",")) })
+		for _, r := range results {
+			if err := stream.Add(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := stream.Flush(); err != nil || out.String() != want {
+			t.Errorf("%s, as a stream: %v, printed\n%swant\n%s", line, err, &out, want)
+		}
+	}
+}
+
+// Results that one command prints after each other are YAML documents of one stream.
+func TestTwoResultsAreTwoDocuments(t *testing.T) {
+	var out strings.Builder
+	f := flagsOf(t, "-o yaml")
+	for _, v := range []map[string]int{{"a": 1}, {"b": 2}} {
+		if err := f.Show(&out, v, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out.String() != "a: 1\n---\nb: 2\n" {
+		t.Errorf("printed %q", &out)
+	}
+}
+
+// A stream prints a header once, however long it is, and no row twice.
+func TestLongStream(t *testing.T) {
+	var out strings.Builder
+	stream := NewStream(&out, new(Flags), func(t *Table) { t.Columns("N").Add() }, func(t *Table, n int) { t.Cells(n) })
+	for n := range 2*chunk + 1 {
+		if err := stream.Add(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := stream.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "\n"); n != 2*chunk+2 || !strings.HasSuffix(out.String(), "\n2000\n") ||
+		strings.Count(out.String(), "N") != 1 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+// A cell cannot forge another cell, another line, or a command for the terminal.
+func TestCellsAreHarmless(t *testing.T) {
+	table := NewTable()
+	table.Columns("A", "B").Add()
+	table.Cells("x\ty\nz\x1b[2J", "é")
+	var out strings.Builder
+	if err := table.Print(&out); err != nil || out.String() != "A          B\nx�y�z�[2J  é\n" {
+		t.Errorf("%v %q", err, &out)
+	}
+}
+
+func TestGrouped(t *testing.T) {
+	for n, want := range map[int64]string{
+		0: "0", 999: "999", 1000: "1,000", 12431: "12,431", 1234567: "1,234,567", -999: "-999", -1000: "-1,000",
+	} {
+		if got := Grouped(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+}
+
+// Every JSON value reads back from its YAML as it was.
+func FuzzYAML(f *testing.F) {
+	for _, text := range []string{`{"a":["~","0x1",1e3,-0,"\u0000","- x: y","2026-01-01"]}`, `""`, `{}`, `[[],{}]`, `"\u2028"`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var value any
+		if json.Unmarshal([]byte(text), &value) != nil {
+			return
+		}
+		doc, err := yamlOf(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back any
+		if err := yaml.Unmarshal(doc, &back); err != nil {
+			t.Fatalf("%s: %v\n%s", text, err, doc)
+		}
+		want, _ := json.Marshal(normal(value))
+		got, err := json.Marshal(normal(back))
+		if err != nil || string(got) != string(want) {
+			t.Errorf("%s is %s, %v\n%s", text, got, err, doc)
+		}
+	})
+}
+
+// normal makes all numbers floats.
+func normal(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = normal(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = normal(v[i])
+		}
+	case float64:
+		if v == 0 {
+			return 0.0 // and not -0, which is an int in YAML
+		}
+	case int:
+		return float64(v)
+	case uint64:
+		return float64(v)
+	}
+	return v
+}

@@ -1,0 +1,102 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Table collects rows, and aligns their cells. It grows in memory, so adding rows never fails.
+type Table struct {
+	text       strings.Builder
+	columns    *tabwriter.Writer
+	wide, bare bool // with wide columns; without headers
+	cells      int  // number of cells that Cells prints
+}
+
+// NewTable returns an empty table with headers and without wide columns.
+func NewTable() *Table { return newTable(false, false) }
+
+func newTable(wide, bare bool) *Table {
+	t := &Table{wide: wide, bare: bare}
+	t.columns = tabwriter.NewWriter(&t.text, 0, 0, 2, ' ', 0)
+	return t
+}
+
+// IsWide reports whether the caller asked for more columns.
+func (t *Table) IsWide() bool { return t.wide }
+
+// Columns begins the rows of Cells with a header. The caller adds wide columns, the last ones, by Wide.
+func (t *Table) Columns(names ...string) Header { return Header{t, names, len(names)} }
+
+// Header is the first row of a table, until Print or the first call of Cells.
+type Header struct {
+	table *Table
+	names []string
+	shown int
+}
+
+// Wide adds the columns that only a wide table shows.
+func (h Header) Wide(names ...string) Header {
+	h.names = append(h.names, names...)
+	if h.table.wide {
+		h.shown = len(h.names)
+	}
+	return h
+}
+
+// Add adds the header to its table. Rows of Cells have its columns from now on.
+func (h Header) Add() {
+	h.table.cells = h.shown
+	if !h.table.bare {
+		h.table.line(strings.Join(h.names[:h.shown], "\t"))
+	}
+}
+
+// Cells adds a row with a value for each column of the last header. It leaves out the values of wide columns in a table
+// that is not wide.
+func (t *Table) Cells(values ...any) {
+	texts := make([]string, min(t.cells, len(values)))
+	for i := range texts {
+		texts[i] = strings.Map(Printable, fmt.Sprint(values[i]))
+	}
+	t.line(strings.Join(texts, "\t"))
+}
+
+// Printable replaces a character that a terminal would obey, or that would end a cell or a line. Callers choose some of
+// the texts of a cluster.
+func Printable(r rune) rune {
+	if unicode.IsPrint(r) {
+		return r
+	}
+	return utf8.RuneError
+}
+
+// Row adds a line, whose cells are separated by tabs.
+func (t *Table) Row(format string, args ...any) { t.line(fmt.Sprintf(format, args...)) }
+
+func (t *Table) line(text string) { _, _ = io.WriteString(t.columns, text+"\n") }
+
+// Field adds a line with a name and a value, unless the value is empty.
+func (t *Table) Field(name, value string) {
+	if value != "" {
+		t.Row("%s\t%s", name, value)
+	}
+}
+
+// Print writes the rows, without spaces at the ends of lines, and empties the table.
+func (t *Table) Print(out io.Writer) error {
+	if err := t.columns.Flush(); err != nil {
+		return err
+	}
+	var text strings.Builder
+	for line := range strings.Lines(t.text.String()) {
+		text.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	t.text.Reset()
+	_, err := io.WriteString(out, text.String())
+	return err
+}

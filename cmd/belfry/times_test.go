@@ -1,0 +1,112 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+// An instant of a day and a time is sent as an instant, and echoed on the standard error, so that the standard output
+// has only the result. RFC 3339 needs no echo.
+func TestInstantsOfPeople(t *testing.T) {
+	for _, tt := range []struct{ args, body, note string }{
+		{"task schedule a --at 2030-12-01_09:00 --tz Europe/Berlin", `{"fire_at":"2030-12-01T08:00:00.000Z"}`,
+			"at 2030-12-01 09:00:00 CET, in "},
+		{"task move a --at 2030-12-01_09:00_Asia/Tokyo", `{"fire_at":"2030-12-01T00:00:00Z"}`, "at 2030-12-01 "},
+		{"task patch a --at 2030-12-01_09:00 --tz UTC", `{"fire_at":"2030-12-01T09:00:00Z"}`, "at 2030-12-01 09:00:00 UTC, in "},
+		{"task schedule a --at 2030-12-01T09:00:00+01:00", `{"fire_at":"2030-12-01T08:00:00.000Z"}`, ""},
+		{"task schedule a --in 36h", `{"delay":"36h"}`, ""},
+		{"task touch a --in 5s --no-later-than 2030-12-01_09:00 --tz UTC",
+			`{"delay":"5s","no_later_than":"2030-12-01T09:00:00.000Z"}`, "no-later-than 2030-12-01 09:00:00 UTC, in "},
+		{"operation move --all --to 2030-12-01_09:00 --tz UTC --yes", `{"all":true,"filter":{},"op":"move","to":"2030-12-01T09:00:00Z"}`,
+			"at 2030-12-01 09:00:00 UTC, in "},
+		{"schedule backfill a --from 2026-11-20_00:00 --to 2026-11-22_00:00 --tz UTC",
+			`{"from":"2026-11-20T00:00:00Z","to":"2026-11-22T00:00:00Z"}`, "to 2026-11-22 00:00:00 UTC, "},
+		{"schedule preview --every 1h --zone Europe/Berlin --start 2030-12-01_09:00", // in the zone of the rule
+			`{"repeat":{"every":"1h","start":"2030-12-01T08:00:00Z","time_zone":"Europe/Berlin"}}`, "start 2030-12-01 09:00:00 CET, in "},
+	} {
+		s := serveOne(t, 200, taskJSON)
+		args := strings.Fields(tt.args)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "_", " ")
+		}
+		out, notes, err := ran(t, append(args, "-o", "json", "--addr", s.url)...)
+		if err != nil || s.body != tt.body || !json.Valid([]byte(out)) {
+			t.Errorf("belfry %s: %v, sent %s, want %s\n%s", tt.args, err, s.body, tt.body, out)
+		}
+		if !strings.Contains(notes, tt.note) || tt.note == "" && notes != "" {
+			t.Errorf("belfry %s: noted %q, want %q", tt.args, notes, tt.note)
+		}
+	}
+}
+
+// Filters and ranges take an instant of people, or a duration from or before now.
+func TestTimesOfFilters(t *testing.T) {
+	s := serveOne(t, 200, `{"tasks":[]}`)
+	_, notes, err := ran(t, "task", "list", "--due-before", "2030-12-01 09:00", "--tz", "UTC", "--addr", s.url)
+	if err != nil || !strings.Contains(s.uri, "due_before=2030-12-01T09%3A00%3A00Z") ||
+		!strings.Contains(notes, "due-before 2030-12-01 09:00:00 UTC, in ") {
+		t.Errorf("%v, asked %s, noted %q", err, s.uri, notes)
+	}
+	for args, want := range map[string]string{
+		"task list --due-after soon":                                        `--due-after "soon" is neither an instant`,
+		"tail --since 2030-02-30_09:00":                                     "no date of the calendar",
+		"key create n --role read --expires 2030-10-27_02:30_Europe/Berlin": "show twice",
+	} {
+		line := strings.Fields(args)
+		for i := range line {
+			line[i] = strings.ReplaceAll(line[i], "_", " ")
+		}
+		if out, code := belfry(t, line...); code != exitUsage || !strings.Contains(out, want) {
+			t.Errorf("belfry %s: %d\n%s", args, code, out)
+		}
+	}
+}
+
+// Verbs on a real node: a schedule is patched, all weights of groups are removed, and the wheel counts the tasks that wait.
+func TestFurtherVerbsOnANode(t *testing.T) {
+	addr, c := running(t, "--shards", "2", "--name", "n1")
+	for _, step := range []struct{ args, want string }{
+		{"schedule put report --every 1h -q polls --note first", "note         first"},
+		{"schedule patch report --note second --payload 7 --jitter 5m", "note         second"},
+		{"schedule patch report --cron @daily --clear repeat.every,note --max-attempts 3", "cron         @daily"},
+		{"queue patch q --fair --group-weight a=3,b=2 --group-weight c=4", "a=3, b=2, c=4"},
+		{"queue patch q --group-weight b=0", "a=3, c=4"},
+		{"queue patch q --group-weight= --group-weight a=1", "belfry queue set replaces them"},
+		{"queue set q --group-weight= --group-weight d=5", "in turn, d=5"},
+		{"queue patch q --group-weight=", "groups  in turn\n"},
+		{"task schedule a --in 30m -q q", "scheduled"},
+		{"task move a --at tomorrow_9:00 --tz UTC", "T09:00:00.000Z (in "},
+		{"task move a --in 40m", "(in 40m0s)"},
+		{"node show n1", "state      up"},
+		{"node show n2", "no node of the cluster has this id or name"},
+		{"shards wheel -o yaml", "due_within:"},
+		{"shards wheel 9", "shard"},
+		{"shards activity", "SCHEDULED"},
+		{"shards activity 1 --since 1m --json", `"steps":[`},
+	} {
+		args := strings.Fields(step.args)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "_", " ")
+		}
+		out, _ := belfry(t, append(args, "--addr", addr)...)
+		if !strings.Contains(out, step.want) {
+			t.Errorf("belfry %s: want %q\n%s", step.args, step.want, out)
+		}
+	}
+	await(t, "the wheel", func() bool {
+		w, err := c.Wheel(t.Context(), 0)
+		return err == nil && len(w.Missing) == 0 && w.DueWithin.Hour == 1
+	})
+	s, err := c.GetSchedule(t.Context(), "report")
+	if err != nil || s.Note != "" || s.Repeat.Every != 0 || string(s.Task.Payload) != "7" || s.Task.Queue != "polls" ||
+		s.Task.Retry == nil || s.Task.Retry.MaxAttempts != 3 || s.Repeat.Jitter != 5*time.Minute {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if task, err := c.Get(t.Context(), "a"); err != nil || task.State != client.Scheduled {
+		t.Errorf("%+v, %v", task, err)
+	}
+}

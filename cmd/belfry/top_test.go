@@ -1,0 +1,48 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/top"
+)
+
+// Without a terminal, belfry top prints one page of a real node and ends. With --json --once it prints one value.
+func TestTop(t *testing.T) {
+	addr, c := running(t, "--shards", "2")
+	for _, task := range []client.Task{
+		{ID: "a", Delay: 50 * time.Minute, Queue: "orders"}, {ID: "b", Delay: 30 * time.Second},
+	} {
+		if _, err := c.Schedule(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, code := belfry(t, "top", "--addr", addr)
+	for _, want := range []string{"waiting 2", "1m 1  1h 2", "2 shards, all with a leader", "\norders "} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%d, want %q:\n%s", code, want, out)
+		}
+	}
+	out, code = belfry(t, "top", "--addr", addr, "--json", "--once")
+	var sum top.Summary
+	if err := json.Unmarshal([]byte(out), &sum); err != nil || code != 0 {
+		t.Fatalf("%d %v\n%s", code, err, out)
+	}
+	if sum.DueWithin.Hour != 2 || len(sum.Nodes) != 1 || len(sum.Queues) != 2 || len(sum.Stale) != 0 {
+		t.Errorf("%s", out)
+	}
+	if out, code := belfry(t, "top", "--every", "1ms"); code != exitUsage || !strings.Contains(out, "--every: at least 100ms") {
+		t.Errorf("%d %s", code, out)
+	}
+}
+
+// A page needs an answer: without a node, the message has a remedy.
+func TestTopWithoutANode(t *testing.T) {
+	out, code := belfry(t, "top", "--addr", "127.0.0.1:1", "--timeout", "200ms")
+	if code != exitFailed || !strings.Contains(out, "connection refused") {
+		t.Errorf("%d %s", code, out)
+	}
+}
