@@ -42,6 +42,7 @@ func sizeOfBackup() backupSize {
 // node, which two others join. The record up to the cut of each shard, and the record of the restored cluster after it,
 // must be those of one cluster that stopped at the cut.
 func TestBackupUnderLoad(t *testing.T) {
+	beside(t)
 	localtest.Need(t)
 	r := newRestoreRun(t)
 	old := r.start("old", 3, "--shards", "3")

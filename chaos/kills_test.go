@@ -19,6 +19,7 @@ const stepPause = 200 * time.Millisecond
 // a node whose replica leaves. The short form kills each of them at one step. The long form kills each of them at each
 // step twice.
 func TestKillsAtStepsOfMoves(t *testing.T) {
+	beside(t)
 	localtest.Need(t)
 	cfg := siege.Config{Sample: 300, PerSecond: 40, MaxDelay: time.Second}
 	patience := time.Minute

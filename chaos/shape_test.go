@@ -36,6 +36,14 @@ func shapes(t *testing.T) func(name string, cfg siege.Config, plan siege.Plan, j
 	}
 }
 
+// beside lets the short form of a test run beside others. Its limits on time leave room for them.
+func beside(t *testing.T) {
+	t.Helper()
+	if os.Getenv(lengthVar) != long {
+		t.Parallel()
+	}
+}
+
 // struck returns a judge that wants a kind of fault to have struck so often.
 func struck(kind string, times int) func(*testing.T, *siege.Report) {
 	return func(t *testing.T, report *siege.Report) {
@@ -63,6 +71,7 @@ func shortShape() siege.Config {
 // TestClusterChangesItsShapeUnderLoad takes a cluster of one node to three, five and three nodes under load, and to
 // five replicas of each shard and back. The long form does so twice: undisturbed, and while nodes are killed.
 func TestClusterChangesItsShapeUnderLoad(t *testing.T) {
+	beside(t)
 	play := shapes(t)
 	planned := siege.Plan{Name: "1, 3, 5 and 3 nodes", Play: siege.GrowAndShrink}
 	killed := func(pause time.Duration) siege.Plan {
@@ -105,6 +114,7 @@ func TestShardsSplitUnderLoad(t *testing.T) {
 // TestNodeAndZoneAreLost takes away a node of five in three zones for good, and then all nodes of a zone at once. Every
 // shard answers with the nodes that are left, and the cluster makes the lost replicas anew without a call.
 func TestNodeAndZoneAreLost(t *testing.T) {
+	beside(t)
 	play := shapes(t)
 	plan := siege.Plan{Name: "a node and a zone are lost", Play: siege.LoseNodeAndZone}
 	judge := func(t *testing.T, report *siege.Report) {

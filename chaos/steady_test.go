@@ -26,6 +26,7 @@ type outlasting struct {
 // TestScheduleOutlivesKills runs a schedule through kills of its leaders and moves of its slot. The numbers of its
 // occurrences are 1 to N: all of them arrived, none under two webhook-ids, none passed.
 func TestScheduleOutlivesKills(t *testing.T) {
+	beside(t)
 	play := shapes(t)
 	o := &outlasting{every: 200 * time.Millisecond, kills: 5, moves: 1, dead: 300 * time.Millisecond}
 	if os.Getenv(lengthVar) == long {

@@ -222,7 +222,7 @@ func (s *service) Snapshots(ctx context.Context) (all, fewest int, err error) {
 		if node.PID == 0 {
 			continue
 		}
-		written, err := node.Samples(ctx, "belfry_shard_snapshot_seconds_count")
+		written, err := node.Samples(ctx, "belfry_shard_snapshot_duration_seconds_count")
 		if err != nil {
 			return 0, 0, err
 		}

@@ -58,7 +58,9 @@ func (r *Report) word() string {
 	switch n := len(r.Unexercised()); {
 	case !r.OK():
 		return "FAILED"
-	case n > 0:
+	case n == 1:
+		return "held, as far as it was exercised: 1 invariant was not"
+	case n > 1:
 		return fmt.Sprintf("held, as far as it was exercised: %d invariants were not", n)
 	}
 	return "held"

@@ -198,10 +198,15 @@ func (r *Round) heal(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, healLimit)
 	defer cancel()
-	if err := r.siege.stand.AwaitReady(ctx, healLimit, r.siege.stand.Names()...); err != nil {
+	err := r.siege.stand.AwaitReady(ctx, healLimit, r.siege.stand.Names()...)
+	if err != nil && ctx.Err() == nil {
+		// A node whose disk failed just before was still ending, so Heal did not start it.
+		err = errors.Join(r.siege.stand.Heal(), r.siege.stand.AwaitReady(ctx, healLimit, r.siege.stand.Names()...))
+	}
+	if err != nil {
 		r.fail("after everything was healed: %v", err)
 	}
-	if _, err := r.Leaders(ctx); err != nil {
+	if _, err = r.Leaders(ctx); err != nil {
 		r.fail("after everything was healed: %v", err)
 	}
 	r.waited = true

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
@@ -9,11 +10,28 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// batch sends operations through one node and records each line as a call. The client splits more than a thousand
-// lines over several requests. batch returns an ending for each line that was answered, in the order of ops.
+// oneRequest is the largest number of lines that the client sends in one request.
+const oneRequest = 1000
+
+// batch sends operations through one node, some after the others, and records each line as a call. It returns an ending
+// for each line that was answered, in the order of ops.
 func (c *caller) batch(ctx context.Context, node int, timeout time.Duration, ops []load.Operation) []history.Ending {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	endings := make([]history.Ending, 0, len(ops))
+	for part := range slices.Chunk(ops, oneRequest) {
+		ended := c.request(ctx, node, part)
+		endings = append(endings, ended...)
+		if len(ended) < len(part) {
+			break
+		}
+	}
+	return endings
+}
+
+// request is batch for the lines of one request. Its sendings are counted, and those of another request would count for
+// lines that never went out.
+func (c *caller) request(ctx context.Context, node int, ops []load.Operation) []history.Ending {
 	ctx, sent := countSends(ctx)
 	calls := make([]history.Call, len(ops))
 	for i, op := range ops {

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -87,5 +89,40 @@ func TestLines(t *testing.T) {
 		l.player.Touch("a", time.Second, &load.Task{Delay: time.Second}), l.player.Cancel("a"), l.player.Fire("a"),
 	} {
 		l.caller.line(op) // panics on a kind that cannot be a line
+	}
+}
+
+// TestLinesThatNeverWentOut checks that the second thousand lines of a batch have failed for certain if the node died
+// after the first.
+func TestLinesThatNeverWentOut(t *testing.T) {
+	var listener net.Listener
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = listener.Close() // no server takes another request
+		w.Header().Set("Connection", "close")
+		for lines := bufio.NewScanner(r.Body); lines.Scan(); {
+			var in struct{ ID string }
+			if err := json.Unmarshal(lines.Bytes(), &in); err != nil {
+				t.Error(err)
+			}
+			_, _ = fmt.Fprintf(w, `{"id":%q,"status":201,"revision":5}`+"\n", in.ID)
+		}
+	}))
+	defer server.Close()
+	listener = server.Listener
+	l, rec := newLoad(t, nil, Config{Nodes: []Node{{Name: "node-1", URL: server.URL}}})
+	ops := make([]load.Operation, 1500)
+	for i := range ops {
+		ops[i] = l.player.Schedule(fmt.Sprint("a", i), load.Task{Delay: time.Second})
+	}
+	l.caller.batch(t.Context(), 0, 5*time.Second, ops)
+	got := map[history.Outcome]int{}
+	for _, c := range rec.History().Calls {
+		got[c.Outcome]++
+		if c.Answer.Misjudged {
+			t.Fatalf("%+v", c)
+		}
+	}
+	if got[history.OK] != 1000 || got[history.Failed] != 500 {
+		t.Error(got)
 	}
 }
