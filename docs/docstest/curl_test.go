@@ -63,15 +63,12 @@ func curls(commands string) ([]example, error) {
 	var found []example
 	for _, statement := range file.Stmts {
 		call, ok := statement.Cmd.(*syntax.CallExpr)
-		if !ok {
+		if !ok || len(call.Args) == 0 || call.Args[0].Lit() != "curl" {
 			continue
 		}
 		words, err := expand.Fields(nil, call.Args...)
 		if err != nil {
 			return nil, err
-		}
-		if len(words) == 0 || words[0] != "curl" {
-			continue
 		}
 		one, err := parseCurl(words[1:])
 		if err != nil {
@@ -129,7 +126,7 @@ func (e example) request() (*http.Request, error) {
 func TestCurl(t *testing.T) {
 	t.Parallel()
 	found := examples(t, []page{parsePage("p.md", []byte("```sh\ncurl a/x\n"+
-		"curl -X PUT a/y -H 'If-None-Match: *' --json '{\"it\": \"is\"}' # replaces\nls\ncurl \\\n  a/z --json '[\"<receipt>\"]'\n```\n\n"+
+		"curl -X PUT a/y -H 'If-None-Match: *' --json '{\"it\": \"is\"}' # replaces\nkill $(cat pid)\ncurl \\\n  a/z --json '[\"<receipt>\"]'\n```\n\n"+
 		"```json\n{\"y\": 1}\n{\"z\": 1}\n```\n"))})
 	want := "[{p.md:1 GET a/x <nil> <nil>} {p.md:1 PUT a/y map[it:is] map[y:1]} {p.md:1 POST a/z [<receipt>] map[z:1]}]"
 	if fmt.Sprint(found) != want {

@@ -1,5 +1,6 @@
-// Package docstest runs the fenced blocks of README.md, docs/*.md and docs/guides/*.md, and checks the links of all
-// pages. It holds only tests.
+// Package docstest runs the fenced blocks of README.md, docs/*.md, docs/guides/*.md and docs/reference/, compares those
+// of the Chinese pages (README.zh.md, docs/zh/*.md) with the English ones, and checks the links of all pages. It holds
+// only tests.
 //
 // # Kinds of blocks
 //
@@ -28,8 +29,8 @@
 //
 // # Where it runs
 //
-//	go test ./...           TestBlocksSayWhatTheyAre, TestLinks, TestProgramsCompile, TestNamedTestsExist; they need
-//	                        nothing else
+//	go test ./...           TestBlocksSayWhatTheyAre, TestTranslationsHaveTheSameBlocks, TestLinks, TestProgramsCompile,
+//	                        TestNamedTestsExist, TestPagesReadInAnHour; they need nothing else
 //	make test-docs          TestPages
 //	make test-typescript    TestTypeScript
 //

@@ -69,7 +69,7 @@ func checkOrder(p page) error {
 		if k.background != "" {
 			running[k.background] = true
 		}
-		if k.language == "sh" || k.language == "console" || k.language == "go" {
+		if k.background == "" && (k.language == "sh" || k.language == "console" || k.language == "go") {
 			printed = k == kind{language: "sh"} || k.language == "go"
 		}
 	}

@@ -2,9 +2,11 @@ package docstest
 
 import (
 	"bytes"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,10 +33,47 @@ type block struct {
 	text string
 }
 
-// documentation returns the pages whose blocks are run, README.md first.
+// documentation returns the pages whose blocks are run, README.md first. The reference of the command line repeats the
+// examples of the help texts, which package cmd/belfry tests.
 func documentation(t *testing.T) []page {
 	t.Helper()
-	return readPages(t, "README.md", "SECURITY.md", "CONTRIBUTING.md", "docs/*.md", "docs/guides/*.md")
+	pages := readPages(t, "README.md", "SECURITY.md", "CONTRIBUTING.md", "docs/*.md", "docs/guides/*.md",
+		"docs/reference/*.md", "docs/reference/api/*.md")
+	return slices.DeleteFunc(pages, func(p page) bool { return p.name == "docs/reference/command-line.md" })
+}
+
+// translations returns the Chinese pages by the names of the English ones.
+func translations(t *testing.T) map[string]page {
+	t.Helper()
+	pages := map[string]page{}
+	for _, p := range readPages(t, "README.zh.md", "docs/zh/*.md") {
+		english := strings.Replace(p.name, "docs/zh/", "docs/", 1)
+		pages[strings.Replace(english, ".zh.md", ".md", 1)] = p
+	}
+	return pages
+}
+
+// everyPage returns the pages of the repository, of docs/ at any depth.
+func everyPage(t *testing.T) []page {
+	t.Helper()
+	patterns := []string{"*.md", "bench/*.md", "bench/*/*.md", "deploy/*/*.md"}
+	err := filepath.WalkDir(filepath.Join(repository, "docs"), func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.Name() == "node_modules":
+			return filepath.SkipDir
+		case filepath.Ext(path) == ".md":
+			name, err := filepath.Rel(repository, path)
+			patterns = append(patterns, name)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return readPages(t, patterns...)
 }
 
 // readPages reads the pages that match the patterns, in their order.

@@ -117,8 +117,7 @@ func TestProgramsCompile(t *testing.T) {
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages := map[string]page{}
-	folders := []string{"*.md", "docs/*.md", "docs/guides/*.md", "bench/*.md", "bench/schedules/*.md", "bench/tmpfs/*.md"}
-	for _, p := range readPages(t, folders...) {
+	for _, p := range everyPage(t) {
 		pages[p.name] = p
 	}
 	links := 0
@@ -147,6 +146,36 @@ func TestLinks(t *testing.T) {
 	}
 	if links < 20 {
 		t.Errorf("%d links found", links)
+	}
+}
+
+// TestTranslationsHaveTheSameBlocks compares the blocks of each Chinese page with the blocks of the English
+// page, and TestPages runs these.
+func TestTranslationsHaveTheSameBlocks(t *testing.T) {
+	t.Parallel()
+	chinese := translations(t)
+	for _, p := range readPages(t, "README.md", "docs/*.md") {
+		translated, ok := chinese[p.name]
+		if !ok {
+			continue
+		}
+		delete(chinese, p.name)
+		for i := range max(len(p.blocks), len(translated.blocks)) {
+			switch {
+			case i >= len(translated.blocks):
+				t.Errorf("%s lacks the block of %s:%d", translated.name, p.name, p.blocks[i].line)
+			case i >= len(p.blocks):
+				t.Errorf("%s:%d: %s has no such block", translated.name, translated.blocks[i].line, p.name)
+			case p.blocks[i].info != translated.blocks[i].info || p.blocks[i].text != translated.blocks[i].text:
+				t.Errorf("%s:%d: the block differs from %s:%d", translated.name, translated.blocks[i].line, p.name, p.blocks[i].line)
+			}
+		}
+	}
+	for name, p := range chinese {
+		t.Errorf("%s is the translation of %s, which is not there", p.name, name)
+	}
+	if len(translations(t)) < 4 {
+		t.Errorf("%d pages are translated", len(translations(t)))
 	}
 }
 

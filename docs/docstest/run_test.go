@@ -129,7 +129,7 @@ func (p *place) environment(t *testing.T) []string {
 	if err := os.WriteFile(filepath.Join(home, ".curlrc"), []byte(told), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"CURL_HOME=" + home}
+	env := []string{"CURL_HOME=" + home, "BELFRY_CONTEXTS=" + filepath.Join(home, "contexts.yaml")}
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")
 		switch {
