@@ -2,8 +2,9 @@
 
 GO   ?= go
 TOOL  = $(GO) tool -modfile=$(CURDIR)/tools/go.mod
-# The repository has three modules: this one, the bench, whose drivers of other services are no dependencies of Belfry,
-# and the issuer of tokens for tests, for the same reason.
+# The repository has five modules: this one, the bench, whose drivers of other services are no dependencies of Belfry,
+# and for the same reason the issuer of tokens and the collector of spans for tests, and the checks of the packages, with
+# Helm and Kubernetes.
 
 .DEFAULT_GOAL := build
 
@@ -21,7 +22,7 @@ race: ## run the tests under the race detector, except those of nodes in process
 
 .PHONY: lint
 lint: ## vet, golangci-lint with staticcheck and the import rules
-	for module in . bench access/oidc/realissuer; do (cd $$module && $(GO) vet ./... && $(TOOL) golangci-lint run) || exit; done
+	for module in . bench access/oidc/realissuer deploy/package; do (cd $$module && $(GO) vet ./... && $(TOOL) golangci-lint run) || exit; done
 
 .PHONY: generate
 generate: ## generate code from the .proto files
@@ -129,9 +130,53 @@ test-interop: ## check deliveries against libraries of another language
 test-docs: ## run the commands of README.md and docs/*.md, and compare what they print
 	.ci/docs
 
+.PHONY: reference
+reference: ## write docs/reference anew: the API from openapi.yaml, the metrics from a running node, the commands
+	BELFRY_REFERENCE=write $(GO) test -count=1 -run 'TestAPI$$|TestMetricsReference' ./docs/reference ./node
+	$(GO) run ./cmd/belfry man --markdown > docs/reference/command-line.md.new
+	mv docs/reference/command-line.md.new docs/reference/command-line.md
+
+.PHONY: site
+site: ## build the pages as a static site into bin/site
+	.ci/site build
+
+.PHONY: site-look
+site-look: ## serve the pages on loopback, and show each change at once
+	.ci/site look
+
+.PHONY: site-all
+site-all: ## check the site as the gate does, with Lighthouse on every page, and list the links that lead outside
+	SITE_ALL=1 .ci/site
+
 .PHONY: test-typescript
 test-typescript: ## check the examples of the pages with the types that openapi-typescript generates
 	.ci/typescript -v
+
+.PHONY: dashboard-scale
+dashboard-scale: ## time the pages of the dashboard with TASKS tasks behind them (10000000 take minutes and 12 GB)
+	npm ci --prefix web --ignore-scripts --no-audit --no-fund
+	$(GO) build -o bin/belfry ./cmd/belfry
+	BELFRY=$(CURDIR)/bin/belfry TASKS=$(or $(TASKS),10000000) node --test --test-reporter=spec --test-timeout=3600000 web/test/scale/*.test.mjs
+
+.PHONY: observe
+observe: ## see alerts fire in a real Prometheus while nodes are killed, and spans arrive at a real collector
+	.ci/observe
+
+.PHONY: dashboard
+dashboard: ## build the dashboard into web/dist
+	npm ci --prefix web --ignore-scripts --no-audit --no-fund && node web/build.mjs
+
+.PHONY: web
+web: ## compare web/dist with its sources, and test the dashboard in a real browser, in all views
+	WEB_ALL=1 .ci/web
+
+.PHONY: pictures
+pictures: ## take the docs' screenshot of the dashboard anew, by the test of a busy cluster
+	npm ci --prefix web --ignore-scripts --no-audit --no-fund
+	$(GO) build -o bin/belfry ./cmd/belfry
+	command -v pngquant >/dev/null || .ci/apt pngquant
+	BELFRY=$(CURDIR)/bin/belfry BELFRY_SCREENSHOTS=$(CURDIR)/docs/pictures node --test --test-reporter=spec web/test/browser/busy.test.mjs
+	pngquant --quality 80-98 --speed 1 --strip --force --output docs/pictures/dashboard.png docs/pictures/dashboard.png
 
 .PHONY: test-brokers
 test-brokers: ## publish to real brokers, killed meanwhile, and try the bench's peers (installs what is missing)
@@ -144,6 +189,14 @@ test-buckets: ## write backups to a real S3 server (builds it)
 .PHONY: test-oidc
 test-oidc: ## judge the tokens of a real OpenID Connect issuer (builds it)
 	.ci/oidc
+
+.PHONY: packages
+packages: ## build and install the deb and the rpm, judge the unit, and run nodes as the chart and compose do, as root
+	.ci/packages
+
+.PHONY: manifests
+manifests: ## render the chart into the plain manifests of deploy/kubernetes
+	$(GO) run -C deploy/package ./cmd/manifests ../helm/belfry ../kubernetes/belfry.yaml
 
 .PHONY: bench-peers
 bench-peers: ## install what the bench compares with, and name what is there
