@@ -161,6 +161,7 @@ dashboard-scale: ## time the pages of the dashboard with TASKS tasks behind them
 .PHONY: observe
 observe: ## see alerts fire in a real Prometheus while nodes are killed, and spans arrive at a real collector
 	.ci/observe
+	.ci/collector
 
 .PHONY: dashboard
 dashboard: ## build the dashboard into web/dist
