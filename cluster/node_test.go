@@ -31,17 +31,31 @@ func schedule(id string, delay time.Duration) *fsmpb.Command {
 	}}}
 }
 
-// mustDo carries out commands. It repeats those of unknown outcome and those that found no time, as a caller would: a
-// leadership may end with a crash, or the machine be busy.
-func mustDo(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) []task.Reply {
+// outcomes carries out commands, and returns the replies. For a minute it repeats a command that a client would repeat:
+// one of unknown outcome, one that found no time, and one that was not committed. A leadership may end with a crash, or
+// the machine be busy.
+func outcomes(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) []task.Reply {
 	t.Helper()
+	repeatable := func(err error) bool {
+		return errors.Is(err, task.ErrUnknown) || errors.Is(err, task.ErrNotProposed) ||
+			errors.Is(err, context.DeadlineExceeded)
+	}
 	replies := n.Do(t.Context(), cmds)
-	for i := range replies {
-		for errors.Is(replies[i].Err, task.ErrUnknown) || errors.Is(replies[i].Err, context.DeadlineExceeded) {
+	for i, end := 0, time.Now().Add(time.Minute); i < len(replies); i++ {
+		for repeatable(replies[i].Err) && time.Now().Before(end) {
 			replies[i] = n.Do(t.Context(), cmds[i:i+1])[0]
 		}
-		if err := replies[i].Err; err != nil {
-			t.Fatalf("command %d: %v", i, err)
+	}
+	return replies
+}
+
+// mustDo carries out commands, each with success.
+func mustDo(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) []task.Reply {
+	t.Helper()
+	replies := outcomes(t, n, cmds...)
+	for i, r := range replies {
+		if r.Err != nil {
+			t.Fatalf("command %d: %v", i, r.Err)
 		}
 	}
 	return replies

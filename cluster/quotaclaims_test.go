@@ -28,7 +28,7 @@ func TestRepeatedCallsNeedNoRoom(t *testing.T) {
 	mustRepeatFirst := func(cmd *fsmpb.Command) {
 		t.Helper()
 		for i, at := range c.Nodes() {
-			if r := at.Do(t.Context(), []*fsmpb.Command{cmd})[0]; r.Err != nil || !r.Result.Repeated {
+			if r := outcomes(t, at, cmd)[0]; r.Err != nil || !r.Result.Repeated {
 				t.Errorf("node %d: %v, %v", i, r.Result, r.Err)
 			}
 		}

@@ -24,7 +24,7 @@ func isOver(err error, q quota.Quota) bool {
 // mustBeOver fails the test unless the only command is refused by a quota.
 func mustBeOver(t *testing.T, n *cluster.Node, q quota.Quota, cmd *fsmpb.Command) {
 	t.Helper()
-	if err := n.Do(t.Context(), []*fsmpb.Command{cmd})[0].Err; !isOver(err, q) {
+	if err := outcomes(t, n, cmd)[0].Err; !isOver(err, q) {
 		t.Errorf("%v refuses nothing: %v", q, err)
 	}
 }

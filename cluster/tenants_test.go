@@ -370,11 +370,7 @@ func TestDeletionAwaitsSilentNodes(t *testing.T) {
 	if _, _, err := n.Tenants().PutNamespace(t.Context(), "shop", quota.Limits{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range n.Do(t.Context(), []*fsmpb.Command{scheduleIn("shop", "a", "q", time.Hour)}) {
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
-	}
+	mustDo(t, n, scheduleIn("shop", "a", "q", time.Hour))
 	c.Stop(2)
 	op, err := n.Tenants().DeleteNamespace(t.Context(), "shop")
 	if err != nil {
