@@ -210,7 +210,7 @@ func TestBatchMetrics(t *testing.T) {
 	url, _ := batchReceiver(t, answer(207, nil, `{"results":[{"id":"msg-0","status":200},{"id":"msg-1","status":410}]}`))
 	w.DeliverBatch(t.Context(), batchOf(url, 3))
 	const want = `
-# HELP belfry_delivery_attempts_total Webhook attempts that ended, by what came of them.
+# HELP belfry_delivery_attempts_total Webhook attempts that ended, by outcome.
 # TYPE belfry_delivery_attempts_total counter
 belfry_delivery_attempts_total{result="aborted"} 0
 belfry_delivery_attempts_total{result="delivered"} 1

@@ -33,7 +33,7 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "belfry_delivery_attempts_total",
-		Help: "Webhook attempts that ended, by what came of them.",
+		Help: "Webhook attempts that ended, by outcome.",
 	}, []string{"result"})
 	duration := prometheus.NewHistogram(histogram.Both(prometheus.HistogramOpts{
 		Name:    "belfry_delivery_attempt_duration_seconds",

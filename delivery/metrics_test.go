@@ -29,7 +29,7 @@ func TestMetrics(t *testing.T) {
 	w.Deliver(t.Context(), attemptOf("http://10.0.0.1/"))
 	w.Deliver(ended, attemptOf(ok))
 	const want = `
-# HELP belfry_delivery_attempts_total Webhook attempts that ended, by what came of them.
+# HELP belfry_delivery_attempts_total Webhook attempts that ended, by outcome.
 # TYPE belfry_delivery_attempts_total counter
 belfry_delivery_attempts_total{result="aborted"} 1
 belfry_delivery_attempts_total{result="delivered"} 3

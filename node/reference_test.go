@@ -72,7 +72,7 @@ func missing(page, want string) string {
 	return strings.Join(lines, "")
 }
 
-// described matches what a descriptor of a metric tells of itself.
+// described matches the text of a metric's descriptor.
 var described = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*?)"(?:, unit: ".*?")?, constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 
 // metricsOf returns the metrics that a node has registered, also those without a value yet.

@@ -139,7 +139,7 @@ func TestDeliveriesAsChildren(t *testing.T) {
 	}
 }
 
-// output is what a process prints. It is safe for concurrent use.
+// output is the output of a process. It is safe for concurrent use.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

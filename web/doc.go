@@ -2,7 +2,7 @@
 //
 //	src/         the sources: ES modules with Preact and htm, and style sheets
 //	build.mjs    bundles them into dist, with the same bytes each time
-//	dist/        what is embedded; committed, so that a build of Belfry needs only Go
+//	dist/        the embedded files; committed, so that a build of Belfry needs only Go
 //	test/        tests of the modules, and of the page in a real browser against a real cluster
 //
 // The page makes calls of the public API only, with the viewer's key, and none to other servers. It has no rights of

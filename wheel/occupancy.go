@@ -9,8 +9,8 @@ type Row struct {
 }
 
 // Occupancy returns a row for each ring that holds a node, lower levels first, and the number of nodes beside the
-// slots: those that were gathered because they are due next, and those outside the range of the slots. A node that was
-// rescheduled to a later time counts in its old slot until that is opened.
+// slots, which are due next or outside the range of the slots. A node rescheduled to a later time counts in its old
+// slot until the wheel opens this slot.
 func (w *Wheel) Occupancy() (rows []Row, beside int) {
 	s := &w.slots
 	beside = w.count

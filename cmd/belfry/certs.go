@@ -310,7 +310,7 @@ func newCertsShow() *cobra.Command {
 	var form output.Flags
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Show certificates and keys, and those that end soon",
+		Short: "Show certificates and keys with their expiry dates",
 		Long: `Show the certificates and keys in a folder that "belfry certs init" has made, or
 in the folder of one node. The fingerprints are those of a node's metric
 belfry_peer_key_info. The exit status is 1 if nodes refuse one of them.`,

@@ -9,7 +9,7 @@
 //	context                            keep addresses and keys of clusters under names
 //	advance                            set the clock of a node for tests ahead
 //	audit                              show the changes of operators and the calls that were refused
-//	doctor                             explain what is wrong with a cluster, and what to do next
+//	doctor                             find the faults of a cluster, and name the next steps
 //	plan, certs, verify                size a cluster, make its certificates, check the folder of a stopped node
 //	completion                         complete commands and names in a shell
 //	restore, recover                   make a new cluster of a backup, or of the disks that are left

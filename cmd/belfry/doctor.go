@@ -22,8 +22,8 @@ func newDoctor() *cobra.Command {
 	var caller caller
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Explain what is wrong with a cluster, and what to do next",
-		Long: `Explain what is wrong with a cluster, and what to do next.
+		Short: "Find the faults of a cluster, and name the next steps",
+		Long: `Find the faults of a cluster, and name the next steps.
 
 Any node answers, also without a quorum. Give several nodes with --addr: the
 next is asked when one is down. A node that is cut off from the others sees

@@ -136,11 +136,11 @@ func newDev() *cobra.Command {
 		Short: "Run a node for tests, whose clock can be set ahead",
 		Long: `Run a node for tests, whose clock can be set ahead.
 
-The node is empty at its start, and keeps its data in a temporary folder that is
-removed at its end. It delivers to receivers on this machine, and calls need no
-credentials. "belfry advance 48h" and POST /v1/dev/advance set its clock ahead:
-what is due until then comes due in its order, within milliseconds. Ctrl-C and
-SIGTERM stop the node.`,
+The node is empty at its start, and removes its temporary data folder at its
+end. It delivers to receivers on this machine, and calls need no credentials.
+"belfry advance 48h" and POST /v1/dev/advance set its clock ahead: the tasks due
+until then come due in their order, within milliseconds. Ctrl-C and SIGTERM stop
+the node.`,
 		Example: `  belfry dev
   belfry dev --http 127.0.0.1:0`,
 		Args: cobra.NoArgs,

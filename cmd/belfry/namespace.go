@@ -160,7 +160,7 @@ func newNamespaceShow() *cobra.Command {
 	var caller caller
 	cmd := &cobra.Command{
 		Use:   "show NAME",
-		Short: "Show a namespace's quotas, and what is used of them",
+		Short: "Show a namespace's quotas and their use",
 		Example: `  belfry namespace show orders
   belfry namespace show orders --json | jq .used.pending`,
 		Args: cobra.ExactArgs(1),

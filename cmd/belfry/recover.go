@@ -28,9 +28,9 @@ func newRecover() *cobra.Command {
 	var f recoverFlags
 	cmd := &cobra.Command{
 		Use:   "recover --lost-quorum --data DIR --to NEW",
-		Short: "Make a new cluster of what is left when a majority's disks are gone",
-		Long: `Make a new cluster of one node out of what is left of a cluster that has lost
-the disks of a majority. Acknowledged tasks may be lost. If the disks are only
+		Short: "Make a new cluster of the remaining disks after the loss of a majority",
+		Long: `Make a new cluster of one node from the remaining disks of a cluster that has
+lost those of a majority. Acknowledged tasks may be lost. If the disks are only
 away, start their nodes instead.
 
 Give the data folder of each node that is left, with the nodes stopped. For each

@@ -126,7 +126,7 @@ func (f *repeatFlags) addFlags(cmd *cobra.Command) {
 	flags.Int64Var(&rule.Count, "count", 0, "most `occurrences`")
 	flags.StringArrayVar(&rule.Except, "except", nil,
 		"`date`, range of dates, instant or cron expression to leave out; repeatable")
-	flags.StringVar(&rule.Calendar, "calendar", "", "`name` of a calendar: leave out what it closes")
+	flags.StringVar(&rule.Calendar, "calendar", "", "`name` of a calendar: leave out its closed times")
 }
 
 func newSchedulePreview() *cobra.Command {

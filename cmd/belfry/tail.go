@@ -25,8 +25,8 @@ func newTail() *cobra.Command {
 	var f tailFlags
 	cmd := &cobra.Command{
 		Use:   "tail",
-		Short: "Show what happens to tasks, as it happens",
-		Long: `Show what happens to the tasks of a namespace, as it happens: scheduled, moved,
+		Short: "Show the events of tasks as a live stream",
+		Long: `Show the events of a namespace's tasks as a live stream: scheduled, moved,
 fired, delivered, failed, dead, cancelled, expired, skipped. It goes on at
 another node when one fails, without a loss.
 
@@ -106,7 +106,7 @@ func newTaskHistory() *cobra.Command {
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "history ID",
-		Short: "Show what happened to a task, even to one that is gone",
+		Short: "Show the history of a task, even of a removed one",
 		Example: `  belfry task history order-1042-close
   belfry task history order-1042-close --json | jq '.events[].type'`,
 		Args: cobra.ExactArgs(1),

@@ -31,7 +31,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "belfry_broker_attempts_total",
-			Help: "Attempts to publish to a broker that ended, by its kind and by what came of them.",
+			Help: "Attempts to publish to a broker that ended, by its kind and by outcome.",
 		}, []string{"kind", "result"}),
 		duration: prometheus.NewHistogramVec(histogram.Both(prometheus.HistogramOpts{
 			Name:    "belfry_broker_attempt_duration_seconds",

@@ -25,7 +25,7 @@ func TestMetrics(t *testing.T) {
 	cancel()
 	p.Deliver(ended, attemptOf(good))
 	const want = `
-# HELP belfry_broker_attempts_total Attempts to publish to a broker that ended, by its kind and by what came of them.
+# HELP belfry_broker_attempts_total Attempts to publish to a broker that ended, by its kind and by outcome.
 # TYPE belfry_broker_attempts_total counter
 belfry_broker_attempts_total{kind="nats",result="failed"} 1
 belfry_broker_attempts_total{kind="redis",result="aborted"} 1

@@ -138,7 +138,7 @@ func (d document) inline(page *strings.Builder, schema object) {
 	}
 }
 
-// answers writes the statuses of a call. Those that only tell a problem share a line.
+// answers writes the statuses of a call. Statuses with a problem and no other body share a line.
 func (d document) answers(page *strings.Builder, answers object) {
 	var problems []string
 	var inlined []object

@@ -4585,14 +4585,14 @@ func (x *QueueCounts) GetDue_1D() uint64 {
 	return 0
 }
 
-// Outlook counts the tasks of one shard, or of all of them, that wait. The timing wheel holds more than those that wait
-// for an attempt: leased and ended tasks until the lease or the tombstone ends, and schedules.
+// Outlook counts the waiting tasks of one shard, or of all of them. The timing wheel also holds leased and ended tasks,
+// until the lease or the tombstone ends, and schedules.
 type Outlook struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	NowMs   int64                  `protobuf:"varint,1,opt,name=now_ms,json=nowMs,proto3" json:"now_ms,omitempty"` // the coming tasks are counted from then on
 	Waiting uint64                 `protobuf:"varint,2,opt,name=waiting,proto3" json:"waiting,omitempty"`          // for an attempt
-	Rows    []*WheelRow            `protobuf:"bytes,3,rep,name=rows,proto3" json:"rows,omitempty"`                 // what the wheel holds, by level and first_ms
-	Beside  uint64                 `protobuf:"varint,4,opt,name=beside,proto3" json:"beside,omitempty"`            // what it holds beside its slots, most of it due next
+	Rows    []*WheelRow            `protobuf:"bytes,3,rep,name=rows,proto3" json:"rows,omitempty"`                 // of the wheel, by level and first_ms
+	Beside  uint64                 `protobuf:"varint,4,opt,name=beside,proto3" json:"beside,omitempty"`            // in the wheel beside its slots, most of them due next
 	// Tasks that wait for an attempt within 1 s, 10 s, 1 m, 10 m and 1 h, overdue ones included. The first two are exact
 	// up to some thousand tasks, and estimated beyond. The others are exact to within two seconds.
 	Within        []uint64 `protobuf:"varint,5,rep,packed,name=within,proto3" json:"within,omitempty"`

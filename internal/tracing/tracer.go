@@ -55,7 +55,7 @@ const maxText = 256
 
 func (s Span) failed(text string) { s.span.SetStatus(codes.Error, clip(text)) }
 
-// clip bounds a text, and takes out what is no UTF-8: the exporter drops all spans of a batch for one such text.
+// clip bounds a text, and takes out bytes that are no UTF-8: the exporter drops all spans of a batch for one such text.
 func clip(text string) string {
 	if len(text) > maxText {
 		text = text[:maxText] + "…"

@@ -22,7 +22,7 @@ const chinese = [
 
 // Names in the side bar that are shorter than the titles of their pages.
 const names = {
-  index: 'What Belfry is',
+  index: 'Belfry in short',
   'zh/index': 'Belfry 是什么',
   operating: 'Operating in short',
   operations: 'The handbook',
@@ -34,7 +34,7 @@ const names = {
   'reference/metrics': 'Metrics',
   speed: 'Speed',
   architecture: 'The packages',
-  faults: 'What each fault does',
+  faults: 'Faults and their effects',
   growing: 'From one machine to fifty',
   siege: 'A siege',
   soak: 'An hour of load',

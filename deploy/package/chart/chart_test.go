@@ -83,7 +83,7 @@ func TestPlainManifests(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the chart renders: run make manifests", manifest)
+		t.Errorf("%s differs from the rendered chart: run make manifests", manifest)
 	}
 	objects, err := Decode(got)
 	if err != nil {

@@ -4,5 +4,5 @@
 //	go test ./...    all that needs only Go
 //	make packages    all, with real packages and real nodes; it needs Linux and root
 //
-// What no test here can do is to build an image, to run one, and to ask a Kubernetes cluster.
+// No test here builds or runs an image, or asks a Kubernetes cluster.
 package install

@@ -1,4 +1,4 @@
-// The cluster: nodes by zone, shards with their replicas, what is moving, and what doctor says.
+// The cluster: nodes by zone, shards with their replicas, moves in progress, and the findings of doctor.
 import { html } from '../html.js';
 import { get } from '../api.js';
 import { settled, usePoll } from '../live.js';

@@ -1,4 +1,4 @@
-// Dead letters: what failed for good, why, and how to bring it back.
+// Dead letters: tasks that failed for good, with their errors, to replay or to drop.
 import { html } from '../html.js';
 import { usePoll } from '../live.js';
 import { can } from '../session.js';

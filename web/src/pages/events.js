@@ -1,4 +1,4 @@
-// What happens to tasks, as it happens. When the stream breaks, the page goes on behind the last event that it has.
+// The events of tasks, live. When the stream breaks, the page goes on behind the last event that it has.
 import { useEffect, useReducer, useRef, useState } from 'preact/hooks';
 import { html } from '../html.js';
 import { inNamespace, lines, Problem } from '../api.js';

@@ -1,4 +1,4 @@
-// Namespaces: their quotas, and what is used of them.
+// Namespaces, with their quotas and the use of these.
 import { useState } from 'preact/hooks';
 import { html } from '../html.js';
 import { change, get } from '../api.js';

@@ -1,4 +1,4 @@
-// The overview: four figures, the wheel, what comes due, how late attempts are, the queues, and what doctor says.
+// The overview: four figures, the wheel, the tasks due soon, the lateness of attempts, the queues, and the findings of doctor.
 import { useMemo, useState } from 'preact/hooks';
 import { html } from '../html.js';
 import { get } from '../api.js';

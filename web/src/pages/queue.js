@@ -1,4 +1,4 @@
-// One queue: what is in it, its policy, and its limits.
+// One queue: its tasks, its policy, and its limits.
 import { html } from '../html.js';
 import { change, get, inNamespace } from '../api.js';
 import { usePoll } from '../live.js';

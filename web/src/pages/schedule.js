@@ -1,4 +1,4 @@
-// One schedule: its rule in words, the coming occurrences, the last ones, and what may be done with it.
+// One schedule: its rule in words, the coming occurrences, the last ones, and its actions.
 import { useState } from 'preact/hooks';
 import { html } from '../html.js';
 import { change, get, inNamespace } from '../api.js';

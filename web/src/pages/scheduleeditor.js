@@ -121,7 +121,7 @@ function allZones() {
   return typeof Intl.supportedValuesOf === 'function' ? ['UTC', ...Intl.supportedValuesOf('timeZone')] : ['UTC'];
 }
 
-// usePreview asks what the rule would do, a moment after the last key.
+// usePreview asks for the rule's coming occurrences, a moment after the last key.
 function usePreview(form) {
   const [state, setState] = useState({ data: null, problem: null });
   const repeat = JSON.stringify(repeatOf(form));

@@ -1,4 +1,4 @@
-// One task: its state as a sentence, its life, its payload, and what may be done with it.
+// One task: its state as a sentence, its life, its payload, and its actions.
 import { html } from '../html.js';
 import { get, inNamespace } from '../api.js';
 import { settled, usePoll } from '../live.js';

@@ -1,4 +1,4 @@
-// What the page shows when the node does not answer, or refuses the page itself.
+// The page of a node that does not answer, or refuses the page itself.
 import { useEffect } from 'preact/hooks';
 import { html } from '../html.js';
 import { begin, useSession } from '../session.js';

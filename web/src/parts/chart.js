@@ -8,7 +8,7 @@ import { colour, faded, onColours } from './colour.js';
 
 const height = 168;
 
-// Chart draws series {label, colour, values} over seconds. A screen reader gets the label, which says what is drawn.
+// Chart draws series {label, colour, values} over seconds. A screen reader gets the label, which describes the drawing.
 export function Chart({ label, seconds, series, unit = '' }) {
   const place = useRef(null);
   const plot = useRef(null);

@@ -13,7 +13,7 @@ import { Button, Field } from './ui.js';
 import { Icon } from './icon.js';
 import { Form, show } from './dialog.js';
 
-// Filters shows the filters of a page. names are those that its list takes.
+// Filters shows the filters of a page. names are the filters of its list.
 export function Filters({ page, filters, names }) {
   const box = useRef(null);
   const set = (next) => go(href(page, next));

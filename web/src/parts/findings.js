@@ -1,4 +1,4 @@
-// What doctor says: findings with the commands that help.
+// The findings of doctor, with the commands that help.
 import { html } from '../html.js';
 import { t } from '../i18n.js';
 import { Icon } from './icon.js';

@@ -1,4 +1,4 @@
-// What is moving: operations with their progress, and slots on their way between shards.
+// Operations with their progress, and slots on their way between shards.
 import { html } from '../html.js';
 import { bytes, compact, duration, number, percent } from '../format.js';
 import { href } from '../router.js';
@@ -6,7 +6,7 @@ import { t, word } from '../i18n.js';
 import { Icon } from './icon.js';
 import { Bar, Instant, State, Tag } from './ui.js';
 
-// nameOf says what an operation does, in words.
+// nameOf describes an operation in words.
 export function nameOf(o) {
   const params = { node: o.node_name || o.node, shard: o.shard, to: o.to, n: o.replication, slots: o.slots,
     namespace: o.namespace };

@@ -1,4 +1,4 @@
-// One node: whether it lives, what it holds, its clock and disk, and what operators may do with it.
+// One node: its state, its replicas, its clock and disk, and the actions for operators.
 import { html } from '../html.js';
 import { bytes, number } from '../format.js';
 import { canCluster } from '../session.js';

@@ -1,4 +1,4 @@
-// The form of a queue's policy. It sends a merge patch, so that what it does not show stays.
+// The form of a queue's policy. It sends a merge patch, so that members outside the form stay.
 import { useState } from 'preact/hooks';
 import { html } from '../html.js';
 import { change, inNamespace } from '../api.js';

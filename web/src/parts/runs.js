@@ -1,4 +1,4 @@
-// The occurrences of a schedule: those to come, and those that were.
+// The coming and the last occurrences of a schedule.
 import { html } from '../html.js';
 import { city, duration, instant, milliseconds, number } from '../format.js';
 import { href } from '../router.js';
@@ -6,7 +6,7 @@ import { t, word } from '../i18n.js';
 import { Table } from './table.js';
 import { Instant, millis, State, Tag } from './ui.js';
 
-// clock tells what a clock change did to an occurrence.
+// clock describes the effect of a clock change on an occurrence.
 export function ClockChange({ change, wall }) {
   return change ? html` <${Tag} tone="warning">${t(`clock.${change}`, { wall: wall?.slice(11, 16) || '' })}<//>` : null;
 }
@@ -23,7 +23,7 @@ export function NextRuns({ next, schedule }) {
       <${Instant} at=${n.due} /></span></li>`)}</ol>`;
 }
 
-// Preview lists what a rule would do. What a calendar or an exception left out stands between the rest.
+// Preview lists the occurrences of a rule, with the ones that a calendar or an exception leaves out.
 export function Preview({ preview }) {
   const rows = [
     ...preview.occurrences.map((o) => ({ ...o, left: '' })),

@@ -8,7 +8,7 @@ import { Button, Tag } from './ui.js';
 
 const lagging = 1000; // log entries behind the leader
 
-// kindOf says what a replica is. Lag counts from the leader's applied entry.
+// kindOf names the kind of a replica. Lag counts from the leader's applied entry.
 function kindOf(replica, shard, node) {
   if (!node.alive) return 'down';
   if (replica.node === shard.leader) return 'leader';

@@ -4,7 +4,7 @@ import { html } from '../html.js';
 const width = 160;
 const height = 32;
 
-// Sparkline draws values from the oldest to the newest. The label is what screen readers read in its place.
+// Sparkline draws values from the oldest to the newest. Screen readers read the label in its place.
 export function Sparkline({ values, label, tone = 'muted' }) {
   if (!values || values.length < 2) return html`<div class="spark" />`;
   const most = Math.max(...values, 1e-9);

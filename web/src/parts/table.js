@@ -41,7 +41,7 @@ export function useList(path, name, query, every) {
   return { ...poll, rows: poll.data?.rows || [], next: poll.data?.next || null };
 }
 
-// List shows a page of a list, or what the list is for, with the links to the other pages.
+// List shows a page of a list, or the purpose of an empty one, with the links to the other pages.
 export function List({ list, empty, none, page, query, cursor, children }) {
   const filtered = Object.keys(query).length > 0;
   if (!list.data && list.problem) return html`<${Refused} problem=${list.problem} retry=${list.refresh} />`;

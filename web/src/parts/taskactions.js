@@ -1,4 +1,4 @@
-// What may be done with one task. Each answer is told in the API's own words.
+// The actions of one task. Each answer is told in the API's own words.
 import { useState } from 'preact/hooks';
 import { html } from '../html.js';
 import { change, inNamespace, withQuery } from '../api.js';

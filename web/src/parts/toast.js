@@ -1,4 +1,4 @@
-// Short messages about what was done. Screen readers announce them.
+// Short messages about finished actions. Screen readers announce them.
 import { html } from '../html.js';
 import { newStore, useStore } from '../store.js';
 

@@ -89,7 +89,7 @@ export function Command({ text }) {
     <${Copy} text=${text} label=${t('copy.command')} /></div>`;
 }
 
-// Empty says what a list is for, and gives the one command that fills it.
+// Empty tells the purpose of a list, and gives the one command that fills it.
 export function Empty({ title, children, command, action }) {
   return html`<div class="empty">
     <p class="title">${title}</p>
@@ -99,7 +99,7 @@ export function Empty({ title, children, command, action }) {
   </div>`;
 }
 
-// Refused shows a problem: what went wrong, which field, and which role is missing.
+// Refused shows a problem: the error, its field, and the missing role.
 export function Refused({ problem, retry }) {
   if (!problem) return null;
   const calm = problem.status === 403;

@@ -1,4 +1,4 @@
-// Every action of the page, with what the cluster says about it afterwards.
+// Every action of the page, with its effect on the cluster.
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { eventually, missing, startCluster, startReceiver } from './cluster.mjs';

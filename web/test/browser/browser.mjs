@@ -14,7 +14,7 @@ export function launch() {
     args: ['--no-sandbox', '--disable-gpu'] });
 }
 
-// openPage opens a tab of its own. faults collects what must not happen.
+// openPage opens a tab of its own. faults collects errors and forbidden requests.
 export async function openPage(browser, url,
   { width = 1440, height = 1000, scheme = 'light', locale = 'en-GB', zone = 'Europe/Berlin', path = '' } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, locale,

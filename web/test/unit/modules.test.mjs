@@ -96,7 +96,7 @@ test('expressions become words', () => {
   ]) assert.equal(describeCron(cron), words);
 });
 
-test('the form of a schedule makes a patch of what it shows', () => {
+test('the form of a schedule makes a patch of its fields', () => {
   const known = { id: 'r', repeat: { cron: ['0 9 * * *'], time_zone: 'Europe/Berlin', calendar: 'de' }, misfire: 'all',
     overlap: 'skip', note: 'n',
       task: { queue: 'reports', content_type: 'application/json', labels: { a: '1', b: '2' }, payload: { x: 1 } } };

@@ -1,4 +1,4 @@
-// What the modules need of a browser, for tests without one.
+// The parts of a browser that the modules need, for tests without a browser.
 globalThis.document ||= { documentElement: { dataset: {} } };
 globalThis.navigator ||= { language: 'en' };
 globalThis.location ||= { origin: 'http://localhost', pathname: '/ui/', search: '' };

@@ -1,5 +1,5 @@
-// Command manifests writes the plain manifests: what the chart renders with its default values, for the release and
-// the namespace belfry.
+// Command manifests writes the plain manifests: the chart, rendered with its default values for the release and the
+// namespace belfry.
 //
 //	go run -C deploy/package ./cmd/manifests ../helm/belfry ../kubernetes/belfry.yaml
 package main
