@@ -191,15 +191,15 @@ func TestSlotsMoveUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTwoShards(t, 3, nil)
 		defer p.close()
-		due, cancelled := map[string]time.Time{}, map[string]bool{}
+		due, cancels := map[string]time.Time{}, map[string]fsmpb.CancelOutcome{}
 		var writer sync.WaitGroup
 		writer.Go(func() {
 			for i := range 3000 {
 				id, at := fmt.Sprint("task-", i), time.Now().Add(time.Duration(i%700)*time.Millisecond).Truncate(time.Millisecond)
 				p.must(schedule(id, at))
 				due[id] = at
-				if i%10 == 9 && p.must(cancelOf(id)).Outcome == fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED {
-					cancelled[id] = true
+				if i%10 == 9 {
+					cancels[id] = p.must(cancelOf(id)).Outcome
 				}
 				<-time.After(time.Millisecond)
 			}
@@ -221,8 +221,15 @@ func TestSlotsMoveUnderLoad(t *testing.T) {
 			worst = max(worst, a.at.Sub(due[a.id]))
 		}
 		for id := range due {
-			if want := map[bool]int{false: 1, true: 0}[cancelled[id]]; arrivals[id] != want {
-				t.Errorf("%s arrived %d times, cancelled %v", id, arrivals[id], cancelled[id])
+			least, most := 1, 1
+			switch cancels[id] {
+			case fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED:
+				least, most = 0, 0
+			case fsmpb.CancelOutcome_CANCEL_OUTCOME_STOPPED: // the attempt was granted, and may not have called the sink yet
+				least = 0
+			}
+			if n := arrivals[id]; n < least || n > most {
+				t.Errorf("%s arrived %d times; its cancel: %v", id, n, cancels[id])
 			}
 		}
 		if worst > 100*time.Millisecond {
