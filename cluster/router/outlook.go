@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/calls"
@@ -18,7 +17,10 @@ const outlookPatience = 2 * time.Second
 // Outlook adds up the tasks that wait in the wheels of shards; shard 0 stands for all. It leaves out the shards whose
 // leaders do not answer, and returns their ids. The error is that of a node that does not know the shards yet.
 func (r *Router) Outlook(ctx context.Context, shard uint32) (sum *fsmpb.Outlook, missing []uint32, err error) {
-	parts, missing, err := answering(ctx, r, shard, calls.Shards.Outlook)
+	ask := func(ctx context.Context, s calls.Shards, id uint32) (*fsmpb.Outlook, error) {
+		return s.Outlook(ctx, id)
+	}
+	parts, missing, err := answering(ctx, r, shard, ask)
 	return addOutlooks(parts), missing, err
 }
 
@@ -27,7 +29,7 @@ func (r *Router) Outlook(ctx context.Context, shard uint32) (sum *fsmpb.Outlook,
 func (r *Router) Activity(
 	ctx context.Context, shard uint32, afterMs int64,
 ) (sum *fsmpb.Activity, missing []uint32, err error) {
-	ask := func(s calls.Shards, ctx context.Context, id uint32) (*fsmpb.Activity, error) {
+	ask := func(ctx context.Context, s calls.Shards, id uint32) (*fsmpb.Activity, error) {
 		return s.Activity(ctx, id, afterMs)
 	}
 	parts, missing, err := answering(ctx, r, shard, ask)
@@ -37,7 +39,7 @@ func (r *Router) Activity(
 // answering asks the leader of one shard, or the leaders of all shards if it is 0. It returns the answers, and the ids
 // of the silent shards.
 func answering[T any](
-	ctx context.Context, r *Router, only uint32, ask func(s calls.Shards, ctx context.Context, id uint32) (*T, error),
+	ctx context.Context, r *Router, only uint32, ask func(ctx context.Context, s calls.Shards, id uint32) (*T, error),
 ) (answers []*T, missing []uint32, err error) {
 	ctx, cancel := context.WithTimeout(ctx, outlookPatience)
 	defer cancel()
@@ -48,21 +50,9 @@ func answering[T any](
 	if only != 0 {
 		shards = []uint32{only}
 	}
-	all := make([]*T, len(shards)) // nil: no answer
-	var wg sync.WaitGroup
-	for i, id := range shards {
-		wg.Go(func() {
-			answer, err := read(ctx, r, id, false, func(ctx context.Context, s calls.Shards) (*T, error) {
-				return ask(s, ctx, id)
-			})
-			if err == nil {
-				all[i] = answer
-			}
-		})
-	}
-	wg.Wait()
+	all, errs := askAll(ctx, r, shards, ask)
 	for i, a := range all {
-		if a == nil {
+		if errs[i] != nil || a == nil {
 			missing = append(missing, shards[i])
 		} else {
 			answers = append(answers, a)

@@ -99,8 +99,19 @@ func eachShard[T any](
 	if len(shards) == 0 {
 		return nil, errNoMap
 	}
-	answers := make([]T, len(shards))
-	errs := make([]error, len(shards))
+	answers, errs := askAll(ctx, r, shards, ask)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return answers, nil
+}
+
+// askAll asks the leaders of shards side by side. The answers and errors are in the order of the shards.
+func askAll[T any](
+	ctx context.Context, r *Router, shards []uint32,
+	ask func(ctx context.Context, s calls.Shards, id uint32) (T, error),
+) (answers []T, errs []error) {
+	answers, errs = make([]T, len(shards)), make([]error, len(shards))
 	var wg sync.WaitGroup
 	for i, id := range shards {
 		wg.Go(func() {
@@ -110,10 +121,7 @@ func eachShard[T any](
 		})
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	return answers, nil
+	return answers, errs
 }
 
 // shards returns every shard that owns slots, sorted.
