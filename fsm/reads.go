@@ -245,3 +245,10 @@ func (m *Machine) Outlook(nowMs int64) *fsmpb.Outlook {
 	defer m.mu.RUnlock()
 	return m.store.Outlook(nowMs)
 }
+
+// DueWithin returns the numbers of tasks that come due within each of the spans of an fsmpb.Outlook.
+func (m *Machine) DueWithin(nowMs int64) []uint64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.store.DueWithin(nowMs)
+}

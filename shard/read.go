@@ -113,5 +113,5 @@ func (s *Shard) Due() []uint64 {
 		return nil
 	}
 	now, _ := s.clock.now()
-	return s.machine.Outlook(now.UnixMilli()).Within
+	return s.machine.DueWithin(now.UnixMilli())
 }

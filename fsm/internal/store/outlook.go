@@ -38,18 +38,24 @@ func (s *Store) Outlook(nowMs int64) *fsmpb.Outlook {
 	}
 	counts := s.counted()
 	o.Waiting = uint64(counts[fsmpb.State_STATE_SCHEDULED] + counts[fsmpb.State_STATE_RETRYING])
-	for i, span := range horizons {
-		end := nowMs + span.Milliseconds()
-		if i < nearHorizons {
-			o.Within = append(o.Within, uint64(s.wheel.DueBy(end, lookedAt, s.waitsForAttempt)))
-		} else {
-			o.Within = append(o.Within, s.pendingBetween(nowMs-dayMs, end))
-		}
-	}
+	o.Within = s.DueWithin(nowMs)
 	for at := o.FirstMs; len(o.Steps) < outlookSteps; at += outlookStepMs {
 		o.Steps = append(o.Steps, s.pendingBetween(at, at+outlookStepMs))
 	}
 	return o
+}
+
+// DueWithin returns the numbers of tasks that come due within each of the spans of an fsmpb.Outlook.
+func (s *Store) DueWithin(nowMs int64) (within []uint64) {
+	for i, span := range horizons {
+		end := nowMs + span.Milliseconds()
+		if i < nearHorizons {
+			within = append(within, uint64(s.wheel.DueBy(end, lookedAt, s.waitsForAttempt)))
+		} else {
+			within = append(within, s.pendingBetween(nowMs-dayMs, end))
+		}
+	}
+	return within
 }
 
 // waitsForAttempt reports whether a task in the wheel waits for an attempt.
