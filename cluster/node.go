@@ -216,7 +216,10 @@ func (n *Node) openShards() {
 	n.copies = n.newCopies()
 	n.lateness = queuemetrics.NewLateness(queuemetrics.LatenessConfig{
 		Bound: n.cfg.QueueMetrics, Policies: func() []*fsmpb.QueuePolicy { return n.control.State().Queues },
-		Exists: func(namespace string) bool { return exists(n.control.State(), namespace) },
+		Exists: func() func(string) bool {
+			state := n.control.State()
+			return func(namespace string) bool { return exists(state, namespace) }
+		},
 	})
 	n.chronicle, n.events = chronicle.NewKeeper(n.cfg.History), n.newEvents()
 	if err := n.chronicle.DropStrays(n.heldShards()); err != nil {

@@ -28,9 +28,9 @@ const (
 
 // LatenessConfig holds the bound of a Lateness, and its sources of policies and namespaces. All fields are required.
 type LatenessConfig struct {
-	Bound    int                         // queues with series of their own
-	Policies func() []*fsmpb.QueuePolicy // sorted by namespace and name
-	Exists   func(namespace string) bool // reports false for a deleted namespace
+	Bound    int                                // queues with series of their own
+	Policies func() []*fsmpb.QueuePolicy        // sorted by namespace and name
+	Exists   func() func(namespace string) bool // returns a function that reports false for a deleted namespace
 }
 
 // Lateness is the histogram of how late the attempts of each queue begin. It is a prometheus.Collector, safe for
@@ -140,23 +140,42 @@ func (l *Lateness) Describe(out chan<- *prometheus.Desc) { l.series.Describe(out
 // Collect sends the series. It first chooses the queues with series of their own anew, once in a reviewPeriod.
 func (l *Lateness) Collect(out chan<- prometheus.Metric) {
 	l.forgetDeleted()
-	l.review(l.named(), time.Now())
+	l.review(time.Now())
 	l.series.Collect(out)
 }
 
 // forgetDeleted forgets the queues of deleted namespaces, their series among them.
 func (l *Lateness) forgetDeleted() {
+	deleted := l.deleted()
+	if len(deleted) == 0 {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for k, c := range l.queues {
-		if l.cfg.Exists(k.namespace) {
-			continue
-		}
-		if c.own {
+	for _, k := range deleted {
+		if c := l.queues[k]; c != nil && c.own {
 			l.take(c)
 		}
 		delete(l.queues, k)
 	}
+}
+
+// deleted returns the queues of deleted namespaces. It holds up no attempt.
+func (l *Lateness) deleted() (queues []key) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	exists, known := l.cfg.Exists(), map[string]bool{}
+	for k := range l.queues {
+		there, ok := known[k.namespace]
+		if !ok {
+			there = exists(k.namespace)
+			known[k.namespace] = there
+		}
+		if !there {
+			queues = append(queues, k)
+		}
+	}
+	return queues
 }
 
 // named returns the queues with a policy that have series of their own at all nodes.
@@ -169,7 +188,7 @@ func (l *Lateness) named() map[key]bool {
 	return named
 }
 
-func (l *Lateness) review(named map[key]bool, now time.Time) {
+func (l *Lateness) review(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	past := now.Sub(l.reviewed)
@@ -177,6 +196,7 @@ func (l *Lateness) review(named map[key]bool, now time.Time) {
 		return
 	}
 	l.reviewed = now
+	named := l.named()
 	for k := range named {
 		if l.queues[k] == nil {
 			l.deny(k, 0)

@@ -27,7 +27,9 @@ func newLateness(t *testing.T, bound int) *latenessWorld {
 			all = append(all, &fsmpb.QueuePolicy{Namespace: "default", Queue: name})
 		}
 		return all
-	}, Exists: func(namespace string) bool { return namespace != w.deleted }})
+	}, Exists: func() func(string) bool {
+		return func(namespace string) bool { return namespace != w.deleted }
+	}})
 	return w
 }
 
