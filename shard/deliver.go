@@ -176,7 +176,7 @@ func (f *firing) deliver(batch []begun) {
 func (f *firing) trace(ctx context.Context, batch []begun) {
 	for i := range batch {
 		b := &batch[i]
-		_, b.span = f.shard.cfg.Tracer.Deliver(ctx, tracing.Attempt{
+		b.span = f.shard.cfg.Tracer.Deliver(ctx, tracing.Attempt{
 			Namespace: b.grant.Namespace, Queue: b.grant.Lane.Queue, Task: b.grant.ID, WebhookID: b.Task.WebhookId,
 			Traceparent: b.Task.Spec.Traceparent, Destination: b.grant.Lane.Destination,
 			Number: b.Task.Attempts, Fence: b.grant.Fence, Shard: f.shard.cfg.ID,

@@ -12,7 +12,10 @@ const form = "00-hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh-hhhhhhhhhhhhhhhh-hh"
 
 // Traceparent returns the context of the span in ctx as a header of W3C Trace Context, or "" if there is none.
 func Traceparent(ctx context.Context) string {
-	sc := trace.SpanContextFromContext(ctx)
+	return header(trace.SpanContextFromContext(ctx))
+}
+
+func header(sc trace.SpanContext) string {
 	if !sc.IsValid() {
 		return ""
 	}

@@ -33,7 +33,7 @@ func (s Span) Traceparent() string {
 	if s.span == nil {
 		return ""
 	}
-	return Traceparent(trace.ContextWithSpan(context.Background(), s.span))
+	return header(s.span.SpanContext())
 }
 
 // End ends the span.
@@ -69,9 +69,7 @@ func (t *Tracer) Call(ctx context.Context, method, route, traceparent string) (c
 	if t == nil {
 		return ctx, Span{}
 	}
-	if parent, ok := parse(traceparent); ok {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, parent)
-	}
+	ctx = Remote(ctx, traceparent)
 	name := method
 	if route != "" {
 		name += " " + route
@@ -118,9 +116,9 @@ type Attempt struct {
 }
 
 // Deliver begins the span of an attempt.
-func (t *Tracer) Deliver(ctx context.Context, a Attempt) (context.Context, Span) {
+func (t *Tracer) Deliver(ctx context.Context, a Attempt) Span {
 	if t == nil {
-		return ctx, Span{}
+		return Span{}
 	}
 	options := []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindProducer), trace.WithAttributes(
 		attribute.String("messaging.system", "belfry"), attribute.String("messaging.operation.type", "send"),
@@ -135,8 +133,8 @@ func (t *Tracer) Deliver(ctx context.Context, a Attempt) (context.Context, Span)
 	case ok:
 		options = append(options, trace.WithNewRoot(), trace.WithLinks(trace.Link{SpanContext: call}))
 	}
-	ctx, span := t.tracer.Start(ctx, "deliver", options...)
-	return ctx, Span{span}
+	_, span := t.tracer.Start(ctx, "deliver", options...)
+	return Span{span}
 }
 
 // Attempted notes whether an attempt has delivered its task, and the text of the error otherwise.

@@ -30,7 +30,7 @@ func TestSpansOfATask(t *testing.T) {
 	commit.End()
 	call.Answer(201, "default")
 	call.End()
-	_, attempt := tr.Deliver(t.Context(), Attempt{Queue: "mails", Traceparent: call.Traceparent(), Number: 2})
+	attempt := tr.Deliver(t.Context(), Attempt{Queue: "mails", Traceparent: call.Traceparent(), Number: 2})
 	attempt.Attempted(false, strings.Repeat("ü\xff", 1000))
 	attempt.End()
 
@@ -60,7 +60,7 @@ func TestSpansOfATask(t *testing.T) {
 
 func TestAttemptsAsChildren(t *testing.T) {
 	tr, spans := recording(true)
-	_, attempt := tr.Deliver(t.Context(), Attempt{Traceparent: caller})
+	attempt := tr.Deliver(t.Context(), Attempt{Traceparent: caller})
 	if traceOf(attempt.Traceparent()) != traceOf(caller) {
 		t.Errorf("the receiver gets %s", attempt.Traceparent())
 	}
@@ -112,7 +112,7 @@ func off(ctx context.Context) {
 	commit.End()
 	call.Answer(201, "default")
 	call.End()
-	_, attempt := none.Deliver(committed, Attempt{Queue: "mails", Traceparent: caller})
+	attempt := none.Deliver(committed, Attempt{Queue: "mails", Traceparent: caller})
 	attempt.Attempted(true, "")
 	attempt.End()
 	if call.Traceparent() != "" || attempt.Traceparent() != "" || called != ctx || committed != ctx {
@@ -137,7 +137,7 @@ func BenchmarkOn(b *testing.B) {
 		commit.End()
 		call.Answer(201, "default")
 		call.End()
-		_, attempt := tr.Deliver(context.Background(), Attempt{Queue: "mails", Traceparent: call.Traceparent()})
+		attempt := tr.Deliver(context.Background(), Attempt{Queue: "mails", Traceparent: call.Traceparent()})
 		attempt.Attempted(true, "")
 		attempt.End()
 	}
