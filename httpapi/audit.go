@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -349,10 +348,9 @@ const defaultAuditLimit = 100
 func parseAudit(query url.Values, now time.Time) (q AuditQuery, err error) {
 	q.Limit = defaultAuditLimit
 	if query.Has("limit") {
-		n, err := strconv.ParseUint(query.Get("limit"), 10, 32)
-		if err != nil || n < 1 || n > audit.MaxLimit {
-			return q, fieldProblem("limit", fmt.Sprintf("is %q", contract.Clip(query.Get("limit"))),
-				fmt.Sprintf("1 to %d", audit.MaxLimit))
+		n, err := wholeParam("limit", query.Get("limit"), 1, audit.MaxLimit)
+		if err != nil {
+			return q, err
 		}
 		q.Limit = int(n)
 	}

@@ -1,9 +1,7 @@
 package httpapi
 
 import (
-	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -27,12 +25,8 @@ func occurrenceCount(c echo.Context, parameter string) (int, error) {
 	if !query.Has(parameter) {
 		return usualOccurrences, nil
 	}
-	text := query.Get(parameter)
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || n > mostOccurrences {
-		return 0, fieldProblem(parameter, fmt.Sprintf("is %q", contract.Clip(text)), fmt.Sprintf("0 to %d", mostOccurrences))
-	}
-	return int(n), nil
+	n, err := wholeParam(parameter, query.Get(parameter), 0, mostOccurrences)
+	return int(n), err
 }
 
 // comingOccurrence is an occurrence that a rule names for the future.

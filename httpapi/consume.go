@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,17 +76,14 @@ func (s *Server) newConsumer(c echo.Context) (*consumer, error) {
 }
 
 func (t *consumer) takeQuery(query url.Values) error {
-	n := 0
-	if query.Has("credit") {
-		given, err := strconv.ParseUint(query.Get("credit"), 10, 32)
-		if err != nil || given < 1 || given > maxCredit {
-			return fieldProblem("credit", fmt.Sprintf("is %q", contract.Clip(query.Get("credit"))),
-				fmt.Sprintf("1 to %d", maxCredit))
-		}
-		n = int(given)
-	}
-	t.credit = newCredit(n)
+	var n uint64
 	var err error
+	if query.Has("credit") {
+		if n, err = wholeParam("credit", query.Get("credit"), 1, maxCredit); err != nil {
+			return err
+		}
+	}
+	t.credit = newCredit(int(n))
 	if query.Has("lease") {
 		t.lease, err = boundedSpan("lease", query.Get("lease"), task.MinLease, task.MaxLease, leaseRule)
 	}

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -165,12 +164,9 @@ func checked(err *task.FieldError) error {
 }
 
 func listLimit(q *fsmpb.ListQuery, value string) error {
-	n, err := strconv.ParseUint(value, 10, 32)
-	if err != nil || n < 1 || n > task.MaxListLimit {
-		return fieldProblem("limit", fmt.Sprintf("is %q", contract.Clip(value)), fmt.Sprintf("1 to %d", task.MaxListLimit))
-	}
+	n, err := wholeParam("limit", value, 1, task.MaxListLimit)
 	q.Limit = uint32(n)
-	return nil
+	return err
 }
 
 func listInclude(q *fsmpb.ListQuery, value string) error {

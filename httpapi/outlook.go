@@ -2,16 +2,13 @@ package httpapi
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Outlooks counts the tasks that wait in the cluster, and the events of the last quarter of an hour. Shard 0 stands for
@@ -152,10 +149,6 @@ func onlyShard(query url.Values) (uint32, error) {
 	if !query.Has("shard") {
 		return 0, nil
 	}
-	text := query.Get("shard")
-	n, err := strconv.ParseUint(text, 10, 32)
-	if err != nil || n < 1 || n > mostShards {
-		return 0, fieldProblem("shard", fmt.Sprintf("is %q", contract.Clip(text)), fmt.Sprintf("1 to %d", mostShards))
-	}
-	return uint32(n), nil
+	n, err := wholeParam("shard", query.Get("shard"), 1, mostShards)
+	return uint32(n), err
 }

@@ -107,6 +107,15 @@ func fieldProblem(field, detail, limit string) *problem {
 	return &problem{kind: invalidField, field: contract.Clip(field), detail: detail, limit: limit}
 }
 
+// wholeParam reads a whole number from least to most in the text of a parameter.
+func wholeParam(name, text string, least, most uint64) (uint64, error) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || n < least || n > most {
+		return 0, fieldProblem(name, fmt.Sprintf("is %q", contract.Clip(text)), fmt.Sprintf("%d to %d", least, most))
+	}
+	return n, nil
+}
+
 // reason words an error of the cluster for a caller. Callers do not know the words of Go and gRPC for a deadline or a
 // lost connection.
 func reason(err error) string { return plainWords.Replace(err.Error()) }
