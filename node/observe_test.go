@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/belfryhq/belfry/cluster/certs"
@@ -45,17 +44,9 @@ func knownMetrics(t *testing.T) map[string]bool {
 		}
 	}()
 	awaitReady(t, k.caller(true), "https://"+n.HTTPAddr())
-	name := regexp.MustCompile(`fqName: "([^"]+)"`)
 	known := map[string]bool{"up": true, "ALERTS": true}
-	for _, r := range []*prometheus.Registry{n.registry, n.clusterRegistry} {
-		descs := make(chan *prometheus.Desc)
-		go func() {
-			defer close(descs)
-			r.Describe(descs)
-		}()
-		for d := range descs {
-			known[name.FindStringSubmatch(d.String())[1]] = true
-		}
+	for _, parts := range descriptions(t, n) {
+		known[parts[1]] = true
 	}
 	return known
 }

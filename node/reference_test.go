@@ -75,6 +75,27 @@ func missing(page, want string) string {
 // described matches the text of a metric's descriptor.
 var described = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*?)"(?:, unit: ".*?")?, constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 
+// descriptions returns the matches of described in all registered metrics of a node.
+func descriptions(t *testing.T, n *Node) (all [][]string) {
+	t.Helper()
+	for _, registry := range []*prometheus.Registry{n.registry, n.clusterRegistry} {
+		descs := make(chan *prometheus.Desc)
+		go func() {
+			registry.Describe(descs)
+			close(descs)
+		}()
+		for d := range descs {
+			parts := described.FindStringSubmatch(d.String())
+			if parts == nil {
+				t.Errorf("%s is not as expected", d)
+				continue
+			}
+			all = append(all, parts)
+		}
+	}
+	return all
+}
+
 // metricsOf returns the metrics that a node has registered, also those without a value yet.
 func metricsOf(t *testing.T, n *Node) []metric {
 	t.Helper()
@@ -90,30 +111,19 @@ func metricsOf(t *testing.T, n *Node) []metric {
 		}
 		found[f.GetName()] = metric{f.GetName(), kindOf(f), labelCell(labels), sentence(f.GetHelp())}
 	}
-	for _, registry := range []*prometheus.Registry{n.registry, n.clusterRegistry} {
-		descs := make(chan *prometheus.Desc)
-		go func() {
-			registry.Describe(descs)
-			close(descs)
-		}()
-		for d := range descs {
-			parts := described.FindStringSubmatch(d.String())
-			if parts == nil {
-				t.Fatalf("%s is not as expected", d)
-			}
-			if _, ok := found[parts[1]]; ok {
-				continue
-			}
-			kind := "gauge" // the suffix names the type of a metric that has no value yet
-			switch {
-			case strings.HasSuffix(parts[1], "_total"):
-				kind = "counter"
-			case strings.HasSuffix(parts[1], "_duration_seconds") && parts[4] != "":
-				kind = "histogram"
-			}
-			labels := strings.FieldsFunc(parts[4], func(r rune) bool { return r == ',' })
-			found[parts[1]] = metric{parts[1], kind, labelCell(labels), sentence(strings.ReplaceAll(parts[2], `\"`, `"`))}
+	for _, parts := range descriptions(t, n) {
+		if _, ok := found[parts[1]]; ok {
+			continue
 		}
+		kind := "gauge" // the suffix names the type of a metric that has no value yet
+		switch {
+		case strings.HasSuffix(parts[1], "_total"):
+			kind = "counter"
+		case strings.HasSuffix(parts[1], "_duration_seconds") && parts[4] != "":
+			kind = "histogram"
+		}
+		labels := strings.FieldsFunc(parts[4], func(r rune) bool { return r == ',' })
+		found[parts[1]] = metric{parts[1], kind, labelCell(labels), sentence(strings.ReplaceAll(parts[2], `\"`, `"`))}
 	}
 	return slices.SortedFunc(maps.Values(found), func(a, b metric) int { return cmp.Compare(a.name, b.name) })
 }

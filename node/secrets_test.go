@@ -48,7 +48,7 @@ func checkNoCanary(t *testing.T, where string, data []byte) {
 	}
 }
 
-// lockedBuffer is a log in memory.
+// lockedBuffer is output in memory. It is safe for concurrent use.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -139,24 +138,6 @@ func TestDeliveriesAsChildren(t *testing.T) {
 	}
 }
 
-// output is the output of a process. It is safe for concurrent use.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
 // A collector of OpenTelemetry takes the spans by both protocols. Its path is in BELFRY_COLLECTOR: `make observe` builds
 // it.
 func TestRealCollector(t *testing.T) {
@@ -176,7 +157,7 @@ service:
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var printed output
+	var printed lockedBuffer
 	collector := exec.CommandContext(t.Context(), binary, "--config", config)
 	collector.Stdout, collector.Stderr = &printed, &printed
 	if err := collector.Start(); err != nil {
@@ -186,14 +167,14 @@ service:
 		_ = collector.Process.Kill() // it may have ended
 		_ = collector.Wait()         // killed
 		if t.Failed() {
-			t.Log(printed.String())
+			t.Log(string(printed.bytes()))
 		}
 	}()
-	until(t, func() bool { return strings.Contains(printed.String(), "Everything is ready") })
+	until(t, func() bool { return strings.Contains(string(printed.bytes()), "Everything is ready") })
 	for protocol, addr := range map[string]string{"grpc": grpcAddr, "http/protobuf": httpAddr} {
 		received := deliver(t, TracingConfig{Endpoint: "http://" + addr, Protocol: protocol, Deliveries: "link"})
 		for _, want := range []string{"PUT /v1/tasks/:id", callersTrace[3:35], received[3:35], received[36:52], "SpanLink #0"} {
-			until(t, func() bool { return strings.Contains(printed.String(), want) })
+			until(t, func() bool { return strings.Contains(string(printed.bytes()), want) })
 		}
 	}
 }
