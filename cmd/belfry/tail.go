@@ -41,6 +41,8 @@ The id of an event, which --json shows, is where --after goes on later.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&f.Queue, "queue", "q", "", "only events of this `queue`")
 	flags.StringSliceVar(&f.Types, "type", nil, "only events of these `types`, as in failed,dead")
+	cli.CompleteWords(cmd, "type", "scheduled", "moved", "fired", "delivered", "failed", "dead", "cancelled", "expired",
+		"skipped")
 	flags.StringVar(&f.Prefix, "prefix", "", "only tasks whose ids begin with this `prefix`")
 	flags.StringArrayVarP(&f.labels, "label", "l", nil, "only tasks with this `label`, as in tenant=acme; repeatable")
 	flags.StringVar(&f.since, "since", "", "`time` of the oldest event: an instant, or a duration before now")

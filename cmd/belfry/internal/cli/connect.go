@@ -60,24 +60,14 @@ func (c *Connection) AddFlags(flags *pflag.FlagSet) {
 		connectionVariables["context"])
 }
 
-// ConnectionOf returns the connection that flags of a command describe.
+// ConnectionOf returns the connection of a command's flags.
 func ConnectionOf(flags *pflag.FlagSet) (*Connection, error) {
-	c := new(Connection)
-	own := pflag.NewFlagSet("connection", pflag.ContinueOnError)
-	c.AddFlags(own)
-	var errs []error
-	flags.VisitAll(func(f *pflag.Flag) {
-		mine := own.Lookup(f.Name)
-		if mine == nil || !f.Changed {
-			return
+	if f := flags.Lookup("context"); f != nil {
+		if value, ok := f.Value.(*contextValue); ok {
+			return value.conn, nil
 		}
-		if list, ok := f.Value.(pflag.SliceValue); ok {
-			errs = append(errs, mine.Value.(pflag.SliceValue).Replace(list.GetSlice()))
-		} else {
-			errs = append(errs, mine.Value.Set(f.Value.String()))
-		}
-	})
-	return c, errors.Join(errs...)
+	}
+	return nil, errors.New("the command calls no cluster")
 }
 
 // WithoutNamespace makes commands, and those below them, refuse --namespace: their calls are the same in every

@@ -105,11 +105,6 @@ var others = map[string]string{
 	"shards move --to": "shard", "bench --queue": "",
 }
 
-// words are the values of flags that take one of a few words, by name.
-var words = map[string][]cobra.Completion{
-	"type": {"scheduled", "moved", "fired", "delivered", "failed", "dead", "cancelled", "expired", "skipped"},
-}
-
 // Attach makes the shell complete the arguments and flags of all commands below root.
 func Attach(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
@@ -135,8 +130,6 @@ func attachFlag(cmd *cobra.Command, f *pflag.Flag) {
 	}
 	if noun != "" {
 		complete = lookUp(noun, 0)
-	} else if list := words[f.Name]; list != nil {
-		complete = cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
 	}
 	if err := cmd.RegisterFlagCompletionFunc(f.Name, complete); err != nil {
 		panic(err) // the flag is one of the command's
@@ -203,7 +196,7 @@ func lookUp(noun string, at int) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		defer conn.Close()
-		ctx, cancel := context.WithTimeout(background(cmd), patience)
+		ctx, cancel := context.WithTimeout(cmd.Context(), patience)
 		defer cancel()
 		var found []cobra.Completion
 		for name, err := range list(ctx, conn, Query{prefix, args}) {
@@ -217,13 +210,6 @@ func lookUp(noun string, at int) cobra.CompletionFunc {
 		}
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
-}
-
-func background(cmd *cobra.Command) context.Context {
-	if ctx := cmd.Context(); ctx != nil {
-		return ctx
-	}
-	return context.Background()
 }
 
 // printable returns a text without control characters.
