@@ -56,6 +56,14 @@ type QueueCounts struct {
 	Due1d         uint64     `json:"due_1d"`
 }
 
+// Unfinished returns the number of tasks that are neither delivered, cancelled nor dead; 0 for nil.
+func (c *QueueCounts) Unfinished() uint64 {
+	if c == nil {
+		return 0
+	}
+	return c.Scheduled + c.Ready + c.Firing + c.Leased + c.Retrying
+}
+
 // UnmarshalJSON reads a queue as the service writes it.
 func (q *Queue) UnmarshalJSON(data []byte) error { return whole(data, q.read) }
 

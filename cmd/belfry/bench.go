@@ -152,9 +152,7 @@ func heldTasks(ctx context.Context, c *client.Client) (held uint64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if n := q.Counts; n != nil {
-			held += n.Scheduled + n.Ready + n.Firing + n.Leased + n.Retrying
-		}
+		held += q.Counts.Unfinished()
 	}
 	wheel, err := c.Wheel(ctx, 0)
 	if errors.Is(err, client.ErrForbidden) {

@@ -42,7 +42,7 @@ func nothingLeft(t *testing.T, c *client.Client, queue string) {
 		t.Fatal(err)
 	}
 	n := q.Counts
-	if n.Scheduled+n.Ready+n.Firing+n.Leased+n.Retrying+n.Dead > 0 || q.KeepDone != 0 || q.Target != nil {
+	if n.Unfinished()+n.Dead > 0 || q.KeepDone != 0 || q.Target != nil {
 		t.Errorf("left: %+v, %+v", q, n)
 	}
 }

@@ -79,7 +79,7 @@ func readQueues(ctx context.Context, api API) (func(*State), error) {
 func (s *State) putQueues(queues []client.Queue, more bool) {
 	s.previous = make(map[string]uint64, len(s.queues))
 	for i := range s.queues {
-		s.previous[s.queues[i].Name] = unfinished(s.queues[i].Counts)
+		s.previous[s.queues[i].Name] = s.queues[i].Counts.Unfinished()
 	}
 	s.previousAt, s.queues, s.more = s.queuesAt, queues, more
 }

@@ -358,20 +358,12 @@ func (s *State) addQueues(sum *Summary, now time.Time) {
 			v.OverdueSeconds = max(0, s.serverNow(now).Sub(*c.OldestOverdue).Seconds())
 		}
 		if before, ok := s.previous[q.Name]; ok && s.queuesAt.After(s.previousAt) {
-			rate := (float64(unfinished(c)) - float64(before)) / s.queuesAt.Sub(s.previousAt).Seconds()
+			rate := (float64(c.Unfinished()) - float64(before)) / s.queuesAt.Sub(s.previousAt).Seconds()
 			v.ChangePerSecond = &rate
 		}
 		sum.Queues = append(sum.Queues, v)
 	}
 	sum.Waiting, sum.Ready, sum.Dead = &waiting, &ready, &dead
-}
-
-// unfinished returns the number of a queue's tasks that are neither delivered, cancelled nor dead.
-func unfinished(c *client.QueueCounts) uint64 {
-	if c == nil {
-		return 0
-	}
-	return c.Scheduled + c.Ready + c.Firing + c.Leased + c.Retrying
 }
 
 // overdueTrouble is the age of a ready task, in seconds, from which on its queue counts as in trouble.
