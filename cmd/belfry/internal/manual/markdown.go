@@ -15,9 +15,7 @@ func (p *Page) Markdown(exits []Exit) string {
 	line("<!-- Made of the commands by `make reference`. Do not edit it here. -->\n")
 	line("%s. `belfry COMMAND --help` shows the same, and so do the manual pages.\n", plain(p.Summary))
 	line("```sh\n%s\n```\n", strings.Join(p.Examples, "\n"))
-	for _, child := range p.Commands {
-		line("- [`%s`](#%s): %s", child.Path, anchor(child.Path), plain(lower(child.Summary)))
-	}
+	p.links(line)
 	line("\n## Exit codes\n\n| code | meaning |\n| --- | --- |")
 	for _, e := range exits {
 		line("| %d | %s |", e.Code, strings.ReplaceAll(plain(e.Meaning), "|", `\|`))
@@ -42,9 +40,7 @@ func (p *Page) markdown(line func(string, ...any)) {
 	line("%s %s\n", strings.Repeat("#", 1+strings.Count(p.Path, " ")), p.Path)
 	line("%s.\n", plain(p.Summary))
 	if len(p.Commands) > 0 {
-		for _, child := range p.Commands {
-			line("- [`%s`](#%s): %s", child.Path, anchor(child.Path), plain(lower(child.Summary)))
-		}
+		p.links(line)
 		line("")
 		return
 	}
@@ -66,6 +62,13 @@ func (p *Page) markdown(line func(string, ...any)) {
 	line("```sh\n%s\n```\n", strings.Join(p.Examples, "\n"))
 }
 
+// links lists the commands below a page.
+func (p *Page) links(line func(string, ...any)) {
+	for _, child := range p.Commands {
+		line("- [`%s`](#%s): %s", child.Path, dashed(child.Path), plain(lower(child.Summary)))
+	}
+}
+
 func markdownOptions(line func(string, ...any), list []Option) {
 	for _, o := range list {
 		names := "--" + o.Name
@@ -79,8 +82,8 @@ func markdownOptions(line func(string, ...any), list []Option) {
 	}
 }
 
-// anchor returns the anchor of a title.
-func anchor(title string) string { return strings.ReplaceAll(title, " ", "-") }
+// dashed returns a command's path with dashes, as in anchors and names of manual pages.
+func dashed(path string) string { return strings.ReplaceAll(path, " ", "-") }
 
 // plain returns text in which Markdown sees no markup. Code between backticks stays as it is.
 func plain(text string) string {

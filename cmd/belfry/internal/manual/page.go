@@ -77,7 +77,7 @@ func PageOf(cmd *cobra.Command) *Page {
 // addRelatives adds the commands below and beside a command.
 func (p *Page) addRelatives(cmd *cobra.Command) {
 	for _, child := range cmd.Commands() {
-		if child.IsAvailableCommand() && !child.Hidden {
+		if child.IsAvailableCommand() {
 			p.Commands = append(p.Commands, PageOf(child))
 			p.SeeAlso = append(p.SeeAlso, child.CommandPath())
 		}
@@ -85,12 +85,15 @@ func (p *Page) addRelatives(cmd *cobra.Command) {
 	if !cmd.HasParent() {
 		return
 	}
-	for _, other := range cmd.Parent().Commands() {
-		if other != cmd && !other.Hidden && other.IsAvailableCommand() && cmd.Parent().HasParent() {
-			p.SeeAlso = append(p.SeeAlso, other.CommandPath())
+	parent := cmd.Parent()
+	if parent.HasParent() {
+		for _, other := range parent.Commands() {
+			if other != cmd && other.IsAvailableCommand() {
+				p.SeeAlso = append(p.SeeAlso, other.CommandPath())
+			}
 		}
 	}
-	p.SeeAlso = append([]string{cmd.Parent().CommandPath()}, p.SeeAlso...)
+	p.SeeAlso = append([]string{parent.CommandPath()}, p.SeeAlso...)
 }
 
 // connectionFlags returns the flags that all commands that call a cluster share.

@@ -6,13 +6,13 @@ import (
 )
 
 // File returns the name of the manual page of a command.
-func File(path string) string { return strings.ReplaceAll(path, " ", "-") + ".1" }
+func File(path string) string { return dashed(path) + ".1" }
 
 // Roff returns the manual page. The date may be empty.
 func (p *Page) Roff(date string, exits []Exit) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	name := strings.ReplaceAll(p.Path, " ", "-")
+	name := dashed(p.Path)
 	line(`.TH "%s" "1" "%s" "" "Belfry"`+"\n.nh\n.ad l", escape(strings.ToUpper(name)), escape(date))
 	line(".SH NAME\n%s \\- %s", escape(name), escape(lower(p.Summary)))
 	line(".SH SYNOPSIS\n.nf\n%s\n.fi", escape(p.Usage))
@@ -34,7 +34,7 @@ func (p *Page) Roff(date string, exits []Exit) string {
 		line(".SH COMMANDS")
 	}
 	for _, child := range p.Commands {
-		line(".TP\n\\fB%s\\fR(1)\n%s", escape(strings.ReplaceAll(child.Path, " ", "-")), escape(child.Summary))
+		line(".TP\n\\fB%s\\fR(1)\n%s", escape(dashed(child.Path)), escape(child.Summary))
 	}
 	options(line, "OPTIONS", p.Options)
 	options(line, "OPTIONS OF THE CONNECTION", p.Connection)
@@ -57,7 +57,7 @@ func (p *Page) Roff(date string, exits []Exit) string {
 	if len(p.SeeAlso) > 0 {
 		names := make([]string, len(p.SeeAlso))
 		for i, path := range p.SeeAlso {
-			names[i] = `\fB` + escape(strings.ReplaceAll(path, " ", "-")) + `\fR(1)`
+			names[i] = `\fB` + escape(dashed(path)) + `\fR(1)`
 		}
 		line(".SH SEE ALSO\n%s", strings.Join(names, ",\n"))
 	}
