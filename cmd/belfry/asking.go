@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,20 @@ func (a *asking) ask(cmd *cobra.Command, question func() (confirm.Question, erro
 		return err
 	}
 	return confirm.Ask(cmd.Context(), cmd.InOrStdin(), cmd.ErrOrStderr(), q)
+}
+
+// askAbout asks about one thing of the cluster, which get reads by its name.
+func askAbout[T any](
+	a *asking, cmd *cobra.Command, name string, get func(context.Context, string) (*T, error),
+	question func(*T) confirm.Question,
+) error {
+	return a.ask(cmd, func() (confirm.Question, error) {
+		thing, err := get(cmd.Context(), name)
+		if err != nil {
+			return confirm.Question{}, err
+		}
+		return question(thing), nil
+	})
 }
 
 // numberOfThings returns a number with its noun, as in "1 task" or "12,431 tasks".

@@ -143,14 +143,7 @@ func atTerminal(t *testing.T, answer string, args ...string) (out, notes string,
 	if _, err := io.WriteString(user, answer+"\n"); err != nil {
 		t.Fatal(err)
 	}
-	root := newRoot()
-	var text, said strings.Builder
-	root.SetOut(&text)
-	root.SetErr(&said)
-	root.SetIn(terminal)
-	root.SetArgs(args)
-	err = root.ExecuteContext(context.WithoutCancel(t.Context()))
-	return text.String(), said.String(), err
+	return ranWith(context.WithoutCancel(t.Context()), terminal, args...)
 }
 
 // openTerminal returns the two ends of a terminal of Linux.

@@ -95,13 +95,7 @@ func newCalendarDelete() *cobra.Command {
 		Example: `  belfry calendar delete holidays-de
   belfry calendar delete holidays-de --yes`,
 	}, func(cmd *cobra.Command, conn *client.Client, name string) (*client.Calendar, error) {
-		err := asking.ask(cmd, func() (confirm.Question, error) {
-			c, err := conn.Calendar(cmd.Context(), name)
-			if err != nil {
-				return confirm.Question{}, err
-			}
-			return calendarQuestion(c), nil
-		})
+		err := askAbout(&asking, cmd, name, conn.Calendar, calendarQuestion)
 		if err != nil {
 			return nil, err
 		}

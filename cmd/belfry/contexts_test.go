@@ -28,16 +28,11 @@ func inContexts(t *testing.T) string {
 // mustRun runs a command line with an input, and returns its outputs.
 func mustRun(t *testing.T, stdin string, args ...string) (out, notes string) {
 	t.Helper()
-	root := newRoot()
-	var text, said strings.Builder
-	root.SetOut(&text)
-	root.SetErr(&said)
-	root.SetIn(strings.NewReader(stdin))
-	root.SetArgs(args)
-	if err := root.ExecuteContext(t.Context()); err != nil {
-		t.Fatalf("belfry %s: %v\n%s%s", strings.Join(args, " "), err, &text, &said)
+	out, notes, err := ranWith(t.Context(), strings.NewReader(stdin), args...)
+	if err != nil {
+		t.Fatalf("belfry %s: %v\n%s%s", strings.Join(args, " "), err, out, notes)
 	}
-	return text.String(), said.String()
+	return out, notes
 }
 
 // lastCall is the last request to a server.
@@ -95,6 +90,11 @@ func TestContextPrecedence(t *testing.T) {
 			mustRun(t, "", append([]string{"task", "get", "a"}, strings.Fields(tt.line)...)...)
 			if tt.at.path != tt.path || tt.at.key != tt.key {
 				t.Errorf("asked for %s with %q, want %s with %q", tt.at.path, tt.at.key, tt.path, tt.key)
+			}
+			*tt.at = lastCall{url: tt.at.url}
+			mustRun(t, "", slices.Concat([]string{"__complete", "task", "get"}, strings.Fields(tt.line), []string{""})...)
+			if list := strings.TrimSuffix(tt.path, "/a"); tt.at.path != list || tt.at.key != tt.key {
+				t.Errorf("completion asked for %s with %q, want %s with %q", tt.at.path, tt.at.key, list, tt.key)
 			}
 		})
 	}

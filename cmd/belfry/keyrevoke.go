@@ -26,13 +26,7 @@ func newKeyRevoke() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = asking.ask(cmd, func() (confirm.Question, error) {
-				key, err := conn.Key(cmd.Context(), args[0])
-				if err != nil {
-					return confirm.Question{}, err
-				}
-				return keyQuestion(key), nil
-			})
+			err = askAbout(&asking, cmd, args[0], conn.Key, keyQuestion)
 			if err != nil {
 				return err
 			}

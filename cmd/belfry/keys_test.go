@@ -47,14 +47,28 @@ func serveKeys(t *testing.T, status int, answer string) *asked {
 // ran runs a command line and returns its two outputs apart.
 func ran(t *testing.T, args ...string) (out, notes string, err error) {
 	t.Helper()
+	return ranWith(t.Context(), strings.NewReader(""), args...)
+}
+
+// ranWith runs a command line with an input, and returns its two outputs apart.
+func ranWith(ctx context.Context, in io.Reader, args ...string) (out, notes string, err error) {
 	root := newRoot()
 	var stdout, stderr strings.Builder
 	root.SetOut(&stdout)
 	root.SetErr(&stderr)
-	root.SetIn(strings.NewReader(""))
+	root.SetIn(in)
 	root.SetArgs(args)
-	err = root.ExecuteContext(t.Context())
+	err = root.ExecuteContext(ctx)
 	return stdout.String(), stderr.String(), err
+}
+
+// words returns the words of a command line. An underscore stands for a space in a word.
+func words(line string) []string {
+	list := strings.Fields(line)
+	for i := range list {
+		list[i] = strings.ReplaceAll(list[i], "_", " ")
+	}
+	return list
 }
 
 // The notes tell of a key that ends later than the key that has made it.

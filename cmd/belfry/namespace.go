@@ -244,13 +244,7 @@ script it needs --yes.`,
 			if err != nil {
 				return err
 			}
-			err = asking.ask(cmd, func() (confirm.Question, error) {
-				n, err := conn.Namespace(cmd.Context(), args[0])
-				if err != nil {
-					return confirm.Question{}, err
-				}
-				return deletionQuestion(n), nil
-			})
+			err = askAbout(&asking, cmd, args[0], conn.Namespace, deletionQuestion)
 			if err != nil {
 				return err
 			}

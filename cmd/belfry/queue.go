@@ -57,13 +57,7 @@ func newQueueDelete() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = asking.ask(cmd, func() (confirm.Question, error) {
-				q, err := conn.Queue(cmd.Context(), args[0])
-				if err != nil {
-					return confirm.Question{}, err
-				}
-				return queueQuestion(q), nil
-			})
+			err = askAbout(&asking, cmd, args[0], conn.Queue, queueQuestion)
 			if err != nil {
 				return err
 			}
@@ -84,8 +78,7 @@ func newQueueDelete() *cobra.Command {
 func queueQuestion(q *client.Queue) confirm.Question {
 	effect := "deletes the policy of queue " + q.Name
 	if c := q.Counts; c != nil {
-		waiting := c.Scheduled + c.Ready + c.Firing + c.Leased + c.Retrying
-		effect += fmt.Sprintf(", which has %s and %s", numberOfThings(int64(waiting), "unfinished task"),
+		effect += fmt.Sprintf(", which has %s and %s", numberOfThings(int64(c.Unfinished()), "unfinished task"),
 			numberOfThings(int64(c.Dead), "dead letter"))
 	}
 	return confirm.Question{Effect: effect, Kind: "queue", Name: q.Name}

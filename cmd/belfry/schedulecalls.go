@@ -60,13 +60,7 @@ func newScheduleDelete() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = asking.ask(cmd, func() (confirm.Question, error) {
-				s, err := conn.GetSchedule(cmd.Context(), args[0])
-				if err != nil {
-					return confirm.Question{}, err
-				}
-				return scheduleQuestion(s), nil
-			})
+			err = askAbout(&asking, cmd, args[0], conn.GetSchedule, scheduleQuestion)
 			if err != nil {
 				return err
 			}

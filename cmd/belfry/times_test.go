@@ -29,10 +29,7 @@ func TestInstantsOfPeople(t *testing.T) {
 			`{"repeat":{"every":"1h","start":"2030-12-01T08:00:00Z","time_zone":"Europe/Berlin"}}`, "start 2030-12-01 09:00:00 CET, in "},
 	} {
 		s := serveOne(t, 200, taskJSON)
-		args := strings.Fields(tt.args)
-		for i := range args {
-			args[i] = strings.ReplaceAll(args[i], "_", " ")
-		}
+		args := words(tt.args)
 		out, notes, err := ran(t, append(args, "-o", "json", "--addr", s.url)...)
 		if err != nil || s.body != tt.body || !json.Valid([]byte(out)) {
 			t.Errorf("belfry %s: %v, sent %s, want %s\n%s", tt.args, err, s.body, tt.body, out)
@@ -56,10 +53,7 @@ func TestTimesOfFilters(t *testing.T) {
 		"tail --since 2030-02-30_09:00":                                     "no date of the calendar",
 		"key create n --role read --expires 2030-10-27_02:30_Europe/Berlin": "show twice",
 	} {
-		line := strings.Fields(args)
-		for i := range line {
-			line[i] = strings.ReplaceAll(line[i], "_", " ")
-		}
+		line := words(args)
 		if out, code := belfry(t, line...); code != exitUsage || !strings.Contains(out, want) {
 			t.Errorf("belfry %s: %d\n%s", args, code, out)
 		}
@@ -88,10 +82,7 @@ func TestFurtherVerbsOnANode(t *testing.T) {
 		{"shards activity", "SCHEDULED"},
 		{"shards activity 1 --since 1m --json", `"steps":[`},
 	} {
-		args := strings.Fields(step.args)
-		for i := range args {
-			args[i] = strings.ReplaceAll(args[i], "_", " ")
-		}
+		args := words(step.args)
 		out, _ := belfry(t, append(args, "--addr", addr)...)
 		if !strings.Contains(out, step.want) {
 			t.Errorf("belfry %s: want %q\n%s", step.args, step.want, out)
