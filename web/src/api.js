@@ -32,15 +32,20 @@ export function inNamespace(path) {
   return caller.namespace ? `/v1/namespaces/${caller.namespace}${path}` : `/v1${path}`;
 }
 
-// withQuery appends parameters. A list repeats its parameter; empty values are left out.
-export function withQuery(path, query = {}) {
+// searchOf returns parameters of an address. A list repeats its parameter; empty values are left out.
+export function searchOf(query) {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     for (const v of [value].flat()) {
       if (v !== undefined && v !== null && v !== '') search.append(name, v);
     }
   }
-  const text = search.toString();
+  return search;
+}
+
+// withQuery appends parameters as searchOf reads them.
+export function withQuery(path, query = {}) {
+  const text = searchOf(query).toString();
   return text ? `${path}?${text}` : path;
 }
 

@@ -119,7 +119,7 @@ export function shortInstant(ms) {
   return date(ms) === date(now()) ? time(ms) : instant(ms);
 }
 
-// city names the viewer's zone, as in the header.
+// city names the viewer's zone.
 export function city() {
   return zoneName() === 'UTC' ? 'UTC' : zoneName().split('/').pop().replaceAll('_', ' ');
 }
@@ -135,3 +135,6 @@ export function fromInput(text) {
   if (zoneName() === 'UTC') return Date.parse(`${text}Z`);
   return new Date(text).getTime();
 }
+
+// isoOf returns the instant of such an input as the API takes it.
+export const isoOf = (text) => new Date(fromInput(text)).toISOString();

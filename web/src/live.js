@@ -1,6 +1,6 @@
 // Live data: a call that is repeated while the page is visible. Data that could not be renewed stays, and the page says
 // the instant since which it is stale.
-import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { Problem } from './api.js';
 import { newStore } from './store.js';
 
@@ -24,7 +24,7 @@ function waitMs(every, failures) {
 // usePoll calls load now, each `every` milliseconds while the page is visible, and when deps change. With every 0 it
 // calls once. load gets an AbortSignal.
 export function usePoll(load, every, deps = []) {
-  const [state, setState] = useState({ data: null, problem: null, loading: true });
+  const [state, setState] = useState({ data: null, problem: null });
   const timer = useRef({});
   const latest = useRef(load);
   latest.current = load;
@@ -39,12 +39,12 @@ export function usePoll(load, every, deps = []) {
     try {
       const data = await latest.current(abort.signal);
       if (abort.signal.aborted) return;
-      setState({ data, problem: null, loading: false });
+      setState({ data, problem: null });
     } catch (err) {
       if (abort.signal.aborted) return;
       if (!(err instanceof Problem)) throw err;
       problem = err;
-      setState((old) => ({ data: old.data, problem: err, loading: false }));
+      setState((old) => ({ data: old.data, problem: err }));
     }
     note(problem);
     own.failures = problem ? (own.failures || 0) + 1 : 0;
@@ -57,7 +57,6 @@ export function usePoll(load, every, deps = []) {
     own.tick = () => (document.hidden ? null : run());
     const wake = () => (document.hidden ? clearTimeout(own.id) : run());
     document.addEventListener('visibilitychange', wake);
-    setState((old) => ({ ...old, loading: true }));
     run();
     return () => {
       own.mounted = false;
@@ -77,13 +76,4 @@ export const settled = (...polls) => polls.every((poll) => poll.data || poll.pro
 // forgoes reports whether repeating a call is useless, because the caller lacks a role or the thing does not exist.
 function forgoes(problem) {
   return problem !== null && [400, 401, 403, 404, 410].includes(problem.status);
-}
-
-// useTick draws a component anew at an interval in milliseconds, for texts that count time.
-export function useTick(every) {
-  const [, setCount] = useState(0);
-  useEffect(() => {
-    const id = setInterval(() => document.hidden || setCount((n) => n + 1), every);
-    return () => clearInterval(id);
-  }, [every]);
 }

@@ -1,4 +1,4 @@
-// The names of nodes, for callers with the right to read the cluster. Other callers see the ids.
+// The names of nodes and their order. Callers without the right to read the cluster see the ids.
 import { get } from './api.js';
 import { usePoll } from './live.js';
 import { canCluster } from './session.js';
@@ -9,3 +9,5 @@ export function useNodeNames() {
   const poll = usePoll((signal) => (canCluster('read') ? get('/v1/cluster', {}, { signal }) : { nodes: [] }), 0);
   return (id) => poll.data?.nodes.find((n) => n.id === id)?.name || id;
 }
+
+export const byName = (nodes) => [...nodes].sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));

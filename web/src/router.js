@@ -2,6 +2,7 @@
 // can be sent to a colleague.
 import { newStore, useStore } from './store.js';
 import { session } from './session.js';
+import { searchOf } from './api.js';
 
 const base = '/ui/';
 
@@ -17,12 +18,7 @@ addEventListener('popstate', () => route.set(read()));
 
 // href returns the address of a page. The address keeps the namespace, unless it is the caller's own.
 export function href(path, query = {}) {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(query)) {
-    for (const v of [value].flat()) {
-      if (v !== undefined && v !== null && v !== '') search.append(name, v);
-    }
-  }
+  const search = searchOf(query);
   const { namespace, caller } = session.value;
   if (namespace && caller && namespace !== caller.namespace && !search.has('ns')) search.set('ns', namespace);
   const text = search.toString();

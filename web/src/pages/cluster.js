@@ -2,6 +2,7 @@
 import { html } from '../html.js';
 import { get } from '../api.js';
 import { settled, usePoll } from '../live.js';
+import { byName } from '../nodes.js';
 import { canCluster } from '../session.js';
 import { href } from '../router.js';
 import { compact, number } from '../format.js';
@@ -79,8 +80,6 @@ function Nodes({ c, refresh }) {
         refresh=${refresh} />`)}</div></div>`)}</div>
   <//>`;
 }
-
-const byName = (nodes) => [...nodes].sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
 
 function Legend() {
   return html`<span class="legend" aria-hidden="true">

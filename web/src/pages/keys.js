@@ -4,7 +4,7 @@ import { html } from '../html.js';
 import { change, get } from '../api.js';
 import { usePoll } from '../live.js';
 import { canSomewhere, session } from '../session.js';
-import { fromInput } from '../format.js';
+import { isoOf } from '../format.js';
 import { now } from '../clock.js';
 import { t } from '../i18n.js';
 import { ask, Form, show } from '../parts/dialog.js';
@@ -81,7 +81,7 @@ function NewKey({ refresh, close }) {
     if (list(form.queues).length) grant.queues = list(form.queues);
     if (list(form.ids).length) grant.ids = list(form.ids);
     const body = { name: form.name.trim(), grants: [grant] };
-    if (form.expires) body.expires_at = new Date(fromInput(form.expires)).toISOString();
+    if (form.expires) body.expires_at = isoOf(form.expires);
     try {
       setMade(await change('POST', '/v1/keys', body, { once: true }));
     } finally {

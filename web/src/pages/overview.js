@@ -13,6 +13,7 @@ import { dueSpans } from '../wheelmath.js';
 import { t } from '../i18n.js';
 import { Bars } from '../parts/bars.js';
 import { Chart } from '../parts/chart.js';
+import { Coming } from '../parts/coming.js';
 import { Heat } from '../parts/heat.js';
 import { Wheel } from '../parts/wheel.js';
 import { Sparkline } from '../parts/sparkline.js';
@@ -168,12 +169,4 @@ function Part({ queues }) {
     <${Card} title=${t('wheel.title')}>
       <${Empty} title=${t('role.missing')} command="belfry key create viewer --role read --namespace '*'">
         ${t('role.read.all')}<//><//>`;
-}
-
-function Coming({ sum }) {
-  const items = [['1m', sum.due_1m], ['1h', sum.due_1h - sum.due_1m], ['1d', sum.due_1d - sum.due_1h],
-    ['more', sum.waiting - sum.due_1d]];
-  return html`<${Bars}
-    items=${items.map(([name, value]) => ({ value: Math.max(0, value), label: t(`span.${name}`),
-      title: t(`span.${name}.long`) }))} label=${t('due.spans')} log />`;
 }

@@ -2,12 +2,13 @@
 import { html } from '../html.js';
 import { change, get, inNamespace } from '../api.js';
 import { usePoll } from '../live.js';
+import { sums } from '../queues.js';
 import { can } from '../session.js';
 import { go, href } from '../router.js';
 import { compact, duration, milliseconds, number } from '../format.js';
 import { curl } from '../curl.js';
 import { t } from '../i18n.js';
-import { Bars } from '../parts/bars.js';
+import { Coming } from '../parts/coming.js';
 import { PauseButton, QueueStatus } from '../parts/queuerows.js';
 import { editQueue } from '../parts/queueform.js';
 import { ask } from '../parts/dialog.js';
@@ -29,7 +30,7 @@ export function Queue({ name }) {
     ${queue && html`<p class="sentence"><${QueueStatus} queue=${queue} /></p>
       <${Counts} name=${name} counts=${queue.counts} />
       <div class="two"><${Card} title=${t('queue.policy')}><${Policy} queue=${queue} /><//>
-      <${Card} title=${t('due.spans')}><${Coming} counts=${queue.counts} /><//></div>
+      <${Card} title=${t('due.spans')}><${Coming} sum=${sums([queue])} /><//></div>
       <${Card} title=${t('task.same')}><${Command} text=${curl('GET', path)} /><//>`}`;
 }
 
@@ -53,14 +54,6 @@ function Counts({ name, counts }) {
     ${states.map((s) => html`<${Figure} label=${t(`state.${s}`)} value=${compact(counts[s])}
     tone=${s === 'dead' && counts.dead ? 'trouble' : ''} to=${href('tasks', { queue: name, state: s })}
     note=${s === 'firing' && counts.leased ? t('queue.leased', { n: number(counts.leased) }) : ''} />`)}</dl>`;
-}
-
-function Coming({ counts }) {
-  const waiting = counts.scheduled + counts.retrying;
-  const items = [['1m', counts.due_1m], ['1h', counts.due_1h - counts.due_1m], ['1d', counts.due_1d - counts.due_1h],
-    ['more', waiting - counts.due_1d]]
-    .map(([name, value]) => ({ value: Math.max(0, value), label: t(`span.${name}`), title: t(`span.${name}.long`) }));
-  return html`<${Bars} items=${items} label=${t('due.spans')} log />`;
 }
 
 function Policy({ queue: q }) {

@@ -5,7 +5,7 @@ import { change, get, inNamespace } from '../api.js';
 import { settled, usePoll } from '../live.js';
 import { can } from '../session.js';
 import { go, href } from '../router.js';
-import { duration, fromInput, milliseconds, shortInstant, toInput } from '../format.js';
+import { duration, isoOf, milliseconds, shortInstant, toInput } from '../format.js';
 import { now } from '../clock.js';
 import { describe } from '../rule.js';
 import { curl } from '../curl.js';
@@ -114,7 +114,7 @@ function Backfill({ schedule: s, path, refresh, close }) {
   const [from, setFrom] = useState(toInput(now() - 86400e3));
   const [to, setTo] = useState(toInput(now()));
   const run = async () => {
-    const body = { from: new Date(fromInput(from)).toISOString(), to: new Date(fromInput(to)).toISOString() };
+    const body = { from: isoOf(from), to: isoOf(to) };
     const after = await change('POST', `${path}/backfill`, body);
     say(t('backfill.done', { n: after.running.length + after.waiting.length }));
     refresh();

@@ -3,10 +3,10 @@ import { useEffect, useRef } from 'preact/hooks';
 import { html } from '../html.js';
 import { canCluster, canSomewhere, signOut, useSession } from '../session.js';
 import { go, href } from '../router.js';
-import { localZone, settings } from '../settings.js';
+import { settings } from '../settings.js';
 import { useStore } from '../store.js';
 import { line } from '../live.js';
-import { duration } from '../format.js';
+import { city, duration } from '../format.js';
 import { t } from '../i18n.js';
 import { parseSearch } from '../search.js';
 import { Icon } from './icon.js';
@@ -86,8 +86,8 @@ function Settings() {
   const set = (patch) => () => settings.set(patch);
   return html`<div class="settings">
     <button type="button" class="button quiet" onClick=${set({ zone: zone === 'utc' ? 'local' : 'utc' })}
-      aria-label=${t('zone.label', { zone: zoneText(zone) })}>
-      <${Icon} name="globe" /><span>${zoneText(zone)}</span></button>
+      aria-label=${t('zone.label', { zone: city() })}>
+      <${Icon} name="globe" /><span>${city()}</span></button>
     <button type="button" class="button quiet" onClick=${set({ theme: themes[theme] })}
       aria-label=${t('theme.label', { theme: t(`theme.${theme}`) })} title=${t(`theme.${theme}`)}>
       <${Icon} name=${icons[theme]} /></button>
@@ -99,8 +99,6 @@ function Settings() {
     <${Person} caller=${caller} />
   </div>`;
 }
-
-const zoneText = (zone) => (zone === 'utc' ? 'UTC' : localZone.split('/').pop().replaceAll('_', ' '));
 
 function Person({ caller }) {
   if (caller.kind === 'local') return html`<span class="person" title=${t('person.local.why')}><${Icon} name="person" />

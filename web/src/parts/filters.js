@@ -7,7 +7,7 @@ import { Problem } from '../api.js';
 import { isFilter, pairOf, readLabels, writeLabels } from '../labels.js';
 import { chipsOf, parseSearch, states, without } from '../search.js';
 import { t, word } from '../i18n.js';
-import { fromInput } from '../format.js';
+import { isoOf } from '../format.js';
 import { now } from '../clock.js';
 import { Button, Field } from './ui.js';
 import { Icon } from './icon.js';
@@ -76,8 +76,7 @@ function Choose({ names, filters, set, close }) {
     const data = new FormData(form.current.closest('form'));
     const next = {};
     for (const name of names) {
-      const values = data.getAll(name).map((v) => (name.startsWith('due_') && v ? new Date(fromInput(v)).toISOString()
-        : v));
+      const values = data.getAll(name).map((v) => (name.startsWith('due_') && v ? isoOf(v) : v));
       const kept = name === 'label' ? labelsIn(values[0]) : values.map((v) => v.trim()).filter(Boolean);
       if (kept.length) next[name] = kept;
     }

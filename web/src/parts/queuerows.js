@@ -10,8 +10,8 @@ import { Table } from './table.js';
 import { Button, Instant, Tag } from './ui.js';
 import { say } from './toast.js';
 
-export function QueueRows({ queues, most = queues.length, sorted = true, refresh }) {
-  const rows = (sorted ? byTrouble(queues) : queues).slice(0, most);
+export function QueueRows({ queues, most = queues.length, refresh }) {
+  const rows = byTrouble(queues).slice(0, most);
   const count = (name, tone) => (q) => (q.counts?.[name]
     ? html`<span class=${tone || ''} title=${number(q.counts[name])}>${compact(q.counts[name])}</span>`
     : html`<span class="muted">0</span>`);

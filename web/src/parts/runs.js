@@ -4,7 +4,7 @@ import { city, duration, instant, milliseconds, number } from '../format.js';
 import { href } from '../router.js';
 import { t, word } from '../i18n.js';
 import { Table } from './table.js';
-import { Instant, millis, State, Tag } from './ui.js';
+import { Instant, millis, State, Tag, tones } from './ui.js';
 
 // clock describes the effect of a clock change on an occurrence.
 export function ClockChange({ change, wall }) {
@@ -38,9 +38,6 @@ export function Preview({ preview }) {
     <p class="muted">${preview.time_zone} · tzdata ${preview.tz_data}${preview.ended ? ` · ${t('preview.ended')}` : ''}
       </p>`;
 }
-
-const tones = { delivered: 'delivered', dead: 'trouble', running: 'running', waiting: 'waiting', cancelled: 'waiting',
-  passed: 'waiting' };
 
 // Dots show the last occurrences at a glance, the newest at the right.
 export function Dots({ last }) {

@@ -1,6 +1,7 @@
 // The shards as a grid: a row each, a column for each node, and a mark where a replica is.
 import { html } from '../html.js';
 import { bytes, compact, number, percent } from '../format.js';
+import { byName } from '../nodes.js';
 import { canCluster } from '../session.js';
 import { t } from '../i18n.js';
 import { splitShard } from './clusteractions.js';
@@ -22,7 +23,7 @@ function lagOf(replica, shard) {
 }
 
 export function ShardGrid({ cluster }) {
-  const nodes = [...cluster.nodes].sort((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }));
+  const nodes = byName(cluster.nodes);
   return html`<div class="table-frame shards" tabindex="0" role="group" aria-label=${t('shards.title')}>
     <table class="plain grid">
     <caption class="hidden">${t('shards.title')}</caption>

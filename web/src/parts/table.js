@@ -7,13 +7,13 @@ import { t } from '../i18n.js';
 import { Empty, Loading, Refused } from './ui.js';
 
 // Table shows rows. Each column has a label and a function that draws a row's cell; the first is the row's name.
-export function Table({ caption, columns, rows, rowKey, rowClass }) {
+export function Table({ caption, columns, rows, rowKey }) {
   const shown = columns.filter(Boolean);
   return html`<div class="table-frame"><table role="table">
     <caption class="hidden">${caption}</caption>
     <thead role="rowgroup"><tr role="row">
       ${shown.map((c) => html`<th role="columnheader" scope="col" class=${c.kind}>${c.label}</th>`)}</tr></thead>
-    <tbody role="rowgroup">${rows.map((row) => html`<tr role="row" key=${rowKey(row)} class=${rowClass?.(row)}>
+    <tbody role="rowgroup">${rows.map((row) => html`<tr role="row" key=${rowKey(row)}>
       ${shown.map((c, i) => (i === 0
     ? html`<th role="rowheader" scope="row" class=${c.kind}>${c.cell(row)}</th>`
     : html`<td role="cell" class=${c.kind} data-label=${c.label}>${c.cell(row)}</td>`))}
@@ -42,14 +42,14 @@ export function useList(path, name, query, every) {
 }
 
 // List shows a page of a list, or the purpose of an empty one, with the links to the other pages.
-export function List({ list, empty, none, page, query, cursor, children }) {
+export function List({ list, empty, page, query, cursor, children }) {
   const filtered = Object.keys(query).length > 0;
   if (!list.data && list.problem) return html`<${Refused} problem=${list.problem} retry=${list.refresh} />`;
   if (!list.data) return html`<${Loading} />`;
   return html`
     ${list.problem && html`<${Refused} problem=${list.problem} retry=${list.refresh} />`}
     ${list.rows.length > 0 && children}
-    ${!list.rows.length && !list.next && !cursor && (filtered ? none || html`<${NoMatch} page=${page} />` : empty)}
+    ${!list.rows.length && !list.next && !cursor && (filtered ? html`<${NoMatch} page=${page} />` : empty)}
     ${!list.rows.length && list.next && html`<p class="muted">${t('list.searching')}</p>`}
     ${!list.rows.length && !list.next && cursor && html`<p class="muted">${t('list.end')}</p>`}
     <nav class="pager" aria-label=${t('list.pages')}>

@@ -3,9 +3,10 @@ import { useState } from 'preact/hooks';
 import { html } from '../html.js';
 import { change, inNamespace, withQuery } from '../api.js';
 import { now } from '../clock.js';
-import { city, fromInput, shortInstant, toInput } from '../format.js';
+import { city, isoOf, shortInstant, toInput } from '../format.js';
 import { can } from '../session.js';
 import { t, word } from '../i18n.js';
+import { outcomesOf } from './bulk.js';
 import { ask, Form, show } from './dialog.js';
 import { Button, Field, millis } from './ui.js';
 import { say } from './toast.js';
@@ -26,7 +27,7 @@ export function TaskActions({ task, refresh, small = false }) {
     },
   });
   const cancel = () => ask({
-    title: t('cancel.title', named), text: t('cancel.text'), words: ['cancelled', 'stopped', 'already_fired'],
+    title: t('cancel.title', named), text: t('cancel.text'), words: outcomesOf.cancel,
       action: t('cancel.do'), danger: true,
     run: async () => {
       const { outcome } = await change('DELETE', path);
@@ -63,7 +64,7 @@ function Move({ task, path, refresh, close }) {
   const [delay, setDelay] = useState('1h');
   const [at, setAt] = useState(toInput(Math.max(millis(task.fire_at), now())));
   const run = async () => {
-    const body = how === 'delay' ? { delay: delay.trim() } : { fire_at: new Date(fromInput(at)).toISOString() };
+    const body = how === 'delay' ? { delay: delay.trim() } : { fire_at: isoOf(at) };
     const after = await change('PATCH', path, body, { headers: { 'If-Match': `"${task.revision}"` } });
     say(t('move.done', { at: shortInstant(millis(after.fire_at)) }));
     refresh();

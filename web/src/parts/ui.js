@@ -28,16 +28,12 @@ export function Instant({ at, full = false }) {
   return html`<time dateTime=${iso} title=${exact}>${relative(ms)}<span class="hidden">, ${exact}</span></time>`;
 }
 
-// Span shows a duration of the API.
-export function Span({ text }) {
-  return text ? html`<span title=${text}>${duration(milliseconds(text))}</span>` : html`<span class="muted">–</span>`;
-}
-
 const shapes = {
   scheduled: 'ring', waiting: 'ring', ready: 'half', firing: 'play', running: 'play', retrying: 'again',
   delivered: 'check', done: 'check', dead: 'cross', cancelled: 'dash', passed: 'dash', stopped: 'dash', failed: 'cross',
 };
-const tones = {
+// tones are the colours of states.
+export const tones = {
   scheduled: 'waiting', waiting: 'waiting', ready: 'waiting', firing: 'running', running: 'running',
     retrying: 'trouble',
   delivered: 'delivered', done: 'delivered', dead: 'trouble', cancelled: 'waiting', passed: 'waiting',
@@ -121,10 +117,10 @@ function titleOf(problem) {
 }
 
 // Card is a part of a page with a heading.
-export function Card({ title, side, level = 2, kind = '', children }) {
+export function Card({ title, side, kind = '', children }) {
   const id = useId();
   return html`<section class="card ${kind}" aria-labelledby=${id}>
-    <header>${level === 2 ? html`<h2 id=${id}>${title}</h2>` : html`<h3 id=${id}>${title}</h3>`}
+    <header><h2 id=${id}>${title}</h2>
       ${side && html`<div class="side">${side}</div>`}</header>
     ${children}
   </section>`;
@@ -147,10 +143,10 @@ export function Facts({ of }) {
 }
 
 // Field is a labelled control. The child is a function that gets the attributes which tie the control to its label.
-export function Field({ label, hint, error, children, kind = '' }) {
+export function Field({ label, hint, error, children }) {
   const id = useId();
   const about = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ');
-  return html`<div class="field ${kind}">
+  return html`<div class="field">
     <label for=${id}>${label}</label>
     ${children({ id, 'aria-describedby': about || undefined, 'aria-invalid': error ? 'true' : undefined })}
     ${hint && html`<p class="hint" id="${id}-hint">${hint}</p>`}
