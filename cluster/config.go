@@ -18,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/devclock"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/memory"
+	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
@@ -42,6 +43,8 @@ type Config struct {
 	AdvertiseAddr string // address that other nodes dial; empty: BindAddr as bound
 	HTTPAddr      string // host:port for callers of this node; sent to other nodes, not opened here
 	HTTPS         bool   // callers reach HTTPAddr by HTTPS
+	// Network opens the sockets for other nodes; nil: the system's.
+	Network peer.Network
 	// HTTPKeysEnd returns the end of the certificate that callers see, for Doctor. Nil: they see none of this node.
 	HTTPKeysEnd func() time.Time
 

@@ -200,7 +200,7 @@ func (n *Node) openKeys() error {
 func (n *Node) openPort() error {
 	var err error
 	n.endpoint, err = peer.Listen(peer.Config{
-		NodeID: n.ID(), BindAddr: n.cfg.BindAddr, AdvertiseAddr: n.cfg.AdvertiseAddr,
+		NodeID: n.ID(), BindAddr: n.cfg.BindAddr, AdvertiseAddr: n.cfg.AdvertiseAddr, Network: n.cfg.Network,
 		Lookup: n.directory.Lookup, Reached: n.directory.Reached, Member: n.directory.IsMember,
 		Removed: n.isRemoved, TakesPart: n.admission.TakesPart, Seen: n.records.Saw,
 		LeastRate: leastCopyRate(n.cfg.MoveRate), Keys: n.keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,

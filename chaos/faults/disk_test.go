@@ -10,10 +10,10 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/lossyfs"
-	"github.com/belfryhq/belfry/chaos/roottest"
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 func TestDiskKindsNeedDisks(t *testing.T) {
@@ -28,7 +28,7 @@ func TestDiskKindsNeedDisks(t *testing.T) {
 // are sound, and every acknowledged task is still there.
 func TestDisksAreSoundAfterFaults(t *testing.T) {
 	localtest.Need(t)
-	roottest.Need(t, lossyfs.Supported)
+	gated.NeedRoot(t, lossyfs.Supported)
 	s, err := stand.Open(t.Context(), stand.Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Nodes: 3, Shards: 2, Disks: true,
 	})

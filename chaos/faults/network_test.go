@@ -9,9 +9,9 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/netlab"
-	"github.com/belfryhq/belfry/chaos/roottest"
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 func TestNetworkKindsNeedNetwork(t *testing.T) {
@@ -26,7 +26,7 @@ func TestNetworkKindsNeedNetwork(t *testing.T) {
 // every shard has a leader again.
 func TestNetworkIsWholeAfterFaults(t *testing.T) {
 	localtest.Need(t)
-	roottest.Need(t, netlab.Supported)
+	gated.NeedRoot(t, netlab.Supported)
 	s, err := stand.Open(t.Context(), stand.Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Nodes: 3, Shards: 2, Network: true,
 	})

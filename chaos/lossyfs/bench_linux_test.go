@@ -6,12 +6,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/belfryhq/belfry/chaos/roottest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // BenchmarkSyncedWrite measures the usual work of a log: a write of 4 KiB and its sync.
 func BenchmarkSyncedWrite(b *testing.B) {
-	roottest.Need(b, Supported)
+	gated.NeedRoot(b, Supported)
 	dir := b.TempDir()
 	d, err := Mount(filepath.Join(dir, "disk"), filepath.Join(dir, "backing"), 1)
 	if err != nil {

@@ -8,13 +8,13 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/belfryhq/belfry/chaos/roottest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // mounted mounts a disk for one test, or skips it loudly.
 func mounted(t *testing.T, seed uint64) *Disk {
 	t.Helper()
-	roottest.Need(t, Supported)
+	gated.NeedRoot(t, Supported)
 	dir := t.TempDir()
 	d, err := Mount(filepath.Join(dir, "disk"), filepath.Join(dir, "backing"), seed)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/belfryhq/belfry/chaos/roottest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // TestLogStoreKeepsWhatItAcknowledged runs the nodes' own log store in both kinds: preallocated segments, a database
@@ -17,7 +17,7 @@ func TestLogStoreKeepsWhatItAcknowledged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")
 	}
-	roottest.Need(t, Supported)
+	gated.NeedRoot(t, Supported)
 	program := filepath.Join(t.TempDir(), "logstore")
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", program,
 		"github.com/belfryhq/belfry/raftgroup/logstore")

@@ -21,12 +21,12 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
-	"github.com/belfryhq/belfry/chaos/roottest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 func open(t testing.TB, hosts ...string) *Network {
 	t.Helper()
-	roottest.Need(t, Supported)
+	gated.NeedRoot(t, Supported)
 	n, err := New(Config{Hosts: hosts, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -268,7 +268,7 @@ func TestKilledHarnessLeavesNothing(t *testing.T) {
 		fmt.Printf("open %s\n", n.block.interfaceOf(1))
 		select {}
 	}
-	roottest.Need(t, Supported)
+	gated.NeedRoot(t, Supported)
 	helper := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledHarnessLeavesNothing$")
 	helper.Env = append(os.Environ(), helperVar+"=1")
 	helper.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/chaos/lossyfs"
-	"github.com/belfryhq/belfry/chaos/roottest"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // All nodes lose their power at once, again and again. Every acknowledged task is there afterwards.
 func TestPowerLossOfAllNodes(t *testing.T) {
 	localtest.Need(t)
-	roottest.Need(t, lossyfs.Supported)
+	gated.NeedRoot(t, lossyfs.Supported)
 	s, err := Open(t.Context(), Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Shards: 1, Disks: true,
 	})

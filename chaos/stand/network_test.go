@@ -10,16 +10,16 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/netlab"
-	"github.com/belfryhq/belfry/chaos/roottest"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // The leader of a shard is cut off from the other nodes in both directions. The others go on without it. It refuses
 // calls that it cannot commit, and catches up when the network is whole again.
 func TestLeaderIsCutOff(t *testing.T) {
 	localtest.Need(t)
-	roottest.Need(t, netlab.Supported)
+	gated.NeedRoot(t, netlab.Supported)
 	s, err := Open(t.Context(), Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Shards: 1, Network: true,
 	})

@@ -27,6 +27,8 @@ type Config struct {
 	BindAddr      string // host:port; port 0 picks one
 	AdvertiseAddr string // host:port that others dial, with port 0 for the bound one; empty: the bound address
 
+	Network Network // nil: the system's
+
 	// Lookup returns the addresses at which a node may be, best first, or none if no address is known. Every dial calls
 	// it.
 	Lookup func(nodeID string) []Target
@@ -73,6 +75,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Silence == 0 {
 		c.Silence = 2 * time.Second
+	}
+	if c.Network == nil {
+		c.Network = system{silence: c.Silence}
 	}
 	if c.MaxSilent == 0 {
 		c.MaxSilent = 1024

@@ -1,9 +1,7 @@
 package peer
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -14,8 +12,8 @@ import (
 // Endpoint is an open peer port.
 type Endpoint struct {
 	cfg     Config
-	tcp     *net.TCPListener
-	udp     *net.UDPConn
+	tcp     net.Listener
+	udp     net.PacketConn
 	addr    string // advertised
 	silent  *connSet
 	grpc    *room
@@ -45,11 +43,8 @@ func Listen(cfg Config) (*Endpoint, error) {
 		groups:  make(map[uint32]*group),
 	}
 	var err error
-	if e.tcp, e.udp, err = bind(cfg.BindAddr); err != nil {
+	if e.tcp, e.udp, err = cfg.Network.Listen(cfg.BindAddr); err != nil {
 		return nil, err
-	}
-	if err := endSilence(e.tcp, cfg.Silence); err != nil {
-		return nil, errors.Join(fmt.Errorf("peer port: %w", err), e.tcp.Close(), e.udp.Close())
 	}
 	e.addr = cfg.advertised(e.tcp.Addr().(*net.TCPAddr))
 	e.grpc = newRoom(e.tcp.Addr(), cfg.MaxConns)
@@ -62,33 +57,6 @@ func Listen(cfg Config) (*Endpoint, error) {
 	e.wg.Go(e.accept)
 	e.wg.Go(e.gossip.receive)
 	return e, nil
-}
-
-// bind opens both protocols. With port 0 the system picks the TCP port; bind tries again if its number is taken in UDP.
-func bind(addr string) (*net.TCPListener, *net.UDPConn, error) {
-	const attempts = 16
-	want, err := net.ResolveTCPAddr("tcp", addr)
-	if err != nil {
-		return nil, nil, fmt.Errorf("peer address to bind: %w", err)
-	}
-	var plain net.ListenConfig
-	plain.SetMultipathTCP(false) // nodes never dial it, and it does not support endSilence
-	for attempt := 1; ; attempt++ {
-		listener, err := plain.Listen(context.Background(), "tcp", want.String())
-		if err != nil {
-			return nil, nil, fmt.Errorf("peer port: %w", err)
-		}
-		tcp := listener.(*net.TCPListener)
-		bound := tcp.Addr().(*net.TCPAddr)
-		udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: bound.IP, Port: bound.Port, Zone: bound.Zone})
-		if err == nil {
-			return tcp, udp, nil
-		}
-		err = errors.Join(err, tcp.Close())
-		if want.Port != 0 || attempt == attempts {
-			return nil, nil, fmt.Errorf("peer port, for packets: %w", err)
-		}
-	}
 }
 
 // Addr returns the address that other nodes dial.

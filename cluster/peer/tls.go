@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"time"
 
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 )
@@ -50,23 +49,13 @@ func isCertificateRefused(err error) bool {
 	return errors.As(err, &own) || errors.As(err, &library)
 }
 
-// connectTimeout is the limit of a TCP connect: long enough for one lost packet. TCP repeats its packets to an
-// unreachable node at longer and longer intervals, so a new attempt finds a returning node sooner.
-const connectTimeout = 1500 * time.Millisecond
-
 // dial connects to an address and wraps the connection in TLS.
 func (e *Endpoint) dial(ctx context.Context, target Target) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.DialTimeout)
 	defer cancel()
-	conn, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", target.Addr)
-	if err != nil {
-		return nil, err
-	}
-	if err := endSilence(conn.(*net.TCPConn), e.cfg.Silence); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	if e.cfg.Keys == nil {
-		return conn, nil
+	conn, err := e.cfg.Network.Dial(ctx, target.Addr)
+	if err != nil || e.cfg.Keys == nil {
+		return conn, err
 	}
 	secured := tls.Client(conn, clientConfig(e.cfg.Keys.Credentials(), target.Name))
 	if err := secured.HandshakeContext(ctx); err != nil {

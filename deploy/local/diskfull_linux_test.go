@@ -18,14 +18,13 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // smallDisk mounts a file system of a size in MiB, which needs root.
 func smallDisk(t *testing.T, mib int) string {
 	t.Helper()
-	if os.Getenv("BELFRY_CHAOS_ROOT") == "" {
-		t.Skip("NOT TESTED: it needs root: make chaos-root runs it (BELFRY_CHAOS_ROOT is not set)")
-	}
+	gated.Need(t, gated.Root)
 	dir := t.TempDir()
 	err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib))
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {

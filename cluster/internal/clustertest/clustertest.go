@@ -1,6 +1,10 @@
-// Package clustertest runs whole clusters in one test process, on loopback, with their data in the test's folder. At
-// the end of the test it checks that the replicas of each shard agree, that no error was fatal, and that every node
-// stops cleanly.
+// Package clustertest runs whole clusters in one test process, with their data in the test's folder. At the end of the
+// test it checks that the replicas of each shard agree, that no error was fatal, and that every node stops cleanly.
+//
+// The nodes of a test speak over a network in memory, and the test runs in a bubble of testing/synctest: their clock
+// moves only when every goroutine waits, and stands while one computes or writes a file. So no test waits for real time,
+// and a busy machine makes a test slower and nothing else. A Cluster belongs to the bubble in which it was made. A
+// benchmark's nodes speak over loopback, in real time.
 package clustertest
 
 import (
@@ -18,11 +22,11 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/memnet"
 	"github.com/belfryhq/belfry/shard"
 )
 
-// patience is how long the cluster may take to reach a state by itself. Under the race detector on a busy machine, a
-// minute was too short for three nodes with twelve shards to start.
+// patience is how long the cluster may take to reach a state by itself.
 const patience = 2 * time.Minute
 
 // Shards is how many shards a cluster has unless its test says otherwise. It is more than any cluster here has nodes.
@@ -35,6 +39,7 @@ type Cluster struct {
 	Damaged bool
 
 	t       testing.TB
+	network *memnet.Network // nil: the system's
 	edit    func(i int, cfg *cluster.Config)
 	dir     string
 	members []*member
@@ -65,8 +70,11 @@ func Prepare(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluste
 		edit = func(int, *cluster.Config) {}
 	}
 	c := &Cluster{Deliver: &Receiver{}, t: t, edit: edit, dir: t.TempDir()}
+	if _, measured := t.(*testing.B); !measured {
+		c.network = memnet.New()
+	}
 	for range n {
-		c.members = append(c.members, &member{addr: freePort(t)})
+		c.Add()
 	}
 	t.Cleanup(c.close)
 	return c
@@ -74,9 +82,20 @@ func Prepare(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluste
 
 // Add adds a node that will join the cluster. It does not start the node.
 func (c *Cluster) Add() int {
-	c.members = append(c.members, &member{addr: freePort(c.t)})
+	c.members = append(c.members, &member{addr: c.FreeAddr()})
 	return len(c.members) - 1
 }
+
+// FreeAddr returns an address at which no node has listened.
+func (c *Cluster) FreeAddr() string {
+	if c.network == nil {
+		return freePort(c.t)
+	}
+	return c.network.Addr()
+}
+
+// Network returns the network of the nodes of a test.
+func (c *Cluster) Network() *memnet.Network { return c.network }
 
 // Start starts a node with the data of its last run.
 func (c *Cluster) Start(i int) *cluster.Node {
@@ -99,6 +118,9 @@ func (c *Cluster) config(i int) cluster.Config {
 		BootstrapExpect: c.formers(), Shards: Shards,
 		Deliver: c.Deliver, Registerer: c.members[i].registry, Logger: c.logger(i),
 		Fatal: func(err error) { c.t.Errorf("node %d: fatal: %v", i, err) },
+	}
+	if c.network != nil {
+		cfg.Network = c.network
 	}
 	cfg.MinFreeDisk = disk.None() // tests need little room, also on a machine that has little
 	cfg.Timing = shard.LAN()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Range of the ports of nodes. It is below the ports that the system gives to outgoing connections, of which other
+// Range of the ports of nodes in benchmarks. It is below the ports that the system gives to outgoing connections, of which other
 // tests have many, and below those of package local.
 const firstPort, endPort = 10_000, 20_000
 
