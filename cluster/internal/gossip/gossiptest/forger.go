@@ -26,7 +26,7 @@ const MaxIncarnation = 1<<32 - 1
 var header = []byte("\xf4\x08belfry-1")
 
 // Forger sends forged packets.
-type Forger struct{ conn *net.UDPConn }
+type Forger struct{ conn net.PacketConn }
 
 // New returns a Forger with its own socket on loopback.
 func New() (*Forger, error) {
@@ -34,8 +34,11 @@ func New() (*Forger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gossiptest: %w", err)
 	}
-	return &Forger{conn}, nil
+	return Over(conn), nil
 }
+
+// Over returns a Forger that sends over a packet socket, and closes it in the end.
+func Over(conn net.PacketConn) *Forger { return &Forger{conn} }
 
 // Close closes the socket.
 func (f *Forger) Close() error { return f.conn.Close() }
@@ -43,7 +46,7 @@ func (f *Forger) Close() error { return f.conn.Close() }
 // send sends a packet to the node at an address. It ignores errors, since any packet may be lost.
 func (f *Forger) send(to string, packet []byte) {
 	if addr, err := net.ResolveUDPAddr("udp", to); err == nil {
-		_, _ = f.conn.WriteToUDP(packet, addr)
+		_, _ = f.conn.WriteTo(packet, addr)
 	}
 }
 
