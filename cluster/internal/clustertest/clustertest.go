@@ -29,6 +29,10 @@ import (
 // patience is how long the cluster may take to reach a state by itself.
 const patience = 2 * time.Minute
 
+// stragglers is how long a goroutine of memberlist or Raft may outlive its closed node, waiting for an answer. A bubble
+// must not end before its goroutines.
+const stragglers = time.Minute
+
 // Shards is how many shards a cluster has unless its test says otherwise. It is more than any cluster here has nodes.
 const Shards = 6
 
@@ -259,6 +263,9 @@ func (c *Cluster) close() {
 		wg.Go(func() { c.Stop(i) })
 	}
 	wg.Wait()
+	if c.network != nil {
+		<-time.After(stragglers)
+	}
 	c.members = nil // package testing keeps a parallel test with its cleanups, and so c, until all tests have ended
 }
 
