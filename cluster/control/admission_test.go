@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -172,60 +173,64 @@ func TestToken(t *testing.T) {
 
 // A group whose nodes show certificates lets a new node in by its token, while the token is valid.
 func TestGroupAdmits(t *testing.T) {
-	g, now := single(t, still{}), time.Now()
-	g.cfg.Tokens, g.cfg.Clock = true, func() time.Time { return now }
-	add := func() string {
-		token := NewToken()
-		added, err := g.AddToken(t.Context(), HashToken(token), time.Hour)
-		if err != nil || added.ExpiresMs != now.Add(time.Hour).UnixMilli() || added.Id != tokenID(HashToken(token)) {
-			t.Fatalf("added %v, %v", added, err)
+	synctest.Test(t, func(t *testing.T) {
+		g, now := single(t, still{}), time.Now()
+		g.cfg.Tokens, g.cfg.Clock = true, func() time.Time { return now }
+		add := func() string {
+			token := NewToken()
+			added, err := g.AddToken(t.Context(), HashToken(token), time.Hour)
+			if err != nil || added.ExpiresMs != now.Add(time.Hour).UnixMilli() || added.Id != tokenID(HashToken(token)) {
+				t.Fatalf("added %v, %v", added, err)
+			}
+			return token
 		}
-		return token
-	}
-	node := &clusterpb.Node{Id: "b", Name: "two", CommandVersion: Version, Boot: 1}
-	if err := g.Register(t.Context(), node); !errors.Is(err, ErrNotAdmitted) {
-		t.Fatalf("without a token: %v", err)
-	}
-	old := add()
-	now = now.Add(time.Hour)
-	if err := g.Admit(t.Context(), node, old); !errors.Is(err, ErrNotAdmitted) || !strings.Contains(err.Error(), "expired") {
-		t.Fatalf("with an old token: %v", err)
-	}
-	token := add()
-	now = now.Add(time.Hour - time.Millisecond)
-	for boot := range uint64(2) { // the second registration is of a restarted node
-		node.Boot += boot
-		if err := g.Admit(t.Context(), node, token); err != nil {
-			t.Fatalf("with a token: %v", err)
+		node := &clusterpb.Node{Id: "b", Name: "two", CommandVersion: Version, Boot: 1}
+		if err := g.Register(t.Context(), node); !errors.Is(err, ErrNotAdmitted) {
+			t.Fatalf("without a token: %v", err)
 		}
-	}
-	node.Boot++
-	if err := g.Register(t.Context(), node); err != nil {
-		t.Errorf("a known node without a token: %v", err)
-	}
-	removed, err := g.RemoveToken(t.Context(), tokenID(HashToken(token)))
-	if err != nil || removed.GetUsedBy() != "b" || len(g.State().JoinTokens) != 0 {
-		t.Errorf("removed %v, %v; left %v", removed, err, g.State().JoinTokens)
-	}
-	if _, err := g.AddToken(t.Context(), HashToken("x"), time.Second); !errors.Is(err, ErrRefused) {
-		t.Errorf("a short life: %v", err)
-	}
+		old := add()
+		now = now.Add(time.Hour)
+		if err := g.Admit(t.Context(), node, old); !errors.Is(err, ErrNotAdmitted) || !strings.Contains(err.Error(), "expired") {
+			t.Fatalf("with an old token: %v", err)
+		}
+		token := add()
+		now = now.Add(time.Hour - time.Millisecond)
+		for boot := range uint64(2) { // the second registration is of a restarted node
+			node.Boot += boot
+			if err := g.Admit(t.Context(), node, token); err != nil {
+				t.Fatalf("with a token: %v", err)
+			}
+		}
+		node.Boot++
+		if err := g.Register(t.Context(), node); err != nil {
+			t.Errorf("a known node without a token: %v", err)
+		}
+		removed, err := g.RemoveToken(t.Context(), tokenID(HashToken(token)))
+		if err != nil || removed.GetUsedBy() != "b" || len(g.State().JoinTokens) != 0 {
+			t.Errorf("removed %v, %v; left %v", removed, err, g.State().JoinTokens)
+		}
+		if _, err := g.AddToken(t.Context(), HashToken("x"), time.Second); !errors.Is(err, ErrRefused) {
+			t.Errorf("a short life: %v", err)
+		}
+	})
 }
 
 // While a node of the cluster reads only the first command version, no token can be made, and none is needed.
 func TestNoTokensBeforeTheirVersion(t *testing.T) {
-	g := single(t, still{})
-	g.cfg.Tokens = true
-	old := &clusterpb.Node{Id: "a", CommandVersion: firstVersion, Boot: 2}
-	state := &clusterpb.ControlState{ClusterId: "c", CommandVersion: firstVersion, Nodes: []*clusterpb.Node{old}}
-	g.machine.mu.Lock()
-	g.machine.replace(state)
-	g.machine.mu.Unlock()
-	if terms := g.admission("b", ""); terms != nil {
-		t.Errorf("the terms are %v", terms)
-	}
-	var behind *BehindError
-	if _, err := g.AddToken(t.Context(), HashToken("x"), time.Hour); !errors.As(err, &behind) {
-		t.Errorf("added a token: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g := single(t, still{})
+		g.cfg.Tokens = true
+		old := &clusterpb.Node{Id: "a", CommandVersion: firstVersion, Boot: 2}
+		state := &clusterpb.ControlState{ClusterId: "c", CommandVersion: firstVersion, Nodes: []*clusterpb.Node{old}}
+		g.machine.mu.Lock()
+		g.machine.replace(state)
+		g.machine.mu.Unlock()
+		if terms := g.admission("b", ""); terms != nil {
+			t.Errorf("the terms are %v", terms)
+		}
+		var behind *BehindError
+		if _, err := g.AddToken(t.Context(), HashToken("x"), time.Hour); !errors.As(err, &behind) {
+			t.Errorf("added a token: %v", err)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -115,45 +116,47 @@ func (g *growing) set(bytes map[uint32]uint64) {
 
 // The leader splits a shard above the limit once, says that it did so by itself, and waits before the next split.
 func TestShardsSplitThemselves(t *testing.T) {
-	shards := &growing{bytes: map[uint32]uint64{3: 5 << 20, 4: 3 << 20}}
-	shards.pull = func(int) (*clusterpb.SlotsProgress, error) {
-		shards.set(map[uint32]uint64{3: 5 << 19, 4: 3 << 20, 13: 5 << 19})
-		return &clusterpb.SlotsProgress{Ready: true}, nil
-	}
-	g := single(t, shards)
-	until(t, g, "the version is raised", func(s *clusterpb.ControlState) bool { return s.Version == Version })
-	r := g.leading.Load()
-	shards.group = g
-	s := newSplitter(g)
-	s.limits, s.calm = AutoSplit{Bytes: 4 << 20, Shards: 20}, time.Second
-	now := time.Now()
-	s.look(t.Context(), now)
-	if got := s.report; got.Waits != "shard 3 has been above the limit for less than 1s" || !slices.Equal(got.Outgrown, []uint32{3}) {
-		t.Errorf("at the first look: %v", got)
-	}
-	s.look(t.Context(), now.Add(time.Second))
-	until(t, g, "the operation has ended", func(s *clusterpb.ControlState) bool {
-		return len(s.Operations) == 1 && s.Operations[0].EndedMs > 0
+	synctest.Test(t, func(t *testing.T) {
+		shards := &growing{bytes: map[uint32]uint64{3: 5 << 20, 4: 3 << 20}}
+		shards.pull = func(int) (*clusterpb.SlotsProgress, error) {
+			shards.set(map[uint32]uint64{3: 5 << 19, 4: 3 << 20, 13: 5 << 19})
+			return &clusterpb.SlotsProgress{Ready: true}, nil
+		}
+		g := single(t, shards)
+		until(t, g, "the version is raised", func(s *clusterpb.ControlState) bool { return s.Version == Version })
+		r := g.leading.Load()
+		shards.group = g
+		s := newSplitter(g)
+		s.limits, s.calm = AutoSplit{Bytes: 4 << 20, Shards: 20}, time.Second
+		now := time.Now()
+		s.look(t.Context(), now)
+		if got := s.report; got.Waits != "shard 3 has been above the limit for less than 1s" || !slices.Equal(got.Outgrown, []uint32{3}) {
+			t.Errorf("at the first look: %v", got)
+		}
+		s.look(t.Context(), now.Add(time.Second))
+		until(t, g, "the operation has ended", func(s *clusterpb.ControlState) bool {
+			return len(s.Operations) == 1 && s.Operations[0].EndedMs > 0
+		})
+		op := g.State().Operations[0]
+		if op.Kind != splitShard || op.Shard != 3 || op.Cause != "shard 3 has 5MiB of tasks, and --auto-split is 4MiB" {
+			t.Errorf("%v", op)
+		}
+		if len(g.State().Shards) != 13 || g.AutoSplits() != 1 {
+			t.Errorf("%d shards, %d splits", len(g.State().Shards), g.AutoSplits())
+		}
+		shards.set(map[uint32]uint64{4: 6 << 20})
+		s.look(t.Context(), time.UnixMilli(op.EndedMs).Add(time.Second))
+		s.look(t.Context(), time.UnixMilli(op.EndedMs).Add(5*time.Second))
+		if got := s.report; len(g.State().Shards) != 13 || !strings.HasPrefix(got.Waits, "operation "+op.Id+" has ended") {
+			t.Errorf("right after a split: %v", got)
+		}
+		var shape clusterpb.Shape
+		s.fill(&shape)
+		if want := (&clusterpb.AutoSplit{Bytes: 4 << 20, Shards: 20, Outgrown: []uint32{4}, Waits: s.report.Waits}); !proto.Equal(shape.AutoSplit, want) {
+			t.Errorf("%v, want %v", shape.AutoSplit, want)
+		}
+		if r.grows.report != nil {
+			t.Errorf("without a limit a leader reports %v", r.grows.report)
+		}
 	})
-	op := g.State().Operations[0]
-	if op.Kind != splitShard || op.Shard != 3 || op.Cause != "shard 3 has 5MiB of tasks, and --auto-split is 4MiB" {
-		t.Errorf("%v", op)
-	}
-	if len(g.State().Shards) != 13 || g.AutoSplits() != 1 {
-		t.Errorf("%d shards, %d splits", len(g.State().Shards), g.AutoSplits())
-	}
-	shards.set(map[uint32]uint64{4: 6 << 20})
-	s.look(t.Context(), time.UnixMilli(op.EndedMs).Add(time.Second))
-	s.look(t.Context(), time.UnixMilli(op.EndedMs).Add(5*time.Second))
-	if got := s.report; len(g.State().Shards) != 13 || !strings.HasPrefix(got.Waits, "operation "+op.Id+" has ended") {
-		t.Errorf("right after a split: %v", got)
-	}
-	var shape clusterpb.Shape
-	s.fill(&shape)
-	if want := (&clusterpb.AutoSplit{Bytes: 4 << 20, Shards: 20, Outgrown: []uint32{4}, Waits: s.report.Waits}); !proto.Equal(shape.AutoSplit, want) {
-		t.Errorf("%v, want %v", shape.AutoSplit, want)
-	}
-	if r.grows.report != nil {
-		t.Errorf("without a limit a leader reports %v", r.grows.report)
-	}
 }

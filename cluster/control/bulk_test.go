@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
@@ -21,36 +22,38 @@ func stopBulk(id string) *clusterpb.BulkChange {
 // TestBulkOperationsBeginAndStop changes bulk operations through a group of one replica, which has no way to tasks and
 // so carries none on.
 func TestBulkOperationsBeginAndStop(t *testing.T) {
-	g := single(t, still{})
-	until(t, g, "in force", func(s *clusterpb.ControlState) bool { return InForce(s) >= BulkSince })
-	leads := func() bool { return g.leading.Load() != nil }
-	until(t, g, "leading", func(*clusterpb.ControlState) bool { return leads() })
-	change := func(c *clusterpb.BulkChange) *clusterpb.BulkChanged {
-		t.Helper()
-		changed, err := g.ChangeBulk(t.Context(), c)
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		g := single(t, still{})
+		until(t, g, "in force", func(s *clusterpb.ControlState) bool { return InForce(s) >= BulkSince })
+		leads := func() bool { return g.leading.Load() != nil }
+		until(t, g, "leading", func(*clusterpb.ControlState) bool { return leads() })
+		change := func(c *clusterpb.BulkChange) *clusterpb.BulkChanged {
+			t.Helper()
+			changed, err := g.ChangeBulk(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return changed
 		}
-		return changed
-	}
-	first := change(beginBulk("op-1", "default"))
-	if op := first.Operation; op.GetId() != "op-1" || op.BeganMs == 0 || op.Call != 7 || first.Impossible != "" {
-		t.Fatalf("begun: %v", first)
-	}
-	if again := change(beginBulk("op-1", "other")); again.Operation != first.Operation {
-		t.Errorf("begun again: %v", again)
-	}
-	if none := change(beginBulk("op-2", "none")); !strings.Contains(none.Impossible, "namespace none") {
-		t.Errorf("in a namespace that does not exist: %v", none)
-	}
-	if none := change(stopBulk("op-9")); none.Operation != nil || none.Impossible != "" {
-		t.Errorf("none to stop: %v", none)
-	}
-	for range 2 {
-		if op := change(stopBulk("op-1")).Operation; op.GetState() != clusterpb.OperationState_OPERATION_STATE_STOPPED {
-			t.Errorf("stopped: %v", op)
+		first := change(beginBulk("op-1", "default"))
+		if op := first.Operation; op.GetId() != "op-1" || op.BeganMs == 0 || op.Call != 7 || first.Impossible != "" {
+			t.Fatalf("begun: %v", first)
 		}
-	}
+		if again := change(beginBulk("op-1", "other")); again.Operation != first.Operation {
+			t.Errorf("begun again: %v", again)
+		}
+		if none := change(beginBulk("op-2", "none")); !strings.Contains(none.Impossible, "namespace none") {
+			t.Errorf("in a namespace that does not exist: %v", none)
+		}
+		if none := change(stopBulk("op-9")); none.Operation != nil || none.Impossible != "" {
+			t.Errorf("none to stop: %v", none)
+		}
+		for range 2 {
+			if op := change(stopBulk("op-1")).Operation; op.GetState() != clusterpb.OperationState_OPERATION_STATE_STOPPED {
+				t.Errorf("stopped: %v", op)
+			}
+		}
+	})
 }
 
 // TestBulkOperationsNeedTheirVersion checks that none begins while a node does not read it.

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -79,10 +80,10 @@ func closeGroup(t *testing.T, g *Group) {
 	}
 }
 
-// until waits for a state that satisfies the condition.
+// until waits for a state that satisfies the condition. It runs in a bubble, as every test of a group does.
 func until(t *testing.T, g *Group, what string, ok func(*clusterpb.ControlState) bool) {
 	t.Helper()
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(10 * time.Second) // of the bubble's clock
 	for {
 		state, changed := g.Watch()
 		if ok(state) {
@@ -101,83 +102,89 @@ func placed(s *clusterpb.ControlState) bool {
 }
 
 func TestLaterNodeReadsTheStateAsANonVoter(t *testing.T) {
-	dir := t.TempDir()
-	voter, tr := replica(t, dir, "a", false, []string{"a"})
-	defer closeGroup(t, voter)
-	until(t, voter, "placed", placed)
-	joiner, _ := replica(t, dir, "b", false, nil, tr)
-	defer closeGroup(t, joiner)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		voter, tr := replica(t, dir, "a", false, []string{"a"})
+		defer closeGroup(t, voter)
+		until(t, voter, "placed", placed)
+		joiner, _ := replica(t, dir, "b", false, nil, tr)
+		defer closeGroup(t, joiner)
 
-	var notLeader *task.NotLeaderError
-	node := &clusterpb.Node{Id: "b", PeerAddr: "b:1", CommandVersion: 1, Boot: 1}
-	if err := joiner.Register(t.Context(), node); !errors.As(err, &notLeader) {
-		t.Fatalf("registered by itself: %v", err)
-	}
-	if err := voter.Register(t.Context(), node); err != nil {
-		t.Fatal(err)
-	}
-	until(t, joiner, "readable at the joiner", func(s *clusterpb.ControlState) bool {
-		return placed(s) && Node(s, "b") != nil
+		var notLeader *task.NotLeaderError
+		node := &clusterpb.Node{Id: "b", PeerAddr: "b:1", CommandVersion: 1, Boot: 1}
+		if err := joiner.Register(t.Context(), node); !errors.As(err, &notLeader) {
+			t.Fatalf("registered by itself: %v", err)
+		}
+		if err := voter.Register(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
+		until(t, joiner, "readable at the joiner", func(s *clusterpb.ControlState) bool {
+			return placed(s) && Node(s, "b") != nil
+		})
+		servers := voter.group.Members()
+		if len(servers) != 2 || servers[1] != (raftgroup.Member{NodeID: "b"}) {
+			t.Fatalf("servers %v", servers)
+		}
 	})
-	servers := voter.group.Members()
-	if len(servers) != 2 || servers[1] != (raftgroup.Member{NodeID: "b"}) {
-		t.Fatalf("servers %v", servers)
-	}
 }
 
 func TestGroupOutlivesARestart(t *testing.T) {
-	dir := t.TempDir()
-	g, _ := replica(t, dir, "a", false, []string{"a"})
-	until(t, g, "placed", placed)
-	before := g.State().ClusterId
-	closeGroup(t, g)
-	again, _ := replica(t, dir, "a", true, nil)
-	defer closeGroup(t, again)
-	until(t, again, "still placed", placed)
-	if again.State().ClusterId != before {
-		t.Fatalf("cluster %s became %s", before, again.State().ClusterId)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		g, _ := replica(t, dir, "a", false, []string{"a"})
+		until(t, g, "placed", placed)
+		before := g.State().ClusterId
+		closeGroup(t, g)
+		again, _ := replica(t, dir, "a", true, nil)
+		defer closeGroup(t, again)
+		until(t, again, "still placed", placed)
+		if again.State().ClusterId != before {
+			t.Fatalf("cluster %s became %s", before, again.State().ClusterId)
+		}
+	})
 }
 
 func TestPoliciesThroughTheGroup(t *testing.T) {
-	dir := t.TempDir()
-	leader, tr := replica(t, dir, "a", false, []string{"a"})
-	defer closeGroup(t, leader)
-	until(t, leader, "placed", placed)
-	other, _ := replica(t, dir, "b", false, nil, tr)
-	defer closeGroup(t, other)
-	if err := leader.Register(t.Context(), &clusterpb.Node{Id: "b", CommandVersion: 1}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, given := t.Context(), &fsmpb.QueuePolicy{MaxInFlight: 3, Version: 99}
-	for i := range 2 {
-		if got, err := leader.SetQueue(ctx, &clusterpb.SetQueue{Policy: given}); err != nil || got != (Change{Existed: i > 0, Version: 1}) {
-			t.Errorf("set, time %d: %+v, %v", i+1, got, err)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		leader, tr := replica(t, dir, "a", false, []string{"a"})
+		defer closeGroup(t, leader)
+		until(t, leader, "placed", placed)
+		other, _ := replica(t, dir, "b", false, nil, tr)
+		defer closeGroup(t, other)
+		if err := leader.Register(t.Context(), &clusterpb.Node{Id: "b", CommandVersion: 1}); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if given.Namespace != "" || given.Version != 99 {
-		t.Errorf("the caller's policy is %v", given)
-	}
-	until(t, other, "the policy is known", func(s *clusterpb.ControlState) bool {
-		return s.QueuesVersion == 1 && Queue(s, "", "").GetMaxInFlight() == 3 && Queue(s, "", "").Version == 1
+		ctx, given := t.Context(), &fsmpb.QueuePolicy{MaxInFlight: 3, Version: 99}
+		for i := range 2 {
+			if got, err := leader.SetQueue(ctx, &clusterpb.SetQueue{Policy: given}); err != nil || got != (Change{Existed: i > 0, Version: 1}) {
+				t.Errorf("set, time %d: %+v, %v", i+1, got, err)
+			}
+		}
+		if given.Namespace != "" || given.Version != 99 {
+			t.Errorf("the caller's policy is %v", given)
+		}
+		until(t, other, "the policy is known", func(s *clusterpb.ControlState) bool {
+			return s.QueuesVersion == 1 && Queue(s, "", "").GetMaxInFlight() == 3 && Queue(s, "", "").Version == 1
+		})
+		var notLeader *task.NotLeaderError
+		if _, err := other.SetQueue(ctx, &clusterpb.SetQueue{Policy: given}); !errors.As(err, &notLeader) || notLeader.Leader != "a" {
+			t.Errorf("set at a follower: %v", err)
+		}
+		if _, err := other.DeleteQueue(ctx, "", ""); !errors.As(err, &notLeader) {
+			t.Errorf("deleted at a follower: %v", err)
+		}
+		var field *task.FieldError
+		if _, err := leader.SetQueue(ctx, &clusterpb.SetQueue{Policy: &fsmpb.QueuePolicy{Queue: "not a name"}}); !errors.As(err, &field) {
+			t.Errorf("a name that is none: %v", err)
+		}
+		for i := range 2 {
+			got, err := leader.DeleteQueue(ctx, task.DefaultNamespace, task.DefaultQueue)
+			if err != nil || got != (Change{Existed: i == 0, Version: 2}) {
+				t.Errorf("deleted, time %d: %+v, %v", i+1, got, err)
+			}
+		}
 	})
-	var notLeader *task.NotLeaderError
-	if _, err := other.SetQueue(ctx, &clusterpb.SetQueue{Policy: given}); !errors.As(err, &notLeader) || notLeader.Leader != "a" {
-		t.Errorf("set at a follower: %v", err)
-	}
-	if _, err := other.DeleteQueue(ctx, "", ""); !errors.As(err, &notLeader) {
-		t.Errorf("deleted at a follower: %v", err)
-	}
-	var field *task.FieldError
-	if _, err := leader.SetQueue(ctx, &clusterpb.SetQueue{Policy: &fsmpb.QueuePolicy{Queue: "not a name"}}); !errors.As(err, &field) {
-		t.Errorf("a name that is none: %v", err)
-	}
-	for i := range 2 {
-		got, err := leader.DeleteQueue(ctx, task.DefaultNamespace, task.DefaultQueue)
-		if err != nil || got != (Change{Existed: i == 0, Version: 2}) {
-			t.Errorf("deleted, time %d: %+v, %v", i+1, got, err)
-		}
-	}
 }
 
 func TestWipedFolderIsNoticed(t *testing.T) {
@@ -190,28 +197,31 @@ func TestWipedFolderIsNoticed(t *testing.T) {
 }
 
 func TestLeadershipMovesOn(t *testing.T) {
-	dir, ids := t.TempDir(), []string{"a", "b", "c"}
-	a, ta := replica(t, dir, "a", false, ids)
-	b, tb := replica(t, dir, "b", false, nil, ta)
-	c, _ := replica(t, dir, "c", false, nil, ta, tb)
-	groups := map[string]*Group{"a": a, "b": b, "c": c}
-	until(t, c, "placed", placed)
-	leader, _ := c.Leader()
-	if groups[leader] == nil {
-		t.Fatalf("led by %q", leader)
-	}
-	closeGroup(t, groups[leader])
-	delete(groups, leader)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	node := &clusterpb.Node{Id: "z", CommandVersion: 1}
-	for registered := false; !registered && ctx.Err() == nil; {
-		for _, g := range groups {
-			registered = registered || g.Register(ctx, node) == nil
+	synctest.Test(t, func(t *testing.T) {
+		dir, ids := t.TempDir(), []string{"a", "b", "c"}
+		a, ta := replica(t, dir, "a", false, ids)
+		b, tb := replica(t, dir, "b", false, nil, ta)
+		c, _ := replica(t, dir, "c", false, nil, ta, tb)
+		groups := map[string]*Group{"a": a, "b": b, "c": c}
+		until(t, c, "placed", placed)
+		leader, _ := c.Leader()
+		if groups[leader] == nil {
+			t.Fatalf("led by %q", leader)
 		}
-	}
-	for _, g := range groups {
-		until(t, g, "registered", func(s *clusterpb.ControlState) bool { return Node(s, "z") != nil })
-		defer closeGroup(t, g)
-	}
+		closeGroup(t, groups[leader])
+		delete(groups, leader)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		node := &clusterpb.Node{Id: "z", CommandVersion: 1}
+		for registered := false; !registered && ctx.Err() == nil; {
+			time.Sleep(10 * time.Millisecond) // of the bubble's clock
+			for _, g := range groups {
+				registered = registered || g.Register(ctx, node) == nil
+			}
+		}
+		for _, g := range groups {
+			until(t, g, "registered", func(s *clusterpb.ControlState) bool { return Node(s, "z") != nil })
+			defer closeGroup(t, g)
+		}
+	})
 }

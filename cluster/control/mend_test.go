@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -87,55 +88,57 @@ func TestMendEntry(t *testing.T) {
 // TestMenderWaits checks that a fault is left alone while it is new, while the others are no majority, while another
 // one is being mended, and for a while after it was mended.
 func TestMenderWaits(t *testing.T) {
-	shards := &faulty{}
-	g := single(t, silent{})
-	for _, id := range []string{"b", "c"} {
-		if err := g.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: Version, Boot: 1}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		shards := &faulty{}
+		g := single(t, silent{})
+		for _, id := range []string{"b", "c"} {
+			if err := g.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: Version, Boot: 1}); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	for _, id := range []uint32{1, 2} {
-		entry := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Assign{
-			Assign: &clusterpb.Assign{Shard: id, Replicas: []string{"a", "b", "c"}},
-		}}
-		if _, err := g.propose(t.Context(), entry); err != nil {
-			t.Fatal(err)
+		for _, id := range []uint32{1, 2} {
+			entry := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Assign{
+				Assign: &clusterpb.Assign{Shard: id, Replicas: []string{"a", "b", "c"}},
+			}}
+			if _, err := g.propose(t.Context(), entry); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	m, now := newMender(g), time.Now()
-	m.shards, m.calm = shards, time.Minute
-	look := func(what string, after time.Duration, want string) {
-		t.Helper()
-		now = now.Add(after)
-		m.look(t.Context(), now)
-		if got := g.State().Shards[0].Mending + g.State().Shards[1].Mending; got != want {
-			t.Errorf("%s: %q is mended, want %q", what, got, want)
+		m, now := newMender(g), time.Now()
+		m.shards, m.calm = shards, time.Minute
+		look := func(what string, after time.Duration, want string) {
+			t.Helper()
+			now = now.Add(after)
+			m.look(t.Context(), now)
+			if got := g.State().Shards[0].Mending + g.State().Shards[1].Mending; got != want {
+				t.Errorf("%s: %q is mended, want %q", what, got, want)
+			}
 		}
-	}
-	settle := func() {
-		t.Helper()
-		entry := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Retarget{
-			Retarget: &clusterpb.Retarget{Shards: []*clusterpb.Shard{{Id: 1}, {Id: 2}}},
-		}}
-		if _, err := g.propose(t.Context(), entry); err != nil {
-			t.Fatal(err)
+		settle := func() {
+			t.Helper()
+			entry := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Retarget{
+				Retarget: &clusterpb.Retarget{Shards: []*clusterpb.Shard{{Id: 1}, {Id: 2}}},
+			}}
+			if _, err := g.propose(t.Context(), entry); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	shards.faults = []Fault{{1, "b", "bad"}}
-	look("new", 0, "")
-	shards.unfit = []string{"c"}
-	look("the others are no majority", time.Hour, "")
-	shards.unfit, shards.faults = nil, []Fault{{1, "b", "bad"}, {1, "c", "bad"}}
-	look("two of three are faulty", time.Hour, "")
-	shards.faults = []Fault{{1, "b", "bad"}}
-	look("it is time", time.Hour, "b")
-	shards.faults = []Fault{{1, "b", "bad"}, {2, "c", "bad"}}
-	look("another one", time.Hour, "b")
-	look("still the first one", time.Hour, "b")
-	settle()
-	look("again, after hours", 0, "b")
-	settle()
-	shards.faults = []Fault{{1, "b", "bad"}}
-	look("again, soon", time.Minute, "")
-	look("again, later", mendAgain, "b")
+		shards.faults = []Fault{{1, "b", "bad"}}
+		look("new", 0, "")
+		shards.unfit = []string{"c"}
+		look("the others are no majority", time.Hour, "")
+		shards.unfit, shards.faults = nil, []Fault{{1, "b", "bad"}, {1, "c", "bad"}}
+		look("two of three are faulty", time.Hour, "")
+		shards.faults = []Fault{{1, "b", "bad"}}
+		look("it is time", time.Hour, "b")
+		shards.faults = []Fault{{1, "b", "bad"}, {2, "c", "bad"}}
+		look("another one", time.Hour, "b")
+		look("still the first one", time.Hour, "b")
+		settle()
+		look("again, after hours", 0, "b")
+		settle()
+		shards.faults = []Fault{{1, "b", "bad"}}
+		look("again, soon", time.Minute, "")
+		look("again, later", mendAgain, "b")
+	})
 }

@@ -130,49 +130,51 @@ func (g *groups) Census(context.Context) Census { return Census{} }
 // TestShardsMoveToTheirTargets moves every shard from the nodes a, b, c to d, e, f, while a third of the calls fail and the
 // target of one shard changes on the way. A first replica of another one gets its vote back before.
 func TestShardsMoveToTheirTargets(t *testing.T) {
-	shards := &groups{unaimed: true, random: rand.New(rand.NewPCG(1, 14)), members: make(map[uint32]*clusterpb.Membership)}
-	g := single(t, shards)
-	shards.mu.Lock()
-	shards.state = g.State
-	shards.mu.Unlock()
-	for _, id := range []string{"b", "c", "d", "e", "f"} {
-		if err := g.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: Version, Boot: 1}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	retarget := func(target []string, ids ...uint32) {
-		op := &clusterpb.Retarget{}
-		for _, id := range ids {
-			op.Shards = append(op.Shards, &clusterpb.Shard{Id: id, Target: target, Preferred: target[0]})
-		}
-		entry := &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_Retarget{Retarget: op}}
-		if _, err := g.propose(t.Context(), entry); err != nil {
-			t.Fatal(err)
-		}
-	}
-	all := []uint32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
-	retarget([]string{"a", "b", "c"}, all...)
-	until(t, g, "three replicas each", func(s *clusterpb.ControlState) bool { return settled(s, []string{"a", "b", "c"}) })
-	shards.takeVote(7, "a", "b") // a has one of the first replicas, and comes back to the group with the same folder
-	retarget([]string{"a", "b", "d"}, 7)
-	until(t, g, "a votes again", func(s *clusterpb.ControlState) bool {
-		return slices.Equal(Shard(s, 7).Replicas, []string{"a", "b", "d"}) && len(Shard(s, 7).Target) == 0
-	})
-	retarget([]string{"b", "c", "d"}, 5)
-	retarget([]string{"d", "e", "f"}, all...)
-	until(t, g, "moved", func(s *clusterpb.ControlState) bool { return settled(s, []string{"d", "e", "f"}) })
-	shards.mu.Lock()
-	defer shards.mu.Unlock()
-	for _, err := range shards.errs {
-		t.Error(err)
-	}
-	for id, group := range shards.members {
-		for _, m := range group.Members {
-			if !m.Voter || m.Node < "d" {
-				t.Errorf("shard %d ends with %v", id, group)
+	synctest.Test(t, func(t *testing.T) {
+		shards := &groups{unaimed: true, random: rand.New(rand.NewPCG(1, 14)), members: make(map[uint32]*clusterpb.Membership)}
+		g := single(t, shards)
+		shards.mu.Lock()
+		shards.state = g.State
+		shards.mu.Unlock()
+		for _, id := range []string{"b", "c", "d", "e", "f"} {
+			if err := g.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: Version, Boot: 1}); err != nil {
+				t.Fatal(err)
 			}
 		}
-	}
+		retarget := func(target []string, ids ...uint32) {
+			op := &clusterpb.Retarget{}
+			for _, id := range ids {
+				op.Shards = append(op.Shards, &clusterpb.Shard{Id: id, Target: target, Preferred: target[0]})
+			}
+			entry := &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_Retarget{Retarget: op}}
+			if _, err := g.propose(t.Context(), entry); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all := []uint32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
+		retarget([]string{"a", "b", "c"}, all...)
+		until(t, g, "three replicas each", func(s *clusterpb.ControlState) bool { return settled(s, []string{"a", "b", "c"}) })
+		shards.takeVote(7, "a", "b") // a has one of the first replicas, and comes back to the group with the same folder
+		retarget([]string{"a", "b", "d"}, 7)
+		until(t, g, "a votes again", func(s *clusterpb.ControlState) bool {
+			return slices.Equal(Shard(s, 7).Replicas, []string{"a", "b", "d"}) && len(Shard(s, 7).Target) == 0
+		})
+		retarget([]string{"b", "c", "d"}, 5)
+		retarget([]string{"d", "e", "f"}, all...)
+		until(t, g, "moved", func(s *clusterpb.ControlState) bool { return settled(s, []string{"d", "e", "f"}) })
+		shards.mu.Lock()
+		defer shards.mu.Unlock()
+		for _, err := range shards.errs {
+			t.Error(err)
+		}
+		for id, group := range shards.members {
+			for _, m := range group.Members {
+				if !m.Voter || m.Node < "d" {
+					t.Errorf("shard %d ends with %v", id, group)
+				}
+			}
+		}
+	})
 }
 
 func settled(s *clusterpb.ControlState, nodes []string) bool {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
@@ -11,34 +12,36 @@ import (
 // TestImpossibleOperationsAreRefused checks that the leader refuses an operation that could not end, with the
 // reason, and begins nothing for a preview.
 func TestImpossibleOperationsAreRefused(t *testing.T) {
-	shards := &groups{random: rand.New(rand.NewPCG(1, 14)), members: make(map[uint32]*clusterpb.Membership)}
-	g := single(t, shards)
-	refused := func(op *clusterpb.Operation) {
-		t.Helper()
-		op.Id = "refused"
-		var impossible *ImpossibleError
-		if _, _, err := g.Begin(t.Context(), op, false); !errors.As(err, &impossible) || impossible.Reason == "" {
-			t.Errorf("%v: %v", op, err)
+	synctest.Test(t, func(t *testing.T) {
+		shards := &groups{random: rand.New(rand.NewPCG(1, 14)), members: make(map[uint32]*clusterpb.Membership)}
+		g := single(t, shards)
+		refused := func(op *clusterpb.Operation) {
+			t.Helper()
+			op.Id = "refused"
+			var impossible *ImpossibleError
+			if _, _, err := g.Begin(t.Context(), op, false); !errors.As(err, &impossible) || impossible.Reason == "" {
+				t.Errorf("%v: %v", op, err)
+			}
 		}
-	}
-	factor := func(n uint32) *clusterpb.Operation {
-		return &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REPLICATION, Replication: n}
-	}
-	refused(&clusterpb.Operation{Kind: leave, Node: "a"})
-	refused(&clusterpb.Operation{Kind: drain, Node: "b"})
-	for _, n := range []uint32{0, 2, 3, 9} {
-		refused(factor(n))
-	}
-	for _, id := range []string{"b", "c"} {
-		if err := g.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: Version, Boot: 1}); err != nil {
-			t.Fatal(err)
+		factor := func(n uint32) *clusterpb.Operation {
+			return &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REPLICATION, Replication: n}
 		}
-	}
-	op, moves, err := g.Begin(t.Context(), &clusterpb.Operation{Id: "preview", Kind: leave, Node: "a"}, true)
-	if err != nil || op.Total != 12 || len(moves) == 0 || moves[0].Shard != 1 || moves[0].Action != "add" || moves[0].Node != "b" {
-		t.Errorf("preview: %v, %v, %v", op, moves, err)
-	}
-	if ops := g.State().Operations; len(ops) > 0 {
-		t.Errorf("begun: %v", ops)
-	}
+		refused(&clusterpb.Operation{Kind: leave, Node: "a"})
+		refused(&clusterpb.Operation{Kind: drain, Node: "b"})
+		for _, n := range []uint32{0, 2, 3, 9} {
+			refused(factor(n))
+		}
+		for _, id := range []string{"b", "c"} {
+			if err := g.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: Version, Boot: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		op, moves, err := g.Begin(t.Context(), &clusterpb.Operation{Id: "preview", Kind: leave, Node: "a"}, true)
+		if err != nil || op.Total != 12 || len(moves) == 0 || moves[0].Shard != 1 || moves[0].Action != "add" || moves[0].Node != "b" {
+			t.Errorf("preview: %v, %v, %v", op, moves, err)
+		}
+		if ops := g.State().Operations; len(ops) > 0 {
+			t.Errorf("begun: %v", ops)
+		}
+	})
 }

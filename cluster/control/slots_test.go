@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -196,85 +197,93 @@ func moving(t *testing.T, l *shardLeaders) *Group {
 
 // A split takes its steps in order. Each step is taken again when it fails, and as often as it has more to do.
 func TestSlotMoverTakesAllSteps(t *testing.T) {
-	l := &shardLeaders{parts: 2, pull: func(n int) (*clusterpb.SlotsProgress, error) {
-		switch n {
-		case 1:
-			return nil, errors.New("no leader")
-		case 2:
-			return &clusterpb.SlotsProgress{Tasks: 5, Copied: true}, nil
-		case 3:
-			return &clusterpb.SlotsProgress{Copied: true, Sealed: true}, nil
+	synctest.Test(t, func(t *testing.T) {
+		l := &shardLeaders{parts: 2, pull: func(n int) (*clusterpb.SlotsProgress, error) {
+			switch n {
+			case 1:
+				return nil, errors.New("no leader")
+			case 2:
+				return &clusterpb.SlotsProgress{Tasks: 5, Copied: true}, nil
+			case 3:
+				return &clusterpb.SlotsProgress{Copied: true, Sealed: true}, nil
+			}
+			return &clusterpb.SlotsProgress{Ready: true}, nil
+		}}
+		g := moving(t, l)
+		until(t, g, "the move has ended", func(s *clusterpb.ControlState) bool {
+			return len(s.SlotMoves) == 0 && s.LastSlotMove == 1
+		})
+		want := []string{"ExpectSlots 13", "Pull 13", "OpenSlots 13", "DropSlots 1", "OpenSlots 13", "DropSlots 1"}
+		if got := l.all(); !slices.Equal(got, want) {
+			t.Errorf("steps %v, want %v", got, want)
 		}
-		return &clusterpb.SlotsProgress{Ready: true}, nil
-	}}
-	g := moving(t, l)
-	until(t, g, "the move has ended", func(s *clusterpb.ControlState) bool {
-		return len(s.SlotMoves) == 0 && s.LastSlotMove == 1
+		shown := slices.Compact(slices.Clone(l.shown))
+		want = []string{"expect", "copy", "seal", "ready", "open", "drop", "open", "drop"}
+		if !slices.Equal(shown, want) {
+			t.Errorf("shown %v, want %v", shown, want)
+		}
+		slot := g.State().Slots[0].End
+		if owner := g.State().Slots[1]; owner.Shard != 13 || owner.First != slot || owner.Epoch != 1 {
+			t.Errorf("the slot map: %v", g.State().Slots)
+		}
 	})
-	want := []string{"ExpectSlots 13", "Pull 13", "OpenSlots 13", "DropSlots 1", "OpenSlots 13", "DropSlots 1"}
-	if got := l.all(); !slices.Equal(got, want) {
-		t.Errorf("steps %v, want %v", got, want)
-	}
-	shown := slices.Compact(slices.Clone(l.shown))
-	want = []string{"expect", "copy", "seal", "ready", "open", "drop", "open", "drop"}
-	if !slices.Equal(shown, want) {
-		t.Errorf("shown %v, want %v", shown, want)
-	}
-	slot := g.State().Slots[0].End
-	if owner := g.State().Slots[1]; owner.Shard != 13 || owner.First != slot || owner.Epoch != 1 {
-		t.Errorf("the slot map: %v", g.State().Slots)
-	}
 }
 
 // A move whose copy is lost is given up and begins anew. The source is unsealed before the target drops its copies.
 func TestSlotMoverBeginsAnew(t *testing.T) {
-	l := &shardLeaders{pull: func(n int) (*clusterpb.SlotsProgress, error) {
-		if n == 1 {
-			return nil, fmt.Errorf("x: %w", shard.ErrMoveLost)
+	synctest.Test(t, func(t *testing.T) {
+		l := &shardLeaders{pull: func(n int) (*clusterpb.SlotsProgress, error) {
+			if n == 1 {
+				return nil, fmt.Errorf("x: %w", shard.ErrMoveLost)
+			}
+			return &clusterpb.SlotsProgress{Ready: true}, nil
+		}}
+		g := moving(t, l)
+		until(t, g, "the move has ended", func(s *clusterpb.ControlState) bool {
+			return len(s.SlotMoves) == 0 && s.LastSlotMove == 2
+		})
+		want := []string{
+			"ExpectSlots 13", "Pull 13", "UnsealSlots 1", "AbandonSlots 13",
+			"ExpectSlots 13", "Pull 13", "OpenSlots 13", "DropSlots 1",
 		}
-		return &clusterpb.SlotsProgress{Ready: true}, nil
-	}}
-	g := moving(t, l)
-	until(t, g, "the move has ended", func(s *clusterpb.ControlState) bool {
-		return len(s.SlotMoves) == 0 && s.LastSlotMove == 2
+		if got := l.all(); !slices.Equal(got, want) {
+			t.Errorf("steps %v, want %v", got, want)
+		}
 	})
-	want := []string{
-		"ExpectSlots 13", "Pull 13", "UnsealSlots 1", "AbandonSlots 13",
-		"ExpectSlots 13", "Pull 13", "OpenSlots 13", "DropSlots 1",
-	}
-	if got := l.all(); !slices.Equal(got, want) {
-		t.Errorf("steps %v, want %v", got, want)
-	}
 }
 
 // A move that fails again and again ends, and its source keeps the slots.
 func TestSlotMoverGivesUp(t *testing.T) {
-	l := &shardLeaders{pull: func(int) (*clusterpb.SlotsProgress, error) { return nil, shard.ErrMoveRefused }}
-	g := moving(t, l)
-	before := len(g.State().Slots)
-	until(t, g, "the move has ended", func(s *clusterpb.ControlState) bool { return len(s.SlotMoves) == 0 && s.LastSlotMove > 0 })
-	if s := g.State(); s.LastSlotMove != mostTries || len(s.Slots) != before || slices.Contains(l.all(), "OpenSlots 13") {
-		t.Errorf("%d moves, slots %v", s.LastSlotMove, s.Slots)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := &shardLeaders{pull: func(int) (*clusterpb.SlotsProgress, error) { return nil, shard.ErrMoveRefused }}
+		g := moving(t, l)
+		before := len(g.State().Slots)
+		until(t, g, "the move has ended", func(s *clusterpb.ControlState) bool { return len(s.SlotMoves) == 0 && s.LastSlotMove > 0 })
+		if s := g.State(); s.LastSlotMove != mostTries || len(s.Slots) != before || slices.Contains(l.all(), "OpenSlots 13") {
+			t.Errorf("%d moves, slots %v", s.LastSlotMove, s.Slots)
+		}
+	})
 }
 
 // A source that refuses to take its seal back holds the move up. The shape says so.
 func TestSlotMoverTellsRefusedUnseal(t *testing.T) {
-	l := &shardLeaders{
-		refused: "UnsealSlots",
-		pull:    func(int) (*clusterpb.SlotsProgress, error) { return nil, shard.ErrMoveLost },
-	}
-	g := moving(t, l)
-	timeout := time.After(10 * time.Second)
-	for look := time.Tick(5 * time.Millisecond); ; {
-		wait, step := g.Shape().GetSlotsWait()[1], g.Shape().GetSlots()[1].GetStep()
-		if strings.Contains(wait.GetReason(), "given its slots away") && step == stepUnseal {
-			return
+	synctest.Test(t, func(t *testing.T) {
+		l := &shardLeaders{
+			refused: "UnsealSlots",
+			pull:    func(int) (*clusterpb.SlotsProgress, error) { return nil, shard.ErrMoveLost },
 		}
-		select {
-		case <-look:
-		case <-timeout:
-			t.Fatalf("the shape says %v at step %q", wait, step)
+		g := moving(t, l)
+		timeout := time.After(10 * time.Second)
+		for look := time.Tick(5 * time.Millisecond); ; {
+			wait, step := g.Shape().GetSlotsWait()[1], g.Shape().GetSlots()[1].GetStep()
+			if strings.Contains(wait.GetReason(), "given its slots away") && step == stepUnseal {
+				return
+			}
+			select {
+			case <-look:
+			case <-timeout:
+				t.Fatalf("the shape says %v at step %q", wait, step)
+			}
 		}
-	}
+	})
 }

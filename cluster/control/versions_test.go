@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -144,34 +145,36 @@ func TestSnapshotOfANewerVersionIsRefused(t *testing.T) {
 // TestGroupWritesNoNewerVersion checks that the leader defers an entry until all nodes read it, and that the version
 // then rises by itself. A lost node is waived.
 func TestGroupWritesNoNewerVersion(t *testing.T) {
-	g, _ := replica(t, t.TempDir(), "a", false, []string{"a"})
-	defer closeGroup(t, g)
-	until(t, g, "placed", placed)
-	for _, node := range []*clusterpb.Node{
-		{Id: "gone", Name: "n2", CommandVersion: 1, Boot: 1}, {Id: "a", Name: "n1", CommandVersion: Version, Boot: 1},
-	} {
-		if err := g.Register(t.Context(), node); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := replica(t, t.TempDir(), "a", false, []string{"a"})
+		defer closeGroup(t, g)
+		until(t, g, "placed", placed)
+		for _, node := range []*clusterpb.Node{
+			{Id: "gone", Name: "n2", CommandVersion: 1, Boot: 1}, {Id: "a", Name: "n1", CommandVersion: Version, Boot: 1},
+		} {
+			if err := g.Register(t.Context(), node); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var behind *BehindError
+		if _, err := g.propose(t.Context(), raise(Version).entry); !errors.As(err, &behind) ||
+			!slices.Equal(behind.Nodes, []string{"node n2 (gone)"}) {
+			t.Fatalf("proposed with an old node: %v", err)
+		}
+		if err := g.Waive(t.Context(), "none"); !errors.Is(err, ErrRefused) {
+			t.Errorf("waived a node that is none: %v", err)
+		}
+		if g.State().Version != 0 {
+			t.Fatalf("raised with an old node: %v", g.State())
+		}
+		if err := g.Waive(t.Context(), "gone"); err != nil {
 			t.Fatal(err)
 		}
-	}
-	var behind *BehindError
-	if _, err := g.propose(t.Context(), raise(Version).entry); !errors.As(err, &behind) ||
-		!slices.Equal(behind.Nodes, []string{"node n2 (gone)"}) {
-		t.Fatalf("proposed with an old node: %v", err)
-	}
-	if err := g.Waive(t.Context(), "none"); !errors.Is(err, ErrRefused) {
-		t.Errorf("waived a node that is none: %v", err)
-	}
-	if g.State().Version != 0 {
-		t.Fatalf("raised with an old node: %v", g.State())
-	}
-	if err := g.Waive(t.Context(), "gone"); err != nil {
-		t.Fatal(err)
-	}
-	until(t, g, "raised", func(s *clusterpb.ControlState) bool { return s.Version == Version })
-	if err := g.Register(t.Context(), &clusterpb.Node{Id: "gone", CommandVersion: 1, Boot: 2}); !errors.Is(err, ErrRefused) {
-		t.Errorf("the old build was let in: %v", err)
-	}
+		until(t, g, "raised", func(s *clusterpb.ControlState) bool { return s.Version == Version })
+		if err := g.Register(t.Context(), &clusterpb.Node{Id: "gone", CommandVersion: 1, Boot: 2}); !errors.Is(err, ErrRefused) {
+			t.Errorf("the old build was let in: %v", err)
+		}
+	})
 }
 
 // TestGroupsOfAQueueDeclareTheirVersion checks that no policy about groups goes to a build that would drop it.
