@@ -89,45 +89,47 @@ func withKey(id string, version uint64) *clusterpb.ControlState {
 // TestRosterIsUnknownUntilTheNodeHasCaughtUp follows a node without a file: it knows no keys before the log has brought
 // its registration for this start back. Then it writes the file, by which its next start goes.
 func TestRosterIsUnknownUntilTheNodeHasCaughtUp(t *testing.T) {
-	g, here, dir := group(t), control.NewReplica("a", boot), t.TempDir()
-	here.Set(g)
-	n := New(alone(Config{Dir: dir, Control: here}))
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
-	running.Go(func() { n.Run(ctx) })
-	for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
-		<-changed
-	}
-	register := func(start uint64) {
-		t.Helper()
-		if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: control.Version, Boot: start}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		g, here, dir := group(t), control.NewReplica("a", boot), t.TempDir()
+		here.Set(g)
+		n := New(alone(Config{Dir: dir, Control: here}))
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		defer running.Wait()
+		defer cancel()
+		running.Go(func() { n.Run(ctx) })
+		for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
+			<-changed
 		}
-	}
-	register(boot - 1)
-	if n.KeysVersion() != 0 || len(n.Namespaces()) != 0 {
-		t.Error("the keys are known before this start is registered")
-	}
-	register(boot)
-	if err := n.Await(t.Context(), 0); err != nil || n.KeysVersion() != 1 || n.KeysInForce() {
-		t.Errorf("registered: %v, version %d", err, n.KeysVersion())
-	}
-	if err := n.Enforce(t.Context()); err != nil || !n.KeysInForce() || n.KeysVersion() != 2 {
-		t.Errorf("in force: %v, version %d", err, n.KeysVersion())
-	}
-	cancel()
-	running.Wait()
-	next := New(alone(Config{Dir: dir, Control: control.NewReplica("a", boot+1)}))
-	if next.KeysVersion() != 2 || !next.KeysInForce() {
-		t.Errorf("the next start knows version %d", next.KeysVersion())
-	}
-	elsewhere := alone(Config{Dir: dir, Control: control.NewReplica("a", boot+1)})
-	elsewhere.Cluster = func() string { return "d" }
-	if other := New(elsewhere); other.KeysVersion() != 0 {
-		t.Error("a node of another cluster goes by the file")
-	}
+		register := func(start uint64) {
+			t.Helper()
+			if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: control.Version, Boot: start}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		register(boot - 1)
+		if n.KeysVersion() != 0 || len(n.Namespaces()) != 0 {
+			t.Error("the keys are known before this start is registered")
+		}
+		register(boot)
+		if err := n.Await(t.Context(), 0); err != nil || n.KeysVersion() != 1 || n.KeysInForce() {
+			t.Errorf("registered: %v, version %d", err, n.KeysVersion())
+		}
+		if err := n.Enforce(t.Context()); err != nil || !n.KeysInForce() || n.KeysVersion() != 2 {
+			t.Errorf("in force: %v, version %d", err, n.KeysVersion())
+		}
+		cancel()
+		running.Wait()
+		next := New(alone(Config{Dir: dir, Control: control.NewReplica("a", boot+1)}))
+		if next.KeysVersion() != 2 || !next.KeysInForce() {
+			t.Errorf("the next start knows version %d", next.KeysVersion())
+		}
+		elsewhere := alone(Config{Dir: dir, Control: control.NewReplica("a", boot+1)})
+		elsewhere.Cluster = func() string { return "d" }
+		if other := New(elsewhere); other.KeysVersion() != 0 {
+			t.Error("a node of another cluster goes by the file")
+		}
+	})
 }
 
 // TestFile checks that no damage passes as a roster.
@@ -211,26 +213,28 @@ func (older) ChangeAccess(context.Context, *clusterpb.AccessChange) (*clusterpb.
 
 // TestOlderLeadersAreNamed checks that a call does not wait for a leader that will never know it.
 func TestOlderLeadersAreNamed(t *testing.T) {
-	g, here := group(t), control.NewReplica("a", boot)
-	here.Set(g)
-	for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
-		<-changed
-	}
-	cfg := alone(Config{Dir: t.TempDir(), Control: here})
-	cfg.Self, cfg.Node = "b", func(string) calls.Node { return older{} }
-	n := New(cfg)
-	soon, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if err := n.Enforce(soon); !errors.Is(err, task.ErrNotProposed) {
-		t.Errorf("before a node has registered: %v", err)
-	}
-	if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", Name: "n1", CommandVersion: 2, Boot: boot}); err != nil {
-		t.Fatal(err)
-	}
-	var impossible *control.ImpossibleError
-	if err := n.Enforce(t.Context()); !errors.As(err, &impossible) || !strings.Contains(err.Error(), "node n1 (a)") {
-		t.Errorf("with an older leader: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g, here := group(t), control.NewReplica("a", boot)
+		here.Set(g)
+		for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
+			<-changed
+		}
+		cfg := alone(Config{Dir: t.TempDir(), Control: here})
+		cfg.Self, cfg.Node = "b", func(string) calls.Node { return older{} }
+		n := New(cfg)
+		soon, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if err := n.Enforce(soon); !errors.Is(err, task.ErrNotProposed) {
+			t.Errorf("before a node has registered: %v", err)
+		}
+		if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", Name: "n1", CommandVersion: 2, Boot: boot}); err != nil {
+			t.Fatal(err)
+		}
+		var impossible *control.ImpossibleError
+		if err := n.Enforce(t.Context()); !errors.As(err, &impossible) || !strings.Contains(err.Error(), "node n1 (a)") {
+			t.Errorf("with an older leader: %v", err)
+		}
+	})
 }
 
 // ledger is a leader that records reports.
@@ -393,35 +397,37 @@ func TestUsesOutliveARoster(t *testing.T) {
 
 // TestNoSecretInTheFile checks that the file has the hashes of keys, and not the keys.
 func TestNoSecretInTheFile(t *testing.T) {
-	g, here, dir := group(t), control.NewReplica("a", boot), t.TempDir()
-	here.Set(g)
-	var log strings.Builder
-	n := New(alone(Config{Dir: dir, Control: here, Logger: slog.New(slog.NewTextHandler(&log, nil))}))
-	ctx, cancel := context.WithCancel(t.Context())
-	var running sync.WaitGroup
-	running.Go(func() { n.Run(ctx) })
-	for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
-		<-changed
-	}
-	if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: control.Version, Boot: boot}); err != nil {
-		t.Fatal(err)
-	}
-	spec := KeySpec{Name: "ci", Grants: []access.Grant{{Role: access.Read, Namespace: access.AllNamespaces}}}
-	text, made, err := n.NewKey(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	running.Wait()
-	data, err := os.ReadFile(filepath.Join(dir, fileName))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(data), made.ID) {
-		t.Error("the file does not know the key")
-	}
-	secret := text[len("bfy_")+10+1:]
-	if strings.Contains(string(data), secret) || strings.Contains(log.String(), secret) || strings.Contains(fmt.Sprintf("%+v", g.State()), secret) {
-		t.Error("the file, the log or the state has the secret")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		g, here, dir := group(t), control.NewReplica("a", boot), t.TempDir()
+		here.Set(g)
+		var log strings.Builder
+		n := New(alone(Config{Dir: dir, Control: here, Logger: slog.New(slog.NewTextHandler(&log, nil))}))
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { n.Run(ctx) })
+		for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
+			<-changed
+		}
+		if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: control.Version, Boot: boot}); err != nil {
+			t.Fatal(err)
+		}
+		spec := KeySpec{Name: "ci", Grants: []access.Grant{{Role: access.Read, Namespace: access.AllNamespaces}}}
+		text, made, err := n.NewKey(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		running.Wait()
+		data, err := os.ReadFile(filepath.Join(dir, fileName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(data), made.ID) {
+			t.Error("the file does not know the key")
+		}
+		secret := text[len("bfy_")+10+1:]
+		if strings.Contains(string(data), secret) || strings.Contains(log.String(), secret) || strings.Contains(fmt.Sprintf("%+v", g.State()), secret) {
+			t.Error("the file, the log or the state has the secret")
+		}
+	})
 }

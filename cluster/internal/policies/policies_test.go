@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -60,48 +61,53 @@ func controlled(t *testing.T) (*Policies, *control.Group) {
 
 // The policies count as known only after the log has brought this start's registration back.
 func TestPoliciesAreKnownOnceRegistered(t *testing.T) {
-	p, g := controlled(t)
-	if now, _ := p.Watch(); now.Known {
-		t.Error("known before it is registered")
-	}
-	for _, c := range []struct {
-		boot  uint64
-		known bool
-	}{{boot - 1, false}, {boot, true}} {
-		_, changed := p.Watch()
-		if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: 1, Boot: c.boot}); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		p, g := controlled(t)
+		if now, _ := p.Watch(); now.Known {
+			t.Error("known before it is registered")
 		}
-		<-changed
-		if now, _ := p.Watch(); now.Known != c.known {
-			t.Errorf("registered for start %d of %d: known %v", c.boot, boot, now.Known)
+		for _, c := range []struct {
+			boot  uint64
+			known bool
+		}{{boot - 1, false}, {boot, true}} {
+			_, changed := p.Watch()
+			if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: 1, Boot: c.boot}); err != nil {
+				t.Fatal(err)
+			}
+			<-changed
+			if now, _ := p.Watch(); now.Known != c.known {
+				t.Errorf("registered for start %d of %d: known %v", c.boot, boot, now.Known)
+			}
 		}
-	}
+	})
 }
 
 func TestInForceWaitsForTheVersion(t *testing.T) {
-	p, g := controlled(t)
-	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if err := p.InForce(short, 1); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a version that does not come: %v", err)
-	}
-	told := make(chan error, 1)
-	go func() { told <- p.InForce(t.Context(), 2) }()
-	for i := range 2 {
-		select {
-		case err := <-told:
-			t.Fatalf("told after %d changes: %v", i, err)
-		default:
+	synctest.Test(t, func(t *testing.T) {
+		p, g := controlled(t)
+		short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if err := p.InForce(short, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a version that does not come: %v", err)
 		}
-		if _, err := g.SetQueue(t.Context(), &clusterpb.SetQueue{Policy: &fsmpb.QueuePolicy{MaxInFlight: uint32(i + 1)}}); err != nil {
-			t.Fatal(err)
+		told := make(chan error, 1)
+		go func() { told <- p.InForce(t.Context(), 2) }()
+		for i := range 2 {
+			synctest.Wait()
+			select {
+			case err := <-told:
+				t.Fatalf("told after %d changes: %v", i, err)
+			default:
+			}
+			if _, err := g.SetQueue(t.Context(), &clusterpb.SetQueue{Policy: &fsmpb.QueuePolicy{MaxInFlight: uint32(i + 1)}}); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if err := <-told; err != nil {
-		t.Error(err)
-	}
-	if got := p.Policy("", ""); got.GetMaxInFlight() != 2 || got.Version != 2 {
-		t.Errorf("the policy is %v", got)
-	}
+		if err := <-told; err != nil {
+			t.Error(err)
+		}
+		if got := p.Policy("", ""); got.GetMaxInFlight() != 2 || got.Version != 2 {
+			t.Errorf("the policy is %v", got)
+		}
+	})
 }
