@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-msgpack/v2/codec"
@@ -16,24 +16,25 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/gossip/gossiptest"
 )
 
-func forger(t *testing.T) *gossiptest.Forger {
-	t.Helper()
-	f, err := gossiptest.New()
+func (m mesh) forger() *gossiptest.Forger {
+	m.t.Helper()
+	_, conn, err := m.network.Listen("127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		m.t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	f := gossiptest.Over(conn)
+	m.t.Cleanup(func() {
 		if err := f.Close(); err != nil {
-			t.Error(err)
+			m.t.Error(err)
 		}
 	})
 	return f
 }
 
 // inClear starts a node without a gossip key that knows the nodes of its cluster.
-func inClear(t *testing.T, id string, members []string, join ...string) *node {
-	t.Helper()
-	return startWith(t, id, 1, clusterID, func(c *Config) {
+func (m mesh) inClear(id string, members []string, join ...string) *node {
+	m.t.Helper()
+	return m.startWith(id, 1, clusterID, func(c *Config) {
 		c.Keys = nil
 		c.Member = func(id string) (bool, bool) {
 			for _, m := range members {
@@ -52,29 +53,32 @@ func forged(id string, boot uint64, addr string) *clusterpb.GossipMeta {
 
 // Forged members are not taken up, and only a few forged starts of a known node.
 func TestForgedMembersAreRefused(t *testing.T) {
-	abc := []string{"a", "b", "c"}
-	a := inClear(t, "a", abc)
-	inClear(t, "b", abc, a.addr)
-	f := forger(t)
-	a.sees(t, "a.1", "b.1")
-	for i := range 3000 {
-		alive(t, f, a, forged(fmt.Sprint("stranger", i), 1, "127.0.0.1:9"))
-		alive(t, f, a, forged("c", uint64(i)+1000, "127.0.0.1:9"))
-	}
-	foreign := forged("c", 7, "127.0.0.1:9")
-	foreign.ClusterId = "another-cluster-"
-	alive(t, f, a, foreign)
-	a.startsOf(t, "c", 1)
-	a.Gossip.mu.Lock()
-	defer a.Gossip.mu.Unlock()
-	if n := len(a.claims); n > 2+maxStarts {
-		t.Errorf("%d starts are known", n)
-	}
-	for name, m := range a.members {
-		if m.Id != "a" && m.Id != "b" && m.Id != "c" {
-			t.Errorf("%s is a member", name)
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		abc := []string{"a", "b", "c"}
+		a := m.inClear("a", abc)
+		m.inClear("b", abc, a.addr)
+		f := m.forger()
+		a.sees(t, "a.1", "b.1")
+		for i := range 3000 {
+			alive(t, f, a, forged(fmt.Sprint("stranger", i), 1, "127.0.0.1:9"))
+			alive(t, f, a, forged("c", uint64(i)+1000, "127.0.0.1:9"))
 		}
-	}
+		foreign := forged("c", 7, "127.0.0.1:9")
+		foreign.ClusterId = "another-cluster-"
+		alive(t, f, a, foreign)
+		a.startsOf(t, "c", 1)
+		a.Gossip.mu.Lock()
+		defer a.Gossip.mu.Unlock()
+		if n := len(a.claims); n > 2+maxStarts {
+			t.Errorf("%d starts are known", n)
+		}
+		for name, m := range a.members {
+			if m.Id != "a" && m.Id != "b" && m.Id != "c" {
+				t.Errorf("%s is a member", name)
+			}
+		}
+	})
 }
 
 // startsOf waits until the members include at least least starts of a node.
@@ -94,125 +98,139 @@ func (n *node) startsOf(t *testing.T, id string, least int) {
 	}
 }
 
+// alive sends forged news to a node, and waits until the node has taken it.
 func alive(t *testing.T, f *gossiptest.Forger, to *node, m *clusterpb.GossipMeta) {
 	t.Helper()
 	if err := f.Alive(to.addr, gossiptest.MaxIncarnation, m); err != nil {
 		t.Fatal(err)
 	}
+	synctest.Wait()
 }
 
 // A node that does not know its cluster's map lets strangers in, at most maxStrangers of them.
 func TestStrangersAreBounded(t *testing.T) {
-	a := startWith(t, "a", 1, "", func(c *Config) { c.Keys = nil })
-	f := forger(t)
-	for i := range 3000 {
-		alive(t, f, a, forged(fmt.Sprint("stranger", i), 1, "127.0.0.1:9"))
-	}
-	timeout := time.After(15 * time.Second)
-	for {
-		members, changed := a.Watch()
-		if n := len(members) - 1; n >= maxStrangers {
-			if n > maxStrangers {
-				t.Fatalf("%d strangers are members", n)
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		a := m.startWith("a", 1, "", func(c *Config) { c.Keys = nil })
+		f := m.forger()
+		for i := range 3000 {
+			alive(t, f, a, forged(fmt.Sprint("stranger", i), 1, "127.0.0.1:9"))
+		}
+		timeout := time.After(15 * time.Second)
+		for {
+			members, changed := a.Watch()
+			if n := len(members) - 1; n >= maxStrangers {
+				if n > maxStrangers {
+					t.Fatalf("%d strangers are members", n)
+				}
+				return
 			}
-			return
+			select {
+			case <-changed:
+			case <-timeout:
+				t.Fatalf("%d strangers are members", len(members)-1)
+			}
 		}
-		select {
-		case <-changed:
-		case <-timeout:
-			t.Fatalf("%d strangers are members", len(members)-1)
-		}
-	}
+	})
 }
 
 // Forged news of a start, of any incarnation, does not change the start's metadata.
 func TestForgedAddressIsRefused(t *testing.T) {
-	ab := []string{"a", "b"}
-	a := inClear(t, "a", ab)
-	b := inClear(t, "b", ab, a.addr)
-	a.sees(t, "a.1", "b.1")
-	f := forger(t)
-	lie := forged("b", 1, b.addr)
-	lie.HttpAddr = "127.0.0.1:666"
-	alive(t, f, a, lie)
-	alive(t, f, a, forged("b", 1, "127.0.0.1:9"))
-	alive(t, f, a, forged("b", 2, "127.0.0.1:9")) // the node has taken the forged news once this start is a member
-	a.startsOf(t, "b", 2)
-	for _, s := range a.Starts("b") {
-		if s.Boot == 1 && (s.HttpAddr != "" || s.PeerAddr != b.addr) {
-			t.Errorf("b's first start is now %v", s)
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		ab := []string{"a", "b"}
+		a := m.inClear("a", ab)
+		b := m.inClear("b", ab, a.addr)
+		a.sees(t, "a.1", "b.1")
+		f := m.forger()
+		lie := forged("b", 1, b.addr)
+		lie.HttpAddr = "127.0.0.1:666"
+		alive(t, f, a, lie)
+		alive(t, f, a, forged("b", 1, "127.0.0.1:9"))
+		alive(t, f, a, forged("b", 2, "127.0.0.1:9")) // the node has taken the forged news once this start is a member
+		a.startsOf(t, "b", 2)
+		for _, s := range a.Starts("b") {
+			if s.Boot == 1 && (s.HttpAddr != "" || s.PeerAddr != b.addr) {
+				t.Errorf("b's first start is now %v", s)
+			}
 		}
-	}
+	})
 }
 
 // A member that was declared dead with an incarnation that it cannot beat is back a while later.
 func TestForgedDeathHeals(t *testing.T) {
-	ab := []string{"a", "b"}
-	a := inClear(t, "a", ab)
-	b := inClear(t, "b", ab, a.addr)
-	a.sees(t, "a.1", "b.1")
-	b.sees(t, "a.1", "b.1")
-	f := forger(t)
-	f.Dead(a.addr, gossiptest.MaxIncarnation, gossiptest.Start("b", 1), "a.1")
-	a.sees(t, "a.1")
-	f.Suspect(b.addr, gossiptest.MaxIncarnation, gossiptest.Start("a", 1), "b.1")
-	b.sees(t, "b.1")
-	a.seesWithin(t, time.Minute, "a.1", "b.1")
-	b.seesWithin(t, time.Minute, "a.1", "b.1")
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		ab := []string{"a", "b"}
+		a := m.inClear("a", ab)
+		b := m.inClear("b", ab, a.addr)
+		a.sees(t, "a.1", "b.1")
+		b.sees(t, "a.1", "b.1")
+		f := m.forger()
+		f.Dead(a.addr, gossiptest.MaxIncarnation, gossiptest.Start("b", 1), "a.1")
+		a.sees(t, "a.1")
+		f.Suspect(b.addr, gossiptest.MaxIncarnation, gossiptest.Start("a", 1), "b.1")
+		b.sees(t, "b.1")
+		a.seesWithin(t, time.Minute, "a.1", "b.1")
+		b.seesWithin(t, time.Minute, "a.1", "b.1")
+	})
 }
 
 // A node without a key survives harmful lists of members over TCP, and hangs up.
 func TestHarmfulStatesAreRefused(t *testing.T) {
-	ab := []string{"a", "b"}
-	a := inClear(t, "a", ab)
-	handle := &codec.MsgpackHandle{}
-	type state struct {
-		Name string
-		Addr []byte
-		Port uint16
-		Vsn  []byte
-	}
-	type states struct {
-		Nodes, UserStateLen int
-		Join                bool
-	}
-	for name, c := range map[string]struct {
-		kind   byte
-		header any
-		member any
-	}{
-		"no versions":    {statesType, states{Nodes: 1, Join: true}, state{Name: "b.1", Addr: []byte{127, 0, 0, 1}}},
-		"one version":    {statesType, states{Nodes: 1}, state{Name: "b.1", Vsn: []byte{1}}},
-		"many members":   {statesType, states{Nodes: 1 << 20}, state{}},
-		"fewer than 0":   {statesType, states{Nodes: -1}, state{}},
-		"much about all": {statesType, states{UserStateLen: 20 << 20}, state{}},
-		"a long message": {8, struct{ UserMsgLen int }{-1}, state{}},
-		"compressed":     {compressType, struct{ Buf []byte }{[]byte{0x00}}, state{}},
-	} {
-		conn, err := net.Dial("tcp", a.addr)
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		ab := []string{"a", "b"}
+		a := m.inClear("a", ab)
+		handle := &codec.MsgpackHandle{}
+		type state struct {
+			Name string
+			Addr []byte
+			Port uint16
+			Vsn  []byte
 		}
-		message := bytes.NewBuffer([]byte("\x02\xf4\x08" + label))
-		message.WriteByte(c.kind)
-		for _, part := range []any{c.header, c.member} {
-			if err := codec.NewEncoder(message, handle).Encode(part); err != nil {
+		type states struct {
+			Nodes, UserStateLen int
+			Join                bool
+		}
+		for name, c := range map[string]struct {
+			kind   byte
+			header any
+			member any
+		}{
+			"no versions":    {statesType, states{Nodes: 1, Join: true}, state{Name: "b.1", Addr: []byte{127, 0, 0, 1}}},
+			"one version":    {statesType, states{Nodes: 1}, state{Name: "b.1", Vsn: []byte{1}}},
+			"many members":   {statesType, states{Nodes: 1 << 20}, state{}},
+			"fewer than 0":   {statesType, states{Nodes: -1}, state{}},
+			"much about all": {statesType, states{UserStateLen: 20 << 20}, state{}},
+			"a long message": {8, struct{ UserMsgLen int }{-1}, state{}},
+			"compressed":     {compressType, struct{ Buf []byte }{[]byte{0x00}}, state{}},
+		} {
+			conn, err := m.network.Dial(t.Context(), a.addr)
+			if err != nil {
 				t.Fatal(err)
 			}
+			message := bytes.NewBuffer([]byte("\x02\xf4\x08" + label))
+			message.WriteByte(c.kind)
+			for _, part := range []any{c.header, c.member} {
+				if err := codec.NewEncoder(message, handle).Encode(part); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := conn.Write(message.Bytes()); err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			if said, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%s: it said %q and did not hang up", name, said)
+			}
+			_ = conn.Close() // the node has hung up
 		}
-		if _, err := conn.Write(message.Bytes()); err != nil {
-			t.Fatal(err)
-		}
-		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
-		if said, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: it said %q and did not hang up", name, said)
-		}
-		_ = conn.Close() // the node has hung up
-	}
-	inClear(t, "b", ab, a.addr)
-	a.sees(t, "a.1", "b.1")
+		m.inClear("b", ab, a.addr)
+		a.sees(t, "a.1", "b.1")
+	})
 }
 
 func TestCompressedPacketsAreDropped(t *testing.T) {

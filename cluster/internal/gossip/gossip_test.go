@@ -6,10 +6,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/internal/memnet"
 )
 
 // table holds the beliefs of a test's node about leaders.
@@ -51,16 +53,30 @@ type node struct {
 
 const clusterID = "cluster123456789"
 
-func start(t *testing.T, id string, boot uint64, cluster string, join ...string) *node {
-	t.Helper()
-	return startWith(t, id, boot, cluster, func(*Config) {}, join...)
+// mesh is the network of one test's nodes, in the test's bubble.
+type mesh struct {
+	t       *testing.T
+	network *memnet.Network
 }
 
-func startWith(t *testing.T, id string, boot uint64, cluster string, edit func(*Config), join ...string) *node {
+func newMesh(t *testing.T) mesh {
 	t.Helper()
-	e, err := peer.Listen(peer.Config{NodeID: fmt.Sprintf("%016s", id), BindAddr: "127.0.0.1:0"})
+	t.Cleanup(func() { <-time.After(time.Minute) }) // goroutines of memberlist outlive their node by an answer's limit
+	return mesh{t, memnet.New()}
+}
+
+func (m mesh) start(id string, boot uint64, cluster string, join ...string) *node {
+	m.t.Helper()
+	return m.startWith(id, boot, cluster, func(*Config) {}, join...)
+}
+
+func (m mesh) startWith(id string, boot uint64, cluster string, edit func(*Config), join ...string) *node {
+	m.t.Helper()
+	e, err := peer.Listen(peer.Config{
+		NodeID: fmt.Sprintf("%016s", id), BindAddr: "127.0.0.1:0", Network: m.network,
+	})
 	if err != nil {
-		t.Fatal(err)
+		m.t.Fatal(err)
 	}
 	n := &node{table: newTable(), addr: e.Addr()}
 	cfg := Config{
@@ -71,15 +87,15 @@ func startWith(t *testing.T, id string, boot uint64, cluster string, edit func(*
 	edit(&cfg)
 	n.Gossip, err = Start(cfg)
 	if err != nil {
-		t.Fatal(err)
+		m.t.Fatal(err)
 	}
 	n.stop = sync.OnceFunc(func() {
 		_ = n.Close() // leaving may fail when no other node is left
 		if err := e.Close(); err != nil {
-			t.Error(err)
+			m.t.Error(err)
 		}
 	})
-	t.Cleanup(n.stop)
+	m.t.Cleanup(n.stop)
 	return n
 }
 
@@ -110,89 +126,104 @@ func (n *node) seesWithin(t *testing.T, patience time.Duration, want ...string) 
 }
 
 func TestNodesFindEachOther(t *testing.T) {
-	a := start(t, "a", 1, clusterID)
-	b := start(t, "b", 1, clusterID, a.addr)
-	c := start(t, "c", 1, clusterID, b.addr)
-	for _, n := range []*node{a, b, c} {
-		n.sees(t, "a.1", "b.1", "c.1")
-	}
-	if s := c.Starts("a"); len(s) != 1 || s[0].PeerAddr != a.addr || s[0].Name != "na" {
-		t.Fatalf("c sees a as %v", s)
-	}
-	c.stop()
-	a.sees(t, "a.1", "b.1")
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		a := m.start("a", 1, clusterID)
+		b := m.start("b", 1, clusterID, a.addr)
+		c := m.start("c", 1, clusterID, b.addr)
+		for _, n := range []*node{a, b, c} {
+			n.sees(t, "a.1", "b.1", "c.1")
+		}
+		if s := c.Starts("a"); len(s) != 1 || s[0].PeerAddr != a.addr || s[0].Name != "na" {
+			t.Fatalf("c sees a as %v", s)
+		}
+		c.stop()
+		a.sees(t, "a.1", "b.1")
+	})
 }
 
 // A node that comes back at another address is seen there at once, although its absence was never noticed.
 func TestNodeComesBackElsewhere(t *testing.T) {
-	a := start(t, "a", 1, clusterID)
-	b := start(t, "b", 1, clusterID, a.addr)
-	a.sees(t, "a.1", "b.1")
-	again := start(t, "b", 2, clusterID, a.addr)
-	a.sees(t, "a.1", "b.2")
-	if s := a.Starts("b"); s[0].PeerAddr != again.addr {
-		t.Fatalf("b is at %v, not %s first", s, again.addr)
-	}
-	b.stop()
-	a.sees(t, "a.1", "b.2")
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		a := m.start("a", 1, clusterID)
+		b := m.start("b", 1, clusterID, a.addr)
+		a.sees(t, "a.1", "b.1")
+		again := m.start("b", 2, clusterID, a.addr)
+		a.sees(t, "a.1", "b.2")
+		if s := a.Starts("b"); s[0].PeerAddr != again.addr {
+			t.Fatalf("b is at %v, not %s first", s, again.addr)
+		}
+		b.stop()
+		a.sees(t, "a.1", "b.2")
+	})
 }
 
 func TestOtherClustersAreNotSeen(t *testing.T) {
-	a := start(t, "a", 1, clusterID)
-	b := start(t, "b", 1, "another-cluster-", a.addr)
-	c := start(t, "c", 1, "", a.addr)
-	a.sees(t, "a.1", "c.1")
-	b.sees(t, "b.1", "c.1")
-	c.sees(t, "a.1", "b.1", "c.1")
-	if err := c.EnterCluster(clusterID); err != nil {
-		t.Fatal(err)
-	}
-	c.sees(t, "a.1", "c.1")
-	b.sees(t, "b.1")
-	b.Announce(&clusterpb.LeaderHint{Shard: 1, Term: 9})
-	a.Announce(&clusterpb.LeaderHint{Shard: 2, Term: 1})
-	<-c.news
-	if got := c.all(); len(got) != 1 || got[0].Shard != 2 {
-		t.Fatalf("c believes %v", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		a := m.start("a", 1, clusterID)
+		b := m.start("b", 1, "another-cluster-", a.addr)
+		c := m.start("c", 1, "", a.addr)
+		a.sees(t, "a.1", "c.1")
+		b.sees(t, "b.1", "c.1")
+		c.sees(t, "a.1", "b.1", "c.1")
+		if err := c.EnterCluster(clusterID); err != nil {
+			t.Fatal(err)
+		}
+		c.sees(t, "a.1", "c.1")
+		b.sees(t, "b.1")
+		b.Announce(&clusterpb.LeaderHint{Shard: 1, Term: 9})
+		a.Announce(&clusterpb.LeaderHint{Shard: 2, Term: 1})
+		<-c.news
+		if got := c.all(); len(got) != 1 || got[0].Shard != 2 {
+			t.Fatalf("c believes %v", got)
+		}
+	})
 }
 
 // A start publishes that it enters its cluster, and that it takes part, after others have heard of it.
 func TestStartTellsWhatBecomesOfIt(t *testing.T) {
-	a := start(t, "a", 1, "")
-	b := start(t, "b", 1, "", a.addr)
-	a.sees(t, "a.1", "b.1")
-	if err := errors.Join(b.EnterCluster(clusterID), b.TakePart()); err != nil {
-		t.Fatal(err)
-	}
-	timeout := time.After(15 * time.Second)
-	for {
-		_, changed := a.Watch()
-		s := a.Starts("b")[0]
-		if s.TakesPart && s.ClusterId == clusterID {
-			return
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		a := m.start("a", 1, "")
+		b := m.start("b", 1, "", a.addr)
+		a.sees(t, "a.1", "b.1")
+		if err := errors.Join(b.EnterCluster(clusterID), b.TakePart()); err != nil {
+			t.Fatal(err)
 		}
-		select {
-		case <-changed:
-		case <-timeout:
-			t.Fatalf("b is still %v", s)
+		timeout := time.After(15 * time.Second)
+		for {
+			_, changed := a.Watch()
+			s := a.Starts("b")[0]
+			if s.TakesPart && s.ClusterId == clusterID {
+				return
+			}
+			select {
+			case <-changed:
+			case <-timeout:
+				t.Fatalf("b is still %v", s)
+			}
 		}
-	}
+	})
 }
 
 func TestLeadersAreTold(t *testing.T) {
-	a := start(t, "a", 1, clusterID)
-	a.learn(&clusterpb.LeaderHint{Shard: 1, Term: 4})
-	b := start(t, "b", 1, clusterID, a.addr)
-	<-b.news // with the whole state
-	b.sees(t, "a.1", "b.1")
-	a.sees(t, "a.1", "b.1")
-	b.Announce(&clusterpb.LeaderHint{Shard: 2, Term: 7})
-	<-a.news
-	<-a.news
-	if a.terms[2] != 7 {
-		t.Fatalf("a believes %v", a.all())
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		a := m.start("a", 1, clusterID)
+		a.learn(&clusterpb.LeaderHint{Shard: 1, Term: 4})
+		b := m.start("b", 1, clusterID, a.addr)
+		<-b.news // with the whole state
+		b.sees(t, "a.1", "b.1")
+		a.sees(t, "a.1", "b.1")
+		b.Announce(&clusterpb.LeaderHint{Shard: 2, Term: 7})
+		<-a.news
+		<-a.news
+		if a.terms[2] != 7 {
+			t.Fatalf("a believes %v", a.all())
+		}
+	})
 }
 
 func TestTooLongToSay(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,18 +36,22 @@ func (b *lockedBuffer) String() string {
 
 func (b *lockedBuffer) lines() int { return bytes.Count([]byte(b.String()), []byte("\n")) }
 
-// Twenty thousand junk packets are a handful of lines, with a gossip key and without, and each counts in the metric.
+// Twenty thousand junk packets in a second are a handful of lines, with a gossip key and without, and each counts in the
+// metric.
 func TestJunkPacketsAreFewLines(t *testing.T) {
 	for name, key := range map[string][]byte{"key": make([]byte, 32), "no key": nil} {
-		t.Run(name, func(t *testing.T) { sendJunk(t, key) })
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { sendJunk(t, key) })
+		})
 	}
 }
 
 func sendJunk(t *testing.T, key []byte) {
 	metrics, log := prometheus.NewRegistry(), new(lockedBuffer)
 	logger := slog.New(slog.NewTextHandler(log, nil))
+	m := newMesh(t)
 	e, err := peer.Listen(peer.Config{
-		NodeID: fmt.Sprintf("%016s", "a"), BindAddr: "127.0.0.1:0", Registerer: metrics, Logger: logger,
+		NodeID: fmt.Sprintf("%016s", "a"), BindAddr: "127.0.0.1:0", Network: m.network, Registerer: metrics, Logger: logger,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -60,25 +65,35 @@ func sendJunk(t *testing.T, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := net.Dial("udp", e.Addr())
+	_, conn, err := m.network.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const junk, most = 20_000, 12
+	to, err := net.ResolveUDPAddr("udp", e.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const junk, atOnce, most = 20_000, 100, 12
 	label := []byte("\xf4\x08belfry-1")
 	for i := range junk {
 		said := fmt.Appendf(nil, "%c%d junk", i%256, i)
 		if i%2 == 0 {
 			said = append(label[:len(label):len(label)], said...)
 		}
-		if _, err := conn.Write(said); err != nil {
+		if _, err := conn.WriteTo(said, to); err != nil {
 			t.Fatal(err)
 		}
-		if i%100 == 0 { // no faster than the node reads them, so that few are lost
-			until(t, "the packets arrive", func() bool { return counted(t, metrics) >= float64(i)*9/10 })
+		if i%atOnce == 0 {
+			time.Sleep(time.Second * atOnce / junk) // of the bubble's clock
 		}
 	}
-	until(t, "a line is written", func() bool { return log.lines() > 0 })
+	synctest.Wait()
+	if got := counted(t, metrics); got != junk {
+		t.Errorf("%v packets are counted", got)
+	}
+	if log.lines() == 0 {
+		t.Error("no line is written")
+	}
 	if n := log.lines(); n > most {
 		t.Errorf("%d lines, at most %d are wanted:\n%.3000s", n, most, log)
 	}
@@ -104,17 +119,4 @@ func counted(t *testing.T, metrics *prometheus.Registry) float64 {
 	}
 	t.Fatal("packets are not counted")
 	return 0
-}
-
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	poll, timeout := time.NewTicker(time.Millisecond), time.After(20*time.Second)
-	defer poll.Stop()
-	for !holds() {
-		select {
-		case <-poll.C:
-		case <-timeout:
-			t.Fatalf("never: %s", what)
-		}
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"pgregory.net/rapid"
 )
@@ -62,36 +63,39 @@ func TestSetKeys(t *testing.T) {
 // Nodes whose keys change in three steps, one node after the other, see each other throughout. A node that has only the
 // former key is not let in.
 func TestKeysRotate(t *testing.T) {
-	withKeys := func(letters string) func(*Config) {
-		return func(c *Config) { c.Keys = keyring(letters) }
-	}
-	a := startWith(t, "a", 1, clusterID, withKeys("o"))
-	b := startWith(t, "b", 1, clusterID, withKeys("o"), a.addr)
-	a.sees(t, "a.1", "b.1")
-	joined, members := 0, []*node{a, b}
-	for _, letters := range []string{"on", "no", "n"} {
-		for _, n := range members {
-			if err := n.SetKeys(keyring(letters)); err != nil {
-				t.Fatal(err)
-			}
-			joined++
-			id := string(rune('a' + 1 + joined)) // a node that knows this step's keys sees the nodes at both steps
-			next := startWith(t, id, 1, clusterID, withKeys(letters), a.addr)
-			for _, m := range append(members, next) {
-				want := []string{"a.1", "b.1", id + ".1"}
-				m.sees(t, want...)
-			}
-			next.stop()
-			for _, m := range members {
-				m.sees(t, "a.1", "b.1")
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(t)
+		withKeys := func(letters string) func(*Config) {
+			return func(c *Config) { c.Keys = keyring(letters) }
+		}
+		a := m.startWith("a", 1, clusterID, withKeys("o"))
+		b := m.startWith("b", 1, clusterID, withKeys("o"), a.addr)
+		a.sees(t, "a.1", "b.1")
+		joined, members := 0, []*node{a, b}
+		for _, letters := range []string{"on", "no", "n"} {
+			for _, n := range members {
+				if err := n.SetKeys(keyring(letters)); err != nil {
+					t.Fatal(err)
+				}
+				joined++
+				id := string(rune('a' + 1 + joined)) // a node that knows this step's keys sees the nodes at both steps
+				next := m.startWith(id, 1, clusterID, withKeys(letters), a.addr)
+				for _, m := range append(members, next) {
+					want := []string{"a.1", "b.1", id + ".1"}
+					m.sees(t, want...)
+				}
+				next.stop()
+				for _, m := range members {
+					m.sees(t, "a.1", "b.1")
+				}
 			}
 		}
-	}
-	late := startWith(t, "z", 1, clusterID, withKeys("o"), a.addr, b.addr)
-	if n, err := late.list.Join([]string{a.addr}); err == nil {
-		t.Errorf("joined %d nodes with a former key", n)
-	}
-	if err := a.SetKeys(nil); err == nil {
-		t.Error("a mesh lost its last key")
-	}
+		late := m.startWith("z", 1, clusterID, withKeys("o"), a.addr, b.addr)
+		if n, err := late.list.Join([]string{a.addr}); err == nil {
+			t.Errorf("joined %d nodes with a former key", n)
+		}
+		if err := a.SetKeys(nil); err == nil {
+			t.Error("a mesh lost its last key")
+		}
+	})
 }

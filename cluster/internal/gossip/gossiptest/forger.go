@@ -28,15 +28,6 @@ var header = []byte("\xf4\x08belfry-1")
 // Forger sends forged packets.
 type Forger struct{ conn net.PacketConn }
 
-// New returns a Forger with its own socket on loopback.
-func New() (*Forger, error) {
-	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
-		return nil, fmt.Errorf("gossiptest: %w", err)
-	}
-	return Over(conn), nil
-}
-
 // Over returns a Forger that sends over a packet socket, and closes it in the end.
 func Over(conn net.PacketConn) *Forger { return &Forger{conn} }
 
