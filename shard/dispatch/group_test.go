@@ -177,6 +177,25 @@ func TestGroupKeepsOrder(t *testing.T) {
 	}
 }
 
+// TestRefusedGroupWaits checks that a group whose wish the owner has refused waits at the owner for the next permit, also
+// while it has a permit that it cannot use: its queue may begin no attempt.
+func TestRefusedGroupWaits(t *testing.T) {
+	w := newWorld(t, 100)
+	w.policy(testQueue, &fsmpb.QueuePolicy{GroupInFlight: 2, MaxInFlight: 5, Target: testTarget})
+	w.due(groupLane("g"), 3)
+	w.entry(true)
+	for i, permits := range []int{1, 0} {
+		if ask := w.asks[testQueue]; ask == nil || ask.Wait {
+			t.Fatalf("ask %d: %+v", i, ask)
+		}
+		w.answer(permits)
+		w.entry(true)
+	}
+	if ask := w.asks[testQueue]; ask == nil || !ask.Wait || len(w.running) > 0 {
+		t.Errorf("after a refusal: %+v, under way are %v", ask, w.running)
+	}
+}
+
 // TestGroupsShareByWeight checks that the groups of a fair queue begin attempts in proportion to their weights,
 // regardless of the order in which their tasks came.
 func TestGroupsShareByWeight(t *testing.T) {

@@ -115,15 +115,20 @@ func (p *Planner) Answered(now time.Time, number uint64, name QueueName, answer 
 	if answer.Owner.Compare(p.owners[name]) < 0 {
 		answer.Given = nil // a later owner has looked, and does not know of these permits
 	}
+	for _, name := range i.asked {
+		if g := q.groups[name]; g != nil {
+			g.refused = err == nil
+		}
+	}
 	for _, given := range answer.Given {
 		if g := q.groups[given.Group]; g != nil && g.asked {
 			g.permits += given.Permits
-			g.untilMs = given.FirstMs
+			g.untilMs, g.refused = given.FirstMs, false
 		}
 	}
 	for _, name := range i.asked {
 		if g := q.groups[name]; g != nil {
-			g.asked, g.refused = false, err == nil && g.permits == 0
+			g.asked = false
 			p.reviewGroup(g)
 		}
 	}
