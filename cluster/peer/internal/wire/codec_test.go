@@ -73,7 +73,7 @@ func written(t testing.TB, b *batch) []byte {
 	here, there := net.Pipe()
 	done := begin(func() error { return errors.Join(b.writeTo(here), here.Close()) })
 	got, err := io.ReadAll(there)
-	if err := errors.Join(err, await(t, "a write", done)); err != nil {
+	if err := errors.Join(err, <-done); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != b.bytes() {

@@ -7,72 +7,77 @@ import (
 	"net"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 // A caller receives the reason of a refusal. The refusal is not remembered: the next request dials anew.
 func TestRefusedStreams(t *testing.T) {
-	w := newWorld(t)
-	from := w.node(1).open(1)
-	for _, why := range []Refusal{WrongNode, Stranger, NoRoom, 0xff} {
-		stop := w.listen(2, func(conn net.Conn) {
-			defer conn.Close()
-			if _, err := io.ReadFull(conn, make([]byte, 1+2+3*idBytes)); err != nil {
-				t.Errorf("the header: %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		from := w.node(1).open(1)
+		for _, why := range []Refusal{WrongNode, Stranger, NoRoom, 0xff} {
+			stop := w.listen(2, func(conn net.Conn) {
+				defer conn.Close()
+				if _, err := io.ReadFull(conn, make([]byte, 1+2+3*idBytes)); err != nil {
+					t.Errorf("the header: %v", err)
+				}
+				if err := Refuse(conn, why, time.Second); err != nil {
+					t.Errorf("refusing: %v", err)
+				}
+			})
+			before := w.dials.Load()
+			if _, err := sendHeartbeat(from, 2); !errors.Is(err, why) {
+				t.Errorf("a heartbeat: %v, not %v", err, why)
 			}
-			if err := Refuse(conn, why, time.Second); err != nil {
-				t.Errorf("refusing: %v", err)
+			if err := replicate(from, 2, 1); !errors.Is(err, why) {
+				t.Errorf("an entry: %v, not %v", err, why)
 			}
-		})
-		before := w.dials.Load()
-		if _, err := sendHeartbeat(from, 2); !errors.Is(err, why) {
-			t.Errorf("a heartbeat: %v, not %v", err, why)
+			if _, err := from.Pipeline(nodeID(2)); !errors.Is(err, why) {
+				t.Errorf("a pipeline: %v, not %v", err, why)
+			}
+			if n := w.dials.Load() - before; n != 3 {
+				t.Errorf("%d connections for three requests", n)
+			}
+			stop()
 		}
-		if err := replicate(from, 2, 1); !errors.Is(err, why) {
-			t.Errorf("an entry: %v, not %v", err, why)
+		go respond(w.node(2).open(1), 7)
+		if term, err := sendHeartbeat(from, 2); err != nil || term != 7 {
+			t.Errorf("once it takes streams: term %d, %v", term, err)
 		}
-		if _, err := from.Pipeline(nodeID(2)); !errors.Is(err, why) {
-			t.Errorf("a pipeline: %v, not %v", err, why)
-		}
-		if n := w.dials.Load() - before; n != 3 {
-			t.Errorf("%d connections for three requests", n)
-		}
-		stop()
-	}
-	go respond(w.node(2).open(1), 7)
-	if term, err := sendHeartbeat(from, 2); err != nil || term != 7 {
-		t.Errorf("once it takes streams: term %d, %v", term, err)
-	}
+	})
 }
 
 // The next request dials a node again that hung up because it is shutting down.
 func TestNodeThatHangsUpOnce(t *testing.T) {
-	w := newWorld(t)
-	one := w.node(1)
-	defer one.stop() // before the relay, which waits for it
-	from := one.open(1)
-	var first atomic.Bool
-	two := w.node(2)
-	go respond(two.open(1), 7)
-	through := w.addrs[nodeID(2)]
-	w.listen(2, func(conn net.Conn) {
-		defer conn.Close()
-		if first.CompareAndSwap(false, true) {
-			return
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		one := w.node(1)
+		defer one.stop() // before the relay, which waits for it
+		from := one.open(1)
+		var first atomic.Bool
+		two := w.node(2)
+		go respond(two.open(1), 7)
+		through := w.addrs[nodeID(2)]
+		w.listen(2, func(conn net.Conn) {
+			defer conn.Close()
+			if first.CompareAndSwap(false, true) {
+				return
+			}
+			w.relay(t.Context(), conn, through)
+		})
+		if err := replicate(from, 2, 1); err == nil {
+			t.Error("an entry was taken by a node that hangs up")
 		}
-		relay(t.Context(), conn, through)
+		if err := replicate(from, 2, 1); err != nil {
+			t.Error(err)
+		}
 	})
-	if err := replicate(from, 2, 1); err == nil {
-		t.Error("an entry was taken by a node that hangs up")
-	}
-	if err := replicate(from, 2, 1); err != nil {
-		t.Error(err)
-	}
 }
 
 // relay connects two ends until one hangs up.
-func relay(ctx context.Context, conn net.Conn, addr string) {
-	other, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+func (w *world) relay(ctx context.Context, conn net.Conn, addr string) {
+	other, err := w.network.Dial(ctx, addr)
 	if err != nil {
 		return
 	}
@@ -101,52 +106,56 @@ func pour(to, from net.Conn) {
 
 // A node that is closing does not wait for its dials.
 func TestCloseEndsDials(t *testing.T) {
-	w := newWorld(t)
-	w.timeout = time.Hour
-	one := w.node(1)
-	from := one.open(1)
-	reached := make(chan struct{})
-	w.listen(2, func(conn net.Conn) {
-		close(reached)
-		_, _ = conn.Read(make([]byte, 1<<10))
-		_, _ = conn.Read(make([]byte, 1)) // until it is closed
-		_ = conn.Close()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.timeout = time.Hour
+		one := w.node(1)
+		from := one.open(1)
+		reached := make(chan struct{})
+		w.listen(2, func(conn net.Conn) {
+			close(reached)
+			_, _ = conn.Read(make([]byte, 1<<10))
+			_, _ = conn.Read(make([]byte, 1)) // until it is closed
+			_ = conn.Close()
+		})
+		done := begin(func() error { return replicate(from, 2, 1) })
+		<-reached
+		one.stop()
+		if err := await(t, "a dial", done); !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
 	})
-	done := begin(func() error { return replicate(from, 2, 1) })
-	<-reached
-	one.stop()
-	if err := await(t, "a dial", done); !errors.Is(err, context.Canceled) {
-		t.Errorf("ended with %v", err)
-	}
 }
 
 // A newer build receives the version that both speak. An answer with a version that this build does not speak fails the
 // request.
 func TestVersions(t *testing.T) {
-	w := newWorld(t)
-	two := w.node(2)
-	go respond(two.open(1), 7)
-	header, err := Header{From: nodeID(1), To: nodeID(2), Cluster: testCluster}.append([]byte{testByte})
-	if err != nil {
-		t.Fatal(err)
-	}
-	header[1] = version + 7
-	conn, err := w.dial(t.Context(), nodeID(2))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := introduce(conn, header); err != nil {
-		t.Errorf("a newer build: %v", err)
-	}
-	for _, spoken := range []byte{0, version + 1} {
-		w.listen(3, func(conn net.Conn) {
-			_, _ = conn.Write([]byte{spoken})
-			_, _ = conn.Read(make([]byte, 1<<10))
-			_ = conn.Close()
-		})
-		if err := replicate(w.node(int(spoken)+10).open(1), 3, 1); !errors.Is(err, errVersion) {
-			t.Errorf("version %d: %v", spoken, err)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		two := w.node(2)
+		go respond(two.open(1), 7)
+		header, err := Header{From: nodeID(1), To: nodeID(2), Cluster: testCluster}.append([]byte{testByte})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		header[1] = version + 7
+		conn, err := w.dial(t.Context(), nodeID(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := introduce(conn, header); err != nil {
+			t.Errorf("a newer build: %v", err)
+		}
+		for _, spoken := range []byte{0, version + 1} {
+			w.listen(3, func(conn net.Conn) {
+				_, _ = conn.Write([]byte{spoken})
+				_, _ = conn.Read(make([]byte, 1<<10))
+				_ = conn.Close()
+			})
+			if err := replicate(w.node(int(spoken)+10).open(1), 3, 1); !errors.Is(err, errVersion) {
+				t.Errorf("version %d: %v", spoken, err)
+			}
+		}
+	})
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -24,7 +25,7 @@ func next(t testing.TB, p *Pipeline) raft.AppendFuture {
 	select {
 	case f := <-p.Consumer():
 		return f
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("nothing is delivered")
 		return nil
 	}
@@ -39,106 +40,114 @@ func push(p *Pipeline, index uint64) <-chan error {
 }
 
 func TestPipelineKeepsOrder(t *testing.T) {
-	w := newWorld(t)
-	from, to := w.node(1).open(1), w.node(2).open(1)
-	p := from.pipeline(t, 2)
-	const entries = 500
-	sent := begin(func() error {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		from, to := w.node(1).open(1), w.node(2).open(1)
+		p := from.pipeline(t, 2)
+		const entries = 500
+		sent := begin(func() error {
+			for i := range uint64(entries) {
+				if err := <-push(p, i+1); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		answered := begin(func() error {
+			for i := range uint64(entries) {
+				if got := respondTo(<-to.Consumer(), 1); got.Entries[0].Index != i+1 {
+					return errors.New("out of order")
+				}
+			}
+			return nil
+		})
 		for i := range uint64(entries) {
-			if err := <-push(p, i+1); err != nil {
-				return err
+			f := next(t, p)
+			if err := f.Error(); err != nil || !f.Response().Success || f.Response().LastLog != i+1 {
+				t.Fatalf("answer %d: %+v, %v", i, f.Response(), err)
+			}
+			if f.Request().Entries[0].Index != i+1 || f.Start().IsZero() {
+				t.Fatalf("answer %d is for %+v", i, f.Request())
 			}
 		}
-		return nil
-	})
-	answered := begin(func() error {
-		for i := range uint64(entries) {
-			if got := respondTo(<-to.Consumer(), 1); got.Entries[0].Index != i+1 {
-				return errors.New("out of order")
+		for _, done := range []<-chan error{sent, answered} {
+			if err := await(t, "the pipeline", done); err != nil {
+				t.Fatal(err)
 			}
 		}
-		return nil
 	})
-	for i := range uint64(entries) {
-		f := next(t, p)
-		if err := f.Error(); err != nil || !f.Response().Success || f.Response().LastLog != i+1 {
-			t.Fatalf("answer %d: %+v, %v", i, f.Response(), err)
-		}
-		if f.Request().Entries[0].Index != i+1 || f.Start().IsZero() {
-			t.Fatalf("answer %d is for %+v", i, f.Request())
-		}
-	}
-	for _, done := range []<-chan error{sent, answered} {
-		if err := await(t, "the pipeline", done); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // Two requests are in flight, and the sender waits before it prepares the third.
 func TestPipelineIsTwoDeep(t *testing.T) {
-	w := newWorld(t)
-	from, to := w.node(1).open(1), w.node(2).open(1)
-	p := from.pipeline(t, 2)
-	if err := await(t, "the first", push(p, 1)); err != nil {
-		t.Fatal(err)
-	}
-	second := push(p, 2)
-	first, other := takeRPC(t, to), takeRPC(t, to)
-	select {
-	case err := <-second:
-		t.Fatalf("a third may follow: %v", err)
-	default:
-	}
-	respondTo(first, 1)
-	if err := await(t, "the second", second); err != nil {
-		t.Fatal(err)
-	}
-	respondTo(other, 1)
-	for range 2 {
-		if err := next(t, p).Error(); err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		from, to := w.node(1).open(1), w.node(2).open(1)
+		p := from.pipeline(t, 2)
+		if err := await(t, "the first", push(p, 1)); err != nil {
+			t.Fatal(err)
 		}
-	}
+		second := push(p, 2)
+		first, other := takeRPC(t, to), takeRPC(t, to)
+		synctest.Wait()
+		select {
+		case err := <-second:
+			t.Fatalf("a third may follow: %v", err)
+		default:
+		}
+		respondTo(first, 1)
+		if err := await(t, "the second", second); err != nil {
+			t.Fatal(err)
+		}
+		respondTo(other, 1)
+		for range 2 {
+			if err := next(t, p).Error(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 func TestClosedPipelineCancels(t *testing.T) {
-	w := newWorld(t)
-	from, to := w.node(1).open(1), w.node(2).open(1)
-	p := from.pipeline(t, 2)
-	f, err := p.AppendEntries(withEntry(1, nil), new(raft.AppendEntriesResponse))
-	if err != nil {
-		t.Fatal(err)
-	}
-	second := push(p, 2)
-	rpcs := []raft.RPC{takeRPC(t, to), takeRPC(t, to)}
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := await(t, "the second", second); !errors.Is(err, raft.ErrPipelineShutdown) {
-		t.Errorf("the second: %v", err)
-	}
-	if err := f.Error(); !errors.Is(err, raft.ErrPipelineShutdown) {
-		t.Errorf("the first: %v", err)
-	}
-	for _, rpc := range rpcs {
-		respondTo(rpc, 1)
-	}
-	if err := await(t, "a third", push(p, 3)); !errors.Is(err, raft.ErrPipelineShutdown) {
-		t.Errorf("a third: %v", err)
-	}
-	go respond(to, 1)
-	if err := replicate(from, 2, 4); err != nil { // after the answers to the cancelled requests
-		t.Fatal(err)
-	}
-	select {
-	case f := <-p.Consumer():
-		t.Errorf("delivered after the end: %+v", f)
-	default:
-	}
-	if pending := from.mux.streams()[0].count(); pending != 0 {
-		t.Errorf("%d requests are still pending", pending)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		from, to := w.node(1).open(1), w.node(2).open(1)
+		p := from.pipeline(t, 2)
+		f, err := p.AppendEntries(withEntry(1, nil), new(raft.AppendEntriesResponse))
+		if err != nil {
+			t.Fatal(err)
+		}
+		second := push(p, 2)
+		rpcs := []raft.RPC{takeRPC(t, to), takeRPC(t, to)}
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := await(t, "the second", second); !errors.Is(err, raft.ErrPipelineShutdown) {
+			t.Errorf("the second: %v", err)
+		}
+		if err := f.Error(); !errors.Is(err, raft.ErrPipelineShutdown) {
+			t.Errorf("the first: %v", err)
+		}
+		for _, rpc := range rpcs {
+			respondTo(rpc, 1)
+		}
+		if err := await(t, "a third", push(p, 3)); !errors.Is(err, raft.ErrPipelineShutdown) {
+			t.Errorf("a third: %v", err)
+		}
+		go respond(to, 1)
+		if err := replicate(from, 2, 4); err != nil { // after the answers to the cancelled requests
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case f := <-p.Consumer():
+			t.Errorf("delivered after the end: %+v", f)
+		default:
+		}
+		if pending := from.mux.streams()[0].count(); pending != 0 {
+			t.Errorf("%d requests are still pending", pending)
+		}
+	})
 }
 
 func (cl *client) count() int {
@@ -149,70 +158,75 @@ func (cl *client) count() int {
 
 // A failed request is delivered without success, so Raft gives the pipeline up.
 func TestPipelineToTheDeadFails(t *testing.T) {
-	w := newWorld(t)
-	one, two := w.node(1), w.node(2)
-	from, to := one.open(1), two.open(1)
-	p := from.pipeline(t, 2)
-	if err := await(t, "a request", push(p, 1)); err != nil {
-		t.Fatal(err)
-	}
-	second := push(p, 2)
-	takeRPC(t, to)
-	takeRPC(t, to)
-	two.stop()
-	if err := await(t, "the second", second); err != nil {
-		t.Errorf("it was under way: %v", err)
-	}
-	for range 2 {
-		f := next(t, p)
-		if err := f.Error(); err == nil || f.Response().Success {
-			t.Errorf("%+v, %v", f.Response(), err)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		one, two := w.node(1), w.node(2)
+		from, to := one.open(1), two.open(1)
+		p := from.pipeline(t, 2)
+		if err := await(t, "a request", push(p, 1)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := await(t, "a request to the dead", push(p, 3)); err == nil {
-		t.Error("it was sent")
-	}
-	if _, err := from.Pipeline(nodeID(2)); err == nil {
-		t.Error("a pipeline to a stopped node")
-	}
+		second := push(p, 2)
+		takeRPC(t, to)
+		takeRPC(t, to)
+		two.stop()
+		if err := await(t, "the second", second); err != nil {
+			t.Errorf("it was under way: %v", err)
+		}
+		for range 2 {
+			f := next(t, p)
+			if err := f.Error(); err == nil || f.Response().Success {
+				t.Errorf("%+v, %v", f.Response(), err)
+			}
+		}
+		if err := await(t, "a request to the dead", push(p, 3)); err == nil {
+			t.Error("it was sent")
+		}
+		if _, err := from.Pipeline(nodeID(2)); err == nil {
+			t.Error("a pipeline to a stopped node")
+		}
+	})
 }
 
 // A pipeline waits while its answers are not taken, and loses none.
 func TestUnreadPipelineWaits(t *testing.T) {
-	w := newWorld(t)
-	from, to := w.node(1).open(1), w.node(2).open(1)
-	go respond(to, 1)
-	p := from.pipeline(t, 2)
-	const fit = maxUnread + maxInFlight - 1 // delivered, or answered and not taken
-	for i := range uint64(fit) {
-		if err := await(t, "a request", push(p, i+1)); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		from, to := w.node(1).open(1), w.node(2).open(1)
+		go respond(to, 1)
+		p := from.pipeline(t, 2)
+		const fit = maxUnread + maxInFlight - 1 // delivered, or answered and not taken
+		for i := range uint64(fit) {
+			if err := await(t, "a request", push(p, i+1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		waiting := push(p, fit+1)
+		if err := replicate(from, 2, 1); err != nil { // the stream is not held up
 			t.Fatal(err)
 		}
-	}
-	waiting := push(p, fit+1)
-	if err := replicate(from, 2, 1); err != nil { // the stream is not held up
-		t.Fatal(err)
-	}
-	until(t, "all are answered", func() bool { return p.undelivered() == maxInFlight })
-	select {
-	case err := <-waiting:
-		t.Fatalf("another may follow: %v", err)
-	default:
-	}
-	for i := range uint64(fit + 1) {
-		if f := next(t, p); f.Error() != nil || f.Response().LastLog != i+1 {
-			t.Fatalf("answer %d: %+v, %v", i, f.Response(), f.Error())
+		arrive(t, "all are answered", func() bool { return p.undelivered() == maxInFlight })
+		synctest.Wait()
+		select {
+		case err := <-waiting:
+			t.Fatalf("another may follow: %v", err)
+		default:
 		}
-	}
-	if err := await(t, "the one that waited", waiting); err != nil {
-		t.Error(err)
-	}
-	if err := await(t, "one more", push(p, fit+2)); err != nil {
-		t.Error(err)
-	}
-	if f := next(t, p); f.Response().LastLog != fit+2 {
-		t.Errorf("answer %+v", f.Response())
-	}
+		for i := range uint64(fit + 1) {
+			if f := next(t, p); f.Error() != nil || f.Response().LastLog != i+1 {
+				t.Fatalf("answer %d: %+v, %v", i, f.Response(), f.Error())
+			}
+		}
+		if err := await(t, "the one that waited", waiting); err != nil {
+			t.Error(err)
+		}
+		if err := await(t, "one more", push(p, fit+2)); err != nil {
+			t.Error(err)
+		}
+		if f := next(t, p); f.Response().LastLog != fit+2 {
+			t.Errorf("answer %+v", f.Response())
+		}
+	})
 }
 
 // undelivered returns the number of answered requests that wait for delivery.
@@ -230,21 +244,23 @@ func (p *Pipeline) undelivered() int {
 
 // The requests of a closed group in a pipeline end at once.
 func TestPipelineOfClosedGroup(t *testing.T) {
-	w := newWorld(t)
-	w.timeout = time.Hour
-	from, to := w.node(1).open(1), w.node(2).open(1)
-	p := from.pipeline(t, 2)
-	if err := await(t, "a request", push(p, 1)); err != nil {
-		t.Fatal(err)
-	}
-	takeRPC(t, to)
-	if err := from.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := next(t, p).Error(); !errors.Is(err, raft.ErrTransportShutdown) {
-		t.Errorf("it ended with %v", err)
-	}
-	if err := await(t, "a second", push(p, 2)); !errors.Is(err, raft.ErrTransportShutdown) {
-		t.Errorf("a second: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.timeout = time.Hour
+		from, to := w.node(1).open(1), w.node(2).open(1)
+		p := from.pipeline(t, 2)
+		if err := await(t, "a request", push(p, 1)); err != nil {
+			t.Fatal(err)
+		}
+		takeRPC(t, to)
+		if err := from.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := next(t, p).Error(); !errors.Is(err, raft.ErrTransportShutdown) {
+			t.Errorf("it ended with %v", err)
+		}
+		if err := await(t, "a second", push(p, 2)); !errors.Is(err, raft.ErrTransportShutdown) {
+			t.Errorf("a second: %v", err)
+		}
+	})
 }

@@ -6,13 +6,15 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/memnet"
 )
 
 const (
@@ -22,9 +24,14 @@ const (
 
 func nodeID(n int) string { return fmt.Sprintf("node%012d", n) }
 
-// world is a set of nodes that know each other's addresses.
+// patience is how long a test waits for an event, in the time of its bubble. It is longer than any timeout of a node,
+// except where a test sets an hour.
+const patience = time.Minute
+
+// world is a set of nodes in a test's bubble that know each other's addresses.
 type world struct {
 	t       testing.TB
+	network *memnet.Network
 	timeout time.Duration
 	dials   atomic.Int64
 
@@ -33,7 +40,7 @@ type world struct {
 }
 
 func newWorld(t testing.TB) *world {
-	return &world{t: t, timeout: 10 * time.Second, addrs: make(map[string]string)}
+	return &world{t: t, network: memnet.New(), timeout: 10 * time.Second, addrs: make(map[string]string)}
 }
 
 func (w *world) dial(ctx context.Context, id string) (net.Conn, error) {
@@ -44,13 +51,13 @@ func (w *world) dial(ctx context.Context, id string) (net.Conn, error) {
 	if !ok {
 		return nil, fmt.Errorf("no address of %s", id)
 	}
-	return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	return w.network.Dial(ctx, addr)
 }
 
 // listen makes serve handle the connections to a node's address.
 func (w *world) listen(n int, serve func(net.Conn)) (stop func()) {
 	w.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, _, err := w.network.Listen("127.0.0.1:0")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -151,7 +158,7 @@ func takeRPC(t testing.TB, g *Group) raft.RPC {
 	select {
 	case rpc := <-g.Consumer():
 		return rpc
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("no request has come")
 		return raft.RPC{}
 	}
@@ -179,13 +186,12 @@ func replicate(g *Group, to int, index uint64) error {
 	return err
 }
 
-// until waits until holds returns true.
-func until(t testing.TB, what string, holds func() bool) {
+// arrive waits until every goroutine of the bubble waits, and fails the test if the event has not happened by then.
+func arrive(t testing.TB, what string, happened func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not yet: %s", what)
-		}
+	synctest.Wait()
+	if !happened() {
+		t.Fatalf("not yet: %s", what)
 	}
 }
 
@@ -196,13 +202,13 @@ func begin(f func() error) <-chan error {
 	return done
 }
 
-// await returns the error from done. It fails the test after a time that no sound run takes.
+// await returns the error from done.
 func await(t testing.TB, what string, done <-chan error) error {
 	t.Helper()
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("%s does not end", what)
 		return nil
 	}
