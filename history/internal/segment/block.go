@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -27,14 +26,22 @@ type codec struct {
 	*zstd.Decoder
 }
 
-var codecs = sync.OnceValues(func() (codec, error) {
+// shared is the codec of the process. It is complete from the start: channels that it made later, in a bubble of
+// testing/synctest, would be of no use outside.
+var shared = newCodec()
+
+func newCodec() codec {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2))
 	if err != nil {
-		return codec{}, err
+		panic(err) // the options are constants
 	}
+	encoder.EncodeAll(nil, nil) // the first call makes the rest of the encoder
 	decoder, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(0), zstd.WithDecoderMaxMemory(maxBlock))
-	return codec{encoder, decoder}, err
-})
+	if err != nil {
+		panic(err)
+	}
+	return codec{encoder, decoder}
+}
 
 // pack returns the block of some events and its body. The offset is not set.
 func pack(events []*historypb.Event) (*historypb.Block, []byte, error) {
@@ -42,11 +49,7 @@ func pack(events []*historypb.Event) (*historypb.Block, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := codecs()
-	if err != nil {
-		return nil, nil, err
-	}
-	body := c.EncodeAll(raw, nil)
+	body := shared.EncodeAll(raw, nil)
 	return &historypb.Block{
 		First: events[0].Place(), Last: events[len(events)-1].Place(), Count: uint32(len(events)),
 		Raw: uint32(len(raw)), Body: uint32(len(body)), Sum: crc32.Checksum(body, castagnoli),
@@ -106,11 +109,7 @@ func unpack(b *historypb.Block, body []byte) ([]*historypb.Event, error) {
 	if sum := crc32.Checksum(body, castagnoli); sum != b.Sum {
 		return nil, fmt.Errorf("%w: the block at byte %d has checksum %08x instead of %08x", ErrCorrupt, b.Offset, sum, b.Sum)
 	}
-	c, err := codecs()
-	if err != nil {
-		return nil, err
-	}
-	raw, err := c.DecodeAll(body, make([]byte, 0, b.Raw))
+	raw, err := shared.DecodeAll(body, make([]byte, 0, b.Raw))
 	if err != nil {
 		return nil, fmt.Errorf("%w: the block at byte %d: %w", ErrCorrupt, b.Offset, err)
 	}
