@@ -1,7 +1,7 @@
 // Package memnet is a network in the memory of one process, for tests in testing/synctest bubbles: a goroutine that waits
 // for a real socket would stop the bubble's clock. Hosts have loopback addresses, and each address a listener for
-// connections and a socket for packets. Connections are those of google.golang.org/grpc/test/bufconn, which has no
-// addresses and no packets of its own.
+// connections and a socket for packets. Connections are as those of TCP: they have buffers, deadlines, a half that closes
+// alone, and resets.
 //
 // A network loses nothing and has no latency. Faults of networks belong to packages netlab and sim of chaos.
 package memnet
