@@ -272,7 +272,7 @@ func TestUnknownBrokers(t *testing.T) {
 func TestRedisAnswers(t *testing.T) {
 	for reply, says := range map[string]string{
 		"$0\r\n\r\n":            "the broker's answer has no id of an entry in it",
-		"$-1\r\n":               "the broker refused: redis: nil",
+		"$-1\r\n":               "the broker's answer has no id of an entry in it",
 		"-OOM too full\r\n":     "the broker refused: OOM too full",
 		"-READONLY replica\r\n": "the broker refused: READONLY replica",
 		":1\r\n":                "the broker's answer has no id of an entry in it",

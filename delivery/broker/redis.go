@@ -1,68 +1,60 @@
 package broker
 
 import (
-	"cmp"
+	"bytes"
 	"context"
 	"errors"
-	"net"
-	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
 const (
-	redisWriters    = 4       // connections, each with one pipeline at a time
 	redisBatch      = 256     // entries in one pipeline
 	redisBatchBytes = 1 << 20 // of payload in one pipeline
+	redisInProgress = 1024    // entries without an answer
 )
 
 var errNoID = failed("the broker's answer has no id of an entry in it")
 
-// redisLink adds entries to streams. The entries that wait during a pipeline form the next one.
+// redisLink adds entries to streams over one connection. The entries that wait while one pipeline is written form the
+// next one, and the broker answers in their order.
 type redisLink struct {
 	life
-	client  *redis.Client
+	conn    redis.Conn
 	entries chan *redisEntry
-	timeout time.Duration // of one pipeline
+	written chan *redisEntry // wait for their answers, in order
+	timeout time.Duration    // of one answer
 }
 
 type redisEntry struct {
-	args *redis.XAddArgs
+	args []any
 	size int
 	done chan error
 }
 
 func openRedis(ctx context.Context, e *endpoint) (link, error) {
-	l := &redisLink{
-		life: newLife(), client: redis.NewClient(redisOptions(e)), entries: make(chan *redisEntry),
-		timeout: e.cfg.ConnectTimeout,
+	conn, err := redis.DialContext(ctx, "tcp", e.target.Hosts[0],
+		redis.DialContextFunc(e.connect), redis.DialDatabase(e.target.DB),
+		redis.DialUsername(e.access.User), redis.DialPassword(e.access.Password),
+		redis.DialReadTimeout(e.cfg.ConnectTimeout), redis.DialWriteTimeout(e.cfg.ConnectTimeout))
+	if err != nil {
+		return nil, e.opening(redisFault(err))
 	}
-	if err := l.client.Ping(ctx).Err(); err != nil {
+	l := &redisLink{
+		life: newLife(), conn: conn, entries: make(chan *redisEntry),
+		written: make(chan *redisEntry, redisInProgress), timeout: e.cfg.ConnectTimeout,
+	}
+	// Without a password and a database, nothing was said yet.
+	if _, err := redis.DoContext(conn, ctx, "PING"); err != nil {
 		l.close(err)
 		return nil, e.opening(redisFault(err))
 	}
-	for range redisWriters {
-		go l.write()
-	}
+	go l.write()
+	go l.read()
 	return l, nil
-}
-
-func redisOptions(e *endpoint) *redis.Options {
-	return &redis.Options{
-		Addr: e.target.Hosts[0], DB: e.target.DB, Username: e.access.User, Password: e.access.Password,
-		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return e.connect(ctx, network, addr)
-		},
-		DialTimeout: e.cfg.ConnectTimeout, DialerRetries: 1,
-		ReadTimeout: e.cfg.ConnectTimeout, WriteTimeout: e.cfg.ConnectTimeout, ContextTimeoutEnabled: true,
-		MaxRetries: -1, // a repeated command would add a second entry
-		PoolSize:   redisWriters, Protocol: 2, DisableIdentity: true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
 }
 
 func (l *redisLink) publish(ctx context.Context, t *targeturl.Target, m *message) error {
@@ -79,24 +71,47 @@ func (l *redisLink) publish(ctx context.Context, t *targeturl.Target, m *message
 		return redisFault(err)
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-l.ctx.Done():
+	}
+	select {
+	case err := <-entry.done: // answered before the link was lost
+		return redisFault(err)
+	default:
+		return context.Cause(l.ctx)
 	}
 }
 
-func redisArgs(t *targeturl.Target, m *message) *redis.XAddArgs {
-	values := make([]any, 0, 2*len(m.headers)+2)
+// redisArgs returns the arguments of XADD.
+func redisArgs(t *targeturl.Target, m *message) []any {
+	args := make([]any, 0, 2*len(m.headers)+7)
+	args = append(args, t.Stream)
+	if t.MaxLen > 0 {
+		args = append(args, "MAXLEN", "~", t.MaxLen)
+	}
+	args = append(args, "*")
 	for _, h := range m.headers {
-		values = append(values, h.name, h.value)
+		args = append(args, h.name, h.value)
 	}
-	values = append(values, targeturl.PayloadField, m.payload)
-	return &redis.XAddArgs{Stream: t.Stream, MaxLen: t.MaxLen, Approx: t.MaxLen > 0, Values: values}
+	return append(args, targeturl.PayloadField, m.payload)
 }
 
-// write sends one pipeline after another, until the link ends.
+// write writes one pipeline after another, until the link ends.
 func (l *redisLink) write() {
 	for {
 		select {
 		case first := <-l.entries:
-			l.send(l.gather(first))
+			batch := l.gather(first)
+			if err := l.send(batch); err != nil {
+				l.close(err)
+				return
+			}
+			for _, entry := range batch {
+				select {
+				case l.written <- entry:
+				case <-l.ctx.Done():
+					return
+				}
+			}
 		case <-l.ctx.Done():
 			return
 		}
@@ -117,34 +132,51 @@ func (l *redisLink) gather(first *redisEntry) []*redisEntry {
 	return batch
 }
 
-func (l *redisLink) send(batch []*redisEntry) {
-	ctx, cancel := context.WithTimeout(l.ctx, l.timeout)
-	defer cancel()
-	pipe := l.client.Pipeline()
-	answers := make([]*redis.StringCmd, len(batch))
-	for i, entry := range batch {
-		answers[i] = pipe.XAdd(ctx, entry.args)
-	}
-	_, all := pipe.Exec(ctx)
-	for i, entry := range batch {
-		err := answers[i].Err()
-		if err == nil && !strings.Contains(answers[i].Val(), "-") { // without an id, the entry may be missing
-			err = cmp.Or(all, errNoID)
+func (l *redisLink) send(batch []*redisEntry) error {
+	for _, entry := range batch {
+		if err := l.conn.Send("XADD", entry.args...); err != nil {
+			return err
 		}
-		entry.done <- err
+	}
+	return l.conn.Flush()
+}
+
+// read hands each answer to its entry, until the link ends.
+func (l *redisLink) read() {
+	for {
+		select {
+		case entry := <-l.written:
+			answer, err := redis.ReceiveWithTimeout(l.conn, l.timeout)
+			if err != nil && !isRedisError(err) {
+				l.close(err)
+				return
+			}
+			id, _ := answer.([]byte)
+			if err == nil && !bytes.Contains(id, []byte("-")) { // without an id, the entry may be missing
+				err = errNoID
+			}
+			entry.done <- err
+		case <-l.ctx.Done():
+			return
+		}
 	}
 }
 
 // redisFault returns the broker's own error as a refusal, and errors of the connection unchanged.
 func redisFault(err error) error {
-	var said redis.Error
-	if errors.As(err, &said) {
-		return refusal(said)
+	if isRedisError(err) {
+		return refusal(err)
 	}
 	return err
 }
 
+// isRedisError reports whether the broker answered with an error.
+func isRedisError(err error) bool {
+	var answered redis.Error
+	return errors.As(err, &answered)
+}
+
 func (l *redisLink) close(cause error) {
 	l.end(cause)
-	_ = l.client.Close() // the only error is that the client was closed already
+	_ = l.conn.Close() // the only error is that the connection was closed already
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -28,25 +28,33 @@ func redisServer(t testing.TB) (addr, overTLS, folder string, p *process) {
 	return local(ports[0]), local(ports[1]), folder, p
 }
 
-func readRedis(t *testing.T, addr, stream string) []received {
+// askRedis runs one command.
+func askRedis(t *testing.T, addr, command string, args ...any) any {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, Password: "secret"})
-	defer client.Close()
-	entries, err := client.XRange(t.Context(), stream, "-", "+").Result()
+	conn, err := redis.DialContext(t.Context(), "tcp", addr, redis.DialPassword("secret"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer conn.Close()
+	answer, err := conn.Do(command, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+func readRedis(t *testing.T, addr, stream string) []received {
+	t.Helper()
+	entries := askRedis(t, addr, "XRANGE", stream, "-", "+").([]any)
 	out := make([]received, 0, len(entries))
 	for _, e := range entries {
-		r := received{headers: map[string]string{}}
-		for name, value := range e.Values {
-			if name == "payload" {
-				r.payload = []byte(value.(string))
-			} else {
-				r.headers[name] = value.(string)
-			}
+		fields, err := redis.StringMap(e.([]any)[1], nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		out = append(out, r)
+		payload := []byte(fields["payload"])
+		delete(fields, "payload")
+		out = append(out, received{fields, payload})
 	}
 	return out
 }
@@ -57,11 +65,7 @@ func TestRedisServer(t *testing.T) {
 		"redis://%s: {password: secret}\nrediss://%s: {user: default, password: secret, ca: %s/ca.pem}\n", addr, overTLS, folder)))
 
 	t.Run("failures", func(t *testing.T) {
-		client := redis.NewClient(&redis.Options{Addr: addr, Password: "secret"})
-		defer client.Close()
-		if err := client.Set(t.Context(), "text", "x", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		askRedis(t, addr, "SET", "text", "x")
 		out := publisher.Deliver(t.Context(), attemptOf("redis://"+addr+"/?stream=text"))
 		if out.Delivered || out.Permanent || !strings.HasPrefix(out.Error, "the broker refused: WRONGTYPE") {
 			t.Errorf("no stream: %+v", out)

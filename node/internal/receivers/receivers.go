@@ -5,8 +5,6 @@ package receivers
 import (
 	"context"
 
-	"github.com/redis/go-redis/v9/logging"
-
 	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -27,7 +25,6 @@ func New(web delivery.Config, brokers broker.Config) (*Receivers, error) {
 	if r.webhook, err = delivery.New(web); err != nil {
 		return nil, err
 	}
-	logging.Disable() // the Redis client logs to stderr, for the whole process; the outcomes carry its errors
 	if r.broker, err = broker.New(brokers); err != nil {
 		r.webhook.Close()
 		return nil, err
