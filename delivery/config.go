@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -23,10 +24,17 @@ type Config struct {
 	MaxIdlePerHost int            // idle connections of one scheme, host and port; default 256
 	RootCAs        *x509.CertPool // trusted authorities; default: the system's
 	Resolver       *net.Resolver  // default: Go's own
+	Network        Network        // default: the system's
 
 	Now        func() time.Time      // default time.Now
 	Logger     *slog.Logger          // default: none. Payloads, headers, secrets, paths and queries are never logged
 	Registerer prometheus.Registerer // default: none
+}
+
+// Network connects to receivers.
+type Network interface {
+	// Dial connects to an IP address with a port. The guard has allowed the address.
+	Dial(ctx context.Context, addr string) (net.Conn, error)
 }
 
 // withDefaults returns a validated copy of c in which every field is set.

@@ -20,6 +20,7 @@ type dialer struct {
 	guard   *Guard
 	timeout time.Duration
 	net     net.Dialer
+	network Network // nil: net
 	tls     *tls.Config
 }
 
@@ -27,6 +28,7 @@ func newDialer(cfg Config) *dialer {
 	d := &dialer{
 		guard:   NewGuard(cfg.AllowCIDRs),
 		timeout: cfg.ConnectTimeout,
+		network: cfg.Network,
 		tls: &tls.Config{
 			MinVersion:         tls.VersionTLS12,
 			RootCAs:            cfg.RootCAs,
@@ -107,11 +109,40 @@ func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 // address.
 func (d *dialer) connect(ctx context.Context, network, addr string) (net.Conn, error) {
 	seen := &candidates{}
-	conn, err := d.net.DialContext(context.WithValue(ctx, candidatesKey{}, seen), network, addr)
+	ctx = context.WithValue(ctx, candidatesKey{}, seen)
+	dial := d.net.DialContext
+	if d.network != nil {
+		dial = d.dialNetwork
+	}
+	conn, err := dial(ctx, network, addr)
 	if err != nil {
 		return nil, seen.explain(addr, err)
 	}
 	return newWire(conn)
+}
+
+// dialNetwork connects through the configured network, by the first address of addr that the guard allows and that
+// answers.
+func (d *dialer) dialNetwork(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	found, err := d.net.Resolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range found {
+		to := net.JoinHostPort(one.Unmap().String(), port)
+		if err = d.control(ctx, network, to, nil); err != nil {
+			continue
+		}
+		var conn net.Conn
+		if conn, err = d.network.Dial(ctx, to); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
 }
 
 // control checks the address of each socket immediately before the socket connects.

@@ -111,7 +111,7 @@ func TestEndOfTheProcessDropsItsRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	raw, err := conn.(syscall.Conn).SyscallConn()
+	raw, err := conn.(*wire).tcp.(syscall.Conn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}

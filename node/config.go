@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/memory"
+	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
@@ -76,6 +77,9 @@ type Config struct {
 	// as well.
 	Audit          string
 	ClusterKeyFile string // file with the keys under which the secrets of queues are sealed; empty: none
+
+	// Network opens the ports of the node, and connects to other nodes and to webhooks; nil: the system's.
+	Network peer.Network
 
 	Tracing   *TracingConfig // nil: no spans are made
 	Logger    *slog.Logger   // nil: no log
@@ -232,7 +236,7 @@ func (c *Config) clusterConfig() (cluster.Config, error) {
 		return cluster.Config{}, err
 	}
 	cfg := cluster.Config{
-		DataDir: c.DataDir, Name: c.Name, Zone: c.Zone, Weight: c.Weight, BindAddr: c.PeerAddr,
+		DataDir: c.DataDir, Name: c.Name, Zone: c.Zone, Weight: c.Weight, BindAddr: c.PeerAddr, Network: c.Network,
 		AdvertiseAddr: c.AdvertisePeer, Keys: c.PeerKeys, Join: c.Join, JoinTokenFile: c.JoinTokenFile,
 		BootstrapExpect: c.BootstrapExpect, Shards: c.Shards, Replication: c.Replication, ReplaceAfter: c.ReplaceAfter,
 		MaxClockOffset: c.MaxClockOffset,

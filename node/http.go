@@ -49,7 +49,7 @@ func (n *Node) startProfiles(context.Context) error {
 
 // bind opens the port of a setting, unless other machines can reach it without credentials or without TLS.
 func (n *Node) bind(setting, addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
+	l, err := n.cfg.listen(addr)
 	if err == nil {
 		if err = n.cfg.checkBound(l.Addr()); err != nil {
 			err = errors.Join(err, l.Close())
@@ -57,6 +57,21 @@ func (n *Node) bind(setting, addr string) (net.Listener, error) {
 	}
 	if err != nil {
 		return nil, &SettingError{setting, err}
+	}
+	return l, nil
+}
+
+// listen opens a TCP port.
+func (c *Config) listen(addr string) (net.Listener, error) {
+	if c.Network == nil {
+		return net.Listen("tcp", addr)
+	}
+	l, packets, err := c.Network.Listen(addr)
+	if err != nil {
+		return nil, err
+	}
+	if err := packets.Close(); err != nil { // callers send none
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }

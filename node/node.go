@@ -197,7 +197,8 @@ func (n *Node) startDelivery(context.Context) error {
 	var err error
 	n.receivers, err = receivers.New(
 		delivery.Config{
-			AllowCIDRs: n.cfg.WebhookNets, Version: version, Now: n.machineClock(), Logger: n.log, Registerer: n.registry,
+			AllowCIDRs: n.cfg.WebhookNets, Network: n.cfg.Network,
+			Version: version, Now: n.machineClock(), Logger: n.log, Registerer: n.registry,
 		},
 		broker.Config{
 			AllowCIDRs: n.cfg.BrokerNets, Known: n.cfg.Brokers,

@@ -34,7 +34,7 @@ type Config struct {
 	Dir      string       // data folder, for messages
 	Reserve  disk.Reserve // half of it must be free to start
 	Space    func() (disk.Space, error)
-	Listener net.Listener // a TCP listener, which stays open
+	Listener net.Listener // stays open; has SetDeadline, as a TCP listener
 	// Secured returns the listener of the callers' connections, which accepts from the given one. Nil: the given one.
 	Secured func(net.Listener) net.Listener
 	// Handler returns the handler that answers calls with a reason, and serves the metrics that exist so far.
@@ -153,9 +153,9 @@ func (w *wait) run(ctx context.Context, look func() (disk.Space, error)) {
 // answer serves the reason on the node's port until stop is called. The port stays bound. stop returns the error that
 // ended the server earlier, if any.
 func (g *Gate) answer(reason func() string) (stop func() error, err error) {
-	l, ok := g.cfg.Listener.(*net.TCPListener)
+	l, ok := g.cfg.Listener.(lender)
 	if !ok {
-		return nil, fmt.Errorf("%T is no TCP listener", g.cfg.Listener)
+		return nil, fmt.Errorf("%T has no deadline", g.cfg.Listener)
 	}
 	metrics := prometheus.NewRegistry()
 	stopWatch := g.watch(metrics)
@@ -201,7 +201,13 @@ func (g *Gate) watch(registerer prometheus.Registerer) (stop func()) {
 	}
 }
 
+// lender is a listener whose Accept ends at a deadline.
+type lender interface {
+	net.Listener
+	SetDeadline(at time.Time) error
+}
+
 // lentListener is a listener whose Close ends only the pending Accept: the port stays bound.
-type lentListener struct{ *net.TCPListener }
+type lentListener struct{ lender }
 
 func (l lentListener) Close() error { return l.SetDeadline(time.Now()) }
