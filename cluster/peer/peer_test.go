@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -16,10 +17,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/belfryhq/belfry/cluster/peerkeys"
+	"github.com/belfryhq/belfry/internal/memnet"
 )
 
-// book is an address book that tests write to.
+// book is an address book that tests write to, and the network of its nodes.
 type book struct {
+	network Network // nil: the system's
+
 	mu    sync.Mutex
 	nodes map[string]Target
 }
@@ -43,9 +47,13 @@ func nodeID(n int) string { return fmt.Sprintf("node%012d", n) }
 
 const cluster = "cluster123456789"
 
+// listen opens an endpoint until the end of the test. On the system's network its timeouts only end a test that hangs.
 func listen(t testing.TB, b *book, n int, edit ...func(*Config)) *Endpoint {
 	t.Helper()
-	cfg := Config{NodeID: nodeID(n), BindAddr: "127.0.0.1:0", Lookup: b.lookup, HeaderTimeout: 10 * time.Second}
+	cfg := Config{NodeID: nodeID(n), BindAddr: "127.0.0.1:0", Lookup: b.lookup, Network: b.network}
+	if b.network == nil {
+		cfg.HeaderTimeout, cfg.DialTimeout = time.Minute, time.Minute
+	}
 	for _, f := range edit {
 		f(&cfg)
 	}
@@ -62,7 +70,23 @@ func listen(t testing.TB, b *book, n int, edit ...func(*Config)) *Endpoint {
 	return e
 }
 
+// newBook returns the book of nodes on the system's network, whose tests judge no time.
 func newBook() *book { return &book{nodes: make(map[string]Target)} }
+
+// newBubbleBook returns the book of nodes on a network in memory. Its test runs in a bubble.
+func newBubbleBook() *book { return newBookOn(memnet.New()) }
+
+func newBookOn(n Network) *book { return &book{network: n, nodes: make(map[string]Target)} }
+
+// dialRaw connects to an address without a word.
+func (b *book) dialRaw(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := b.network.Dial(t.Context(), addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
 
 func transport(t *testing.T, e *Endpoint, group uint32, clusterID string) *RaftTransport {
 	t.Helper()
@@ -121,7 +145,7 @@ func TestGRPCAndGossipShareThePort(t *testing.T) {
 	}
 	expect(t, accept(t, two.GRPC()), "PRI * HTTP")
 
-	stream, err := one.Gossip().DialTimeout(two.Addr(), time.Second)
+	stream, err := one.Gossip().DialTimeout(two.Addr(), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,29 +182,30 @@ func expect(t *testing.T, conn net.Conn, want string) {
 
 // A node at a stale address must not answer for the node that was meant.
 func TestConnectionForSomebodyElseIsRefused(t *testing.T) {
-	b := newBook()
-	one, two, three := listen(t, b, 1), listen(t, b, 2), listen(t, b, 3)
-	from, to := transport(t, one, 7, cluster), transport(t, two, 7, cluster)
-	other := transport(t, three, 7, "another-cluster-")
-	go answer(to, 2, t.Context().Done())
-	go answer(other, 3, t.Context().Done())
-	if _, err := vote(from, 3); err == nil {
-		t.Error("another cluster's node gave its vote")
-	}
-	b.set(nodeID(3), two.Addr())
-	if _, err := vote(from, 3); err == nil {
-		t.Error("node 2 voted as node 3")
-	}
-	expectDropped(t, two, droppedMisled, 1)
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubbleBook()
+		one, two, three := listen(t, b, 1), listen(t, b, 2), listen(t, b, 3)
+		from, to := transport(t, one, 7, cluster), transport(t, two, 7, cluster)
+		other := transport(t, three, 7, "another-cluster-")
+		go answer(to, 2, t.Context().Done())
+		go answer(other, 3, t.Context().Done())
+		if _, err := vote(from, 3); err == nil {
+			t.Error("another cluster's node gave its vote")
+		}
+		b.set(nodeID(3), two.Addr())
+		if _, err := vote(from, 3); err == nil {
+			t.Error("node 2 voted as node 3")
+		}
+		expectDropped(t, two, droppedMisled, 1)
+	})
 }
 
-// expectDropped waits until want connections have been dropped for a reason.
+// expectDropped checks how many connections have been dropped for a reason once every goroutine of the bubble waits.
 func expectDropped(t *testing.T, e *Endpoint, reason string, want float64) {
 	t.Helper()
-	for n := 0.0; n != want; n = testutil.ToFloat64(e.metrics.drops.WithLabelValues(reason)) {
-		if t.Context().Err() != nil || n > want {
-			t.Fatalf("%v connections were dropped as %s, not %v", n, reason, want)
-		}
+	synctest.Wait()
+	if n := testutil.ToFloat64(e.metrics.drops.WithLabelValues(reason)); n != want {
+		t.Fatalf("%v connections were dropped as %s, not %v", n, reason, want)
 	}
 }
 
@@ -190,11 +215,7 @@ func TestPooledConnectionIsDialledAgain(t *testing.T) {
 	one := listen(t, b, 1)
 	from := transport(t, one, 1, cluster)
 	for round := range 3 {
-		two, err := Listen(Config{NodeID: nodeID(2), BindAddr: "127.0.0.1:0"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.set(nodeID(2), two.Addr())
+		two := listen(t, b, 2)
 		to, err := two.Raft(1, cluster, hclog.NewNullLogger())
 		if err != nil {
 			t.Fatal(err)
@@ -243,77 +264,69 @@ func TestHeartbeatsTakeNoFastPath(t *testing.T) {
 	}
 }
 
-// Two thousand silent connections are not kept beyond the bound, and do not disturb other connections for long.
+// Four hundred silent connections are not kept beyond the bound of a hundred, and do not disturb other connections for
+// long.
 func TestSilentConnectionsDoNoHarm(t *testing.T) {
-	b := newBook()
-	one := listen(t, b, 1)
-	two := listen(t, b, 2, func(c *Config) { c.MaxSilent, c.HeaderTimeout = 100, 300*time.Millisecond })
-	var silent []net.Conn
-	defer func() {
-		for _, c := range silent {
-			_ = c.Close()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubbleBook()
+		one := listen(t, b, 1)
+		const bound, all = 100, 400
+		two := listen(t, b, 2, func(c *Config) { c.MaxSilent, c.HeaderTimeout = bound, 300*time.Millisecond })
+		began := time.Now()
+		var silent []net.Conn
+		defer func() {
+			for _, c := range silent {
+				_ = c.Close()
+			}
+		}()
+		for range all {
+			silent = append(silent, b.dialRaw(t, two.Addr()))
 		}
-	}()
-	for range 2000 {
-		c, err := net.Dial("tcp", two.Addr())
-		if err != nil {
-			t.Fatal(err)
+		for _, c := range silent { // the endpoint hangs up on each
+			if _, err := c.Read(make([]byte, 1)); err == nil {
+				t.Fatal("a silent connection was answered")
+			}
 		}
-		silent = append(silent, c)
-	}
-	for _, c := range silent { // the endpoint hangs up on each
-		if _, err := c.Read(make([]byte, 1)); err == nil {
-			t.Fatal("a silent connection was answered")
+		if took := time.Since(began); took != two.cfg.HeaderTimeout {
+			t.Errorf("the last one was dropped after %v", took)
 		}
-	}
-	from, to := transport(t, one, 1, cluster), transport(t, two, 1, cluster)
-	go answer(to, 5, t.Context().Done())
-	if term, err := vote(from, 2); err != nil || term != 5 {
-		t.Fatalf("term %d, %v", term, err)
-	}
-	crowd := testutil.ToFloat64(two.metrics.drops.WithLabelValues(droppedCrowd))
-	quiet := testutil.ToFloat64(two.metrics.drops.WithLabelValues(droppedSilent))
-	if crowd+quiet != 2000 || quiet < 100 {
-		t.Errorf("%v dropped as a crowd, %v as silent", crowd, quiet)
-	}
+		from, to := transport(t, one, 1, cluster), transport(t, two, 1, cluster)
+		go answer(to, 5, t.Context().Done())
+		if term, err := vote(from, 2); err != nil || term != 5 {
+			t.Fatalf("term %d, %v", term, err)
+		}
+		expectDropped(t, two, droppedCrowd, all-bound)
+		expectDropped(t, two, droppedSilent, bound)
+	})
 }
 
 func TestEachKindHasABound(t *testing.T) {
-	b := newBook()
-	two := listen(t, b, 2, func(c *Config) { c.MaxConns = 3 })
-	transport(t, two, 1, cluster)
-	header, err := groupHeader{group: 1, to: nodeID(2), cluster: cluster}.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 4 {
-		c, err := net.Dial("tcp", two.Addr())
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubbleBook()
+		two := listen(t, b, 2, func(c *Config) { c.MaxConns = 3 })
+		transport(t, two, 1, cluster)
+		header, err := groupHeader{group: 1, to: nodeID(2), cluster: cluster}.encode()
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer c.Close()
-		if _, err := c.Write(header); err != nil {
-			t.Fatal(err)
+		for i := range 4 {
+			c := b.dialRaw(t, two.Addr())
+			defer c.Close()
+			if _, err := c.Write(header); err != nil {
+				t.Fatal(err)
+			}
+			if i == 3 { // the last one is one too many, whichever kind it is
+				break
+			}
 		}
-		if i == 3 { // the last one is one too many, whichever kind it is
-			break
-		}
-	}
-	for testutil.ToFloat64(two.metrics.drops.WithLabelValues(droppedFull)) != 1 {
-		if t.Context().Err() != nil {
-			t.Fatal("no connection was refused")
-		}
-	}
+		expectDropped(t, two, droppedFull, 1)
+	})
 }
 
 func TestClosedEndpointHangsUp(t *testing.T) {
 	b := newBook()
 	one := listen(t, b, 1)
-	two, err := Listen(Config{NodeID: nodeID(2), BindAddr: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.set(nodeID(2), two.Addr())
+	two := listen(t, b, 2)
 	conn, err := one.DialNode(context.Background(), nodeID(2))
 	if err != nil {
 		t.Fatal(err)
