@@ -59,10 +59,15 @@ func (l *lockedLog) Reset() {
 }
 
 // run opens the files of the node n1 and watches them until the test ends. It must be called in a bubble.
-func run(t *testing.T) *world { return runEvery(t, 0) }
+func run(t *testing.T) *world {
+	t.Helper()
+	w := initialize(t)
+	w.watch(0)
+	return w
+}
 
-// runEvery is run with an interval of looks, for tests that take years.
-func runEvery(t *testing.T, every time.Duration) *world {
+// initialize makes the files of the node n1.
+func initialize(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), registry: prometheus.NewRegistry(), reload: make(chan struct{})}
 	var err error
@@ -71,16 +76,23 @@ func runEvery(t *testing.T, every time.Duration) *world {
 		t.Fatal(err)
 	}
 	w.copy("n1")
+	return w
+}
+
+// watch opens the files, and looks at them at an interval until the test ends. An interval of zero is the usual one, too
+// short for tests that take months.
+func (w *world) watch(every time.Duration) {
+	w.t.Helper()
+	var err error
 	w.Keys, err = peerkeys.Open(peerkeys.Config{
 		Files: certs.NodeFiles(w.dir), NodeName: "n1", Every: every, Reload: w.reload, Registerer: w.registry,
 		Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
-	go w.Run(t.Context(), func(keys [][]byte) error { w.gossip = keys; return nil })
+	go w.Run(w.t.Context(), func(keys [][]byte) error { w.gossip = keys; return nil })
 	synctest.Wait()
-	return w
 }
 
 // copy copies files of a node, or all of them, to the node of the test.
@@ -229,12 +241,12 @@ var faults = map[string]struct {
 		w.copy("n1", "ca.pem")
 	}, "is not from an authority"},
 	"the certificate has ended": {func(w *world) {
-		cfg := certs.Config{Dir: filepath.Join(w.t.TempDir(), "c"), NodeValidity: 24 * time.Hour}
+		cfg := certs.Config{Dir: filepath.Join(w.t.TempDir(), "c"), NodeValidity: time.Hour}
 		other, err := certs.Init(cfg, []certs.Node{{Name: "n1"}})
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		time.Sleep(25 * time.Hour)
+		time.Sleep(time.Hour + time.Second)
 		w.folder = other
 		w.copy("n1", "node.pem", "node.key", "ca.pem")
 	}, "is not valid now"},
@@ -317,13 +329,10 @@ func TestFaultyGossipKeys(t *testing.T) {
 // A node starts with a certificate that has ended, and says so each hour until the certificate is renewed.
 func TestStartWithAnEndedCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := runEvery(t, 10*time.Minute)
+		w := initialize(t)
 		time.Sleep(366 * 24 * time.Hour)
-		keys, err := peerkeys.Open(peerkeys.Config{Files: certs.NodeFiles(w.dir), NodeName: "n1"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if left := time.Until(keys.Credentials().Ends()); left > 0 {
+		w.watch(10 * time.Minute)
+		if left := time.Until(w.Credentials().Ends()); left > 0 {
 			t.Errorf("%v are left", left)
 		}
 		w.logged("")
@@ -344,10 +353,11 @@ func TestStartWithAnEndedCertificate(t *testing.T) {
 	})
 }
 
-// From thirty days before the end on, there is a warning each day.
+// From thirty days before the end on, there is a warning each day, and after the end an error each hour.
 func TestWarningsBeforeTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := runEvery(t, 10*time.Minute)
+		w := initialize(t)
+		w.watch(time.Hour)
 		time.Sleep(334 * 24 * time.Hour)
 		if n := w.logged("level=WARN"); n != 0 {
 			t.Errorf("%d warnings a month before the end", n)
@@ -355,6 +365,12 @@ func TestWarningsBeforeTheEnd(t *testing.T) {
 		time.Sleep(10*24*time.Hour + time.Hour)
 		if n := w.logged("ends soon"); n < 9 || n > 10 {
 			t.Errorf("%d warnings in ten days", n)
+		}
+		time.Sleep(21 * 24 * time.Hour)
+		w.logged("")
+		time.Sleep(3 * time.Hour)
+		if n := w.logged("level=ERROR"); n != 3 {
+			t.Errorf("%d errors in three hours after the end", n)
 		}
 	})
 }
