@@ -10,12 +10,21 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // TestPowerLoss checks that acknowledged bytes are in their files after a loss of power, over many turns of the
-// segments, with files that are deleted and made anew under their old names.
+// segments, with files that are deleted and made anew under their old names. It plays 4 worlds with four losses each, and
+// 40 in its long form; each run has other seeds.
 func TestPowerLoss(t *testing.T) {
-	for seed := range uint64(30) {
+	worlds := 4
+	if gated.Has(gated.Long) {
+		worlds = 40
+	}
+	for range worlds {
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		w := newWorld(t)
 		w.open()

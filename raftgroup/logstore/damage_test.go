@@ -68,6 +68,7 @@ func segmentNames(files map[string][]byte) []string {
 // TestFlippedByteInSegment checks, for any byte of any segment, that Open either reports the change or returns the
 // original log. Only the last batch may be missing, since a torn write looks the same.
 func TestFlippedByteInSegment(t *testing.T) {
+	t.Parallel()
 	const last = 100
 	files := whole(t, WAL, last)
 	names := segmentNames(files)
@@ -103,6 +104,7 @@ func TestFlippedByteInSegment(t *testing.T) {
 // TestFlippedByteInBolt flips bytes of bolt files. Their pages have no checksums, so content may change; but no flip
 // causes a panic, an endless loop or endless memory.
 func TestFlippedByteInBolt(t *testing.T) {
+	t.Parallel()
 	for kind, name := range map[Kind]string{WAL: "wal/wal-meta.db", BoltDB: "log.db"} {
 		for _, name := range []string{name, "stable.db"} {
 			t.Run(string(kind)+" "+filepath.Base(name), func(t *testing.T) {
@@ -123,6 +125,7 @@ func TestFlippedByteInBolt(t *testing.T) {
 
 // TestImpossibleBoltPage checks pages that would lead bbolt out of the file, in circles, or into an endless list.
 func TestImpossibleBoltPage(t *testing.T) {
+	t.Parallel()
 	files := whole(t, WAL, 100)
 	order := binary.NativeEndian
 	each := func(b []byte, flags uint16, do func(id uint64, page []byte)) { // pages of former transactions, too

@@ -8,11 +8,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
-// smallDisk mounts a small file system with the given options. It needs root.
+// smallDisk mounts a small file system with the given options. Its test is one of the kind gated.Root.
 func smallDisk(t *testing.T, options string) (dir string, remount func(options string)) {
 	t.Helper()
+	gated.Need(t, gated.Root)
 	dir = t.TempDir()
 	err := unix.Mount("tmpfs", dir, "tmpfs", 0, options)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {

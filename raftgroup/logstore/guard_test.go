@@ -87,27 +87,29 @@ func mustFailAlike(t *testing.T, log *guardedLog, stable *guardedStable, cause e
 func TestFirstFailedWriteIsTheLast(t *testing.T) {
 	for name := range writesOf(nil, nil) {
 		t.Run(name, func(t *testing.T) {
-			b := &faultyBackend{InmemStore: raft.NewInmemStore(), before: func() error { return errDisk }}
-			rec := newRecorder()
-			log, stable := faultyStores(b, rec)
-			var err error
-			if log.metrics, err = newMetrics(prometheus.NewRegistry(), func() (int64, error) { return 0, nil }); err != nil {
-				t.Fatal(err)
-			}
-			if err := writesOf(log, stable)[name](); !errors.Is(err, errDisk) {
-				t.Fatalf("error %v", err)
-			}
-			b.before = nil // the disk would accept the next write
-			mustFailAlike(t, log, stable, errDisk)
-			if n := b.writes.Load(); n != 1 {
-				t.Errorf("%d writes reached the disk", n)
-			}
-			if errs := rec.all(); len(errs) != 1 || !errors.Is(errs[0], errDisk) {
-				t.Errorf("fatal errors: %v", errs)
-			}
-			if testutil.ToFloat64(log.metrics.bytes) != 0 {
-				t.Error("bytes of a failed write were counted")
-			}
+			synctest.Test(t, func(t *testing.T) {
+				b := &faultyBackend{InmemStore: raft.NewInmemStore(), before: func() error { return errDisk }}
+				rec := newRecorder()
+				log, stable := faultyStores(b, rec)
+				var err error
+				if log.metrics, err = newMetrics(prometheus.NewRegistry(), func() (int64, error) { return 0, nil }); err != nil {
+					t.Fatal(err)
+				}
+				if err := writesOf(log, stable)[name](); !errors.Is(err, errDisk) {
+					t.Fatalf("error %v", err)
+				}
+				b.before = nil // the disk would accept the next write
+				mustFailAlike(t, log, stable, errDisk)
+				if n := b.writes.Load(); n != 1 {
+					t.Errorf("%d writes reached the disk", n)
+				}
+				if errs := rec.all(); len(errs) != 1 || !errors.Is(errs[0], errDisk) {
+					t.Errorf("fatal errors: %v", errs)
+				}
+				if testutil.ToFloat64(log.metrics.bytes) != 0 {
+					t.Error("bytes of a failed write were counted")
+				}
+			})
 		})
 	}
 }
@@ -188,53 +190,59 @@ func TestShutSaysWhetherAWriteHangs(t *testing.T) {
 }
 
 func TestFailureInOpenIsNotFatal(t *testing.T) {
-	rec := newRecorder()
-	g := newGuard(time.Second, rec.fatal)
-	_ = g.watch("write", func() error { return errDisk })
-	if err := g.arm(); !errors.Is(err, errDisk) {
-		t.Errorf("arm: %v", err)
-	}
-	if errs := rec.all(); len(errs) != 0 {
-		t.Errorf("fatal errors: %v", errs)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		rec := newRecorder()
+		g := newGuard(time.Second, rec.fatal)
+		_ = g.watch("write", func() error { return errDisk })
+		if err := g.arm(); !errors.Is(err, errDisk) {
+			t.Errorf("arm: %v", err)
+		}
+		if errs := rec.all(); len(errs) != 0 {
+			t.Errorf("fatal errors: %v", errs)
+		}
+	})
 }
 
 func TestReadThatMeetsADeletionIsRepeated(t *testing.T) {
-	reads := 0
-	b := &faultyBackend{InmemStore: raft.NewInmemStore()}
-	b.read = func() error {
-		if reads++; reads == 1 {
-			return &os.PathError{Op: "read", Path: "segment", Err: os.ErrClosed}
+	synctest.Test(t, func(t *testing.T) {
+		reads := 0
+		b := &faultyBackend{InmemStore: raft.NewInmemStore()}
+		b.read = func() error {
+			if reads++; reads == 1 {
+				return &os.PathError{Op: "read", Path: "segment", Err: os.ErrClosed}
+			}
+			return nil
 		}
-		return nil
-	}
-	log, _ := faultyStores(b, newRecorder())
-	if err := log.StoreLog(entry(1, 1)); err != nil {
-		t.Fatal(err)
-	}
-	mustRead(t, log, 1, 1)
+		log, _ := faultyStores(b, newRecorder())
+		if err := log.StoreLog(entry(1, 1)); err != nil {
+			t.Fatal(err)
+		}
+		mustRead(t, log, 1, 1)
+	})
 }
 
 // TestMarkFollowsTheFirstEntries checks that a crash between the first entries and the mark does not look like a loss.
 func TestMarkFollowsTheFirstEntries(t *testing.T) {
-	b := &faultyBackend{InmemStore: raft.NewInmemStore()}
-	log, _ := faultyStores(b, newRecorder())
-	log.began = false
-	b.before = func() error {
-		if last, _ := b.LastIndex(); last == 0 && b.writes.Load() > 1 {
-			t.Error("the mark was written before the entries")
+	synctest.Test(t, func(t *testing.T) {
+		b := &faultyBackend{InmemStore: raft.NewInmemStore()}
+		log, _ := faultyStores(b, newRecorder())
+		log.began = false
+		b.before = func() error {
+			if last, _ := b.LastIndex(); last == 0 && b.writes.Load() > 1 {
+				t.Error("the mark was written before the entries")
+			}
+			return nil
 		}
-		return nil
-	}
-	for i := range uint64(3) {
-		if err := log.StoreLog(entry(i+1, 1)); err != nil {
-			t.Fatal(err)
+		for i := range uint64(3) {
+			if err := log.StoreLog(entry(i+1, 1)); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if n, err := b.GetUint64(keyBegan); err != nil || n != 1 {
-		t.Errorf("mark %d, %v", n, err)
-	}
-	if n := b.writes.Load(); n != 4 {
-		t.Errorf("%d writes for three entries and one mark", n)
-	}
+		if n, err := b.GetUint64(keyBegan); err != nil || n != 1 {
+			t.Errorf("mark %d, %v", n, err)
+		}
+		if n := b.writes.Load(); n != 4 {
+			t.Errorf("%d writes for three entries and one mark", n)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -56,7 +57,11 @@ func mustOpen(t testing.TB, cfg Config) *Stores {
 	return s
 }
 
+// testConfig returns a configuration under which no write is too slow.
 func testConfig(t testing.TB, cfg Config) Config {
+	if cfg.WriteTimeout == 0 {
+		cfg.WriteTimeout = time.Hour
+	}
 	if cfg.Fatal == nil {
 		cfg.Fatal = noFatal(t)
 	}

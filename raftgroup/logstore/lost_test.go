@@ -8,6 +8,7 @@ import (
 )
 
 func TestLostRecordIsRefused(t *testing.T) {
+	t.Parallel()
 	remove := func(names ...string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			for _, name := range names {
@@ -116,6 +117,7 @@ func TestSnapshotAloneCountsAsBegun(t *testing.T) {
 }
 
 func TestLogIsAlignedWithSnapshot(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		name        string
 		index, term uint64

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -35,20 +36,25 @@ func (counted) Release() {}
 // TestRaftRuns runs a group of one on the stores of Open: it starts, cuts its log behind a snapshot, and finds all
 // entries again.
 func TestRaftRuns(t *testing.T) {
+	t.Parallel()
 	bothKinds(t, func(t *testing.T, kind Kind) {
-		dir := t.TempDir()
-		snaps, err := raft.NewFileSnapshotStore(t.TempDir(), 2, io.Discard)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for life := range 4 {
-			cfg := Config{Dir: dir, Kind: kind, Existing: life > 0}
-			if metas, err := snaps.List(); err == nil && len(metas) > 0 {
-				cfg.SnapshotIndex, cfg.SnapshotTerm = metas[0].Index, metas[0].Term
-			}
-			live(t, mustOpen(t, cfg), snaps, life)
-		}
+		synctest.Test(t, func(t *testing.T) { raftRuns(t, kind) })
 	})
+}
+
+func raftRuns(t *testing.T, kind Kind) {
+	dir := t.TempDir()
+	snaps, err := raft.NewFileSnapshotStore(t.TempDir(), 2, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for life := range 4 {
+		cfg := Config{Dir: dir, Kind: kind, Existing: life > 0}
+		if metas, err := snaps.List(); err == nil && len(metas) > 0 {
+			cfg.SnapshotIndex, cfg.SnapshotTerm = metas[0].Index, metas[0].Term
+		}
+		live(t, mustOpen(t, cfg), snaps, life)
+	}
 }
 
 // live runs the group for a while. Each life finds the entries that the earlier ones applied, and applies a hundred

@@ -25,57 +25,59 @@ func (f slowRemoval) Delete(base, id uint64) error {
 // TestNobodyWaitsForDeletions checks that a cut log accepts writes however long the disk takes to delete segments, and
 // that Close waits for the deletion under way.
 func TestNobodyWaitsForDeletions(t *testing.T) {
-	slow := slowRemoval{begun: make(chan struct{}, 100), allow: make(chan struct{})}
-	cfg := Config{Dir: t.TempDir(), wrapFiler: func(f types.SegmentFiler) types.SegmentFiler {
-		slow.SegmentFiler = f
-		return slow
-	}}
-	s := mustOpen(t, cfg)
-	mustStore(t, s, entries(1, 100, 1))
-	for i := uint64(101); i < 1000; i += 100 {
-		mustStore(t, s, entries(i, i+99, 1))
-	}
-	segments := len(segmentFiles(t, cfg.Dir))
-	went := make(chan error, 1)
-	go func() {
-		err := s.Log().DeleteRange(1, 700)
-		if err == nil {
-			err = s.Log().StoreLogs(entries(1001, 1100, 1))
+	synctest.Test(t, func(t *testing.T) {
+		slow := slowRemoval{begun: make(chan struct{}, 100), allow: make(chan struct{})}
+		cfg := Config{Dir: t.TempDir(), wrapFiler: func(f types.SegmentFiler) types.SegmentFiler {
+			slow.SegmentFiler = f
+			return slow
+		}}
+		s := mustOpen(t, cfg)
+		mustStore(t, s, entries(1, 100, 1))
+		for i := uint64(101); i < 1000; i += 100 {
+			mustStore(t, s, entries(i, i+99, 1))
 		}
-		went <- err
-	}()
-	select {
-	case err := <-went:
-		if err != nil {
+		segments := len(segmentFiles(t, cfg.Dir))
+		went := make(chan error, 1)
+		go func() {
+			err := s.Log().DeleteRange(1, 700)
+			if err == nil {
+				err = s.Log().StoreLogs(entries(1001, 1100, 1))
+			}
+			went <- err
+		}()
+		select {
+		case err := <-went:
+			if err != nil {
+				t.Fatal(err)
+			}
+		case <-time.After(30 * time.Second):
+			close(slow.allow)
+			t.Fatal("the log waits for the deletion of its segments")
+		}
+		<-slow.begun
+		mustHold(t, s.Log(), 701, 1100, 1)
+		closed := make(chan error, 1)
+		go func() { closed <- s.Close() }()
+		select {
+		case err := <-closed:
+			t.Errorf("closed while a segment is being deleted: %v", err)
+		case <-s.guard.failed: // Close has begun
+		}
+		close(slow.allow)
+		if err := <-closed; err != nil {
 			t.Fatal(err)
 		}
-	case <-time.After(30 * time.Second):
-		close(slow.allow)
-		t.Fatal("the log waits for the deletion of its segments")
-	}
-	<-slow.begun
-	mustHold(t, s.Log(), 701, 1100, 1)
-	closed := make(chan error, 1)
-	go func() { closed <- s.Close() }()
-	select {
-	case err := <-closed:
-		t.Errorf("closed while a segment is being deleted: %v", err)
-	case <-s.guard.failed: // Close has begun
-	}
-	close(slow.allow)
-	if err := <-closed; err != nil {
-		t.Fatal(err)
-	}
-	// The segments left are deleted when the log is opened again.
-	cfg.wrapFiler, cfg.SnapshotIndex = nil, 700
-	s = mustOpen(t, cfg)
-	if err := s.inner.(*walLog).filer.removals.wait(); err != nil {
-		t.Error(err)
-	}
-	if left := len(segmentFiles(t, cfg.Dir)); left > segments/2 {
-		t.Errorf("%d segments of %d are left", left, segments)
-	}
-	mustHold(t, s.Log(), 701, 1100, 1)
+		// The segments left are deleted when the log is opened again.
+		cfg.wrapFiler, cfg.SnapshotIndex = nil, 700
+		s = mustOpen(t, cfg)
+		if err := s.inner.(*walLog).filer.removals.wait(); err != nil {
+			t.Error(err)
+		}
+		if left := len(segmentFiles(t, cfg.Dir)); left > segments/2 {
+			t.Errorf("%d segments of %d are left", left, segments)
+		}
+		mustHold(t, s.Log(), 701, 1100, 1)
+	})
 }
 
 // TestHungDeletion checks that Close does not wait for ever for a hung disk.
