@@ -73,7 +73,7 @@ var voters = raft.Configuration{Servers: []raft.Server{
 func follow(t *testing.T, kind logstore.Kind) *follower {
 	t.Helper()
 	f := &follower{t: t, snapshots: raft.NewInmemSnapshotStore(), cfg: logstore.Config{
-		Dir: t.TempDir(), Kind: kind, Fatal: func(err error) { t.Error(err) },
+		Dir: t.TempDir(), Kind: kind, WriteTimeout: time.Hour, Fatal: func(err error) { t.Error(err) },
 	}}
 	f.start()
 	t.Cleanup(f.stop)
