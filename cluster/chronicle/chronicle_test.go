@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -154,24 +155,27 @@ func TestPages(t *testing.T) {
 
 // TestPageWaits checks that a reader behind all events waits for the next one.
 func TestPageWaits(t *testing.T) {
-	w := newWorld(t)
-	w.happen(1, 5, 1000, "x1", "a", "b")
-	present, err := w.Present(t.Context(), "default")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pages := make(chan feed.Page)
-	go func() {
-		page, err := w.Read(context.WithoutCancel(t.Context()), "default", present, feed.Filter{}, 10, time.Minute)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.happen(1, 5, 1000, "x1", "a", "b")
+		present, err := w.Present(t.Context(), "default")
 		if err != nil {
-			t.Error(err)
+			t.Fatal(err)
 		}
-		pages <- page
-	}()
-	w.happen(2, 1, 1001, "y1", "a", "b")
-	if got := names(<-pages); !slices.Equal(got, []string{"y1"}) {
-		t.Errorf("%v", got)
-	}
+		pages := make(chan feed.Page)
+		go func() {
+			page, err := w.Read(context.WithoutCancel(t.Context()), "default", present, feed.Filter{}, 10, time.Minute)
+			if err != nil {
+				t.Error(err)
+			}
+			pages <- page
+		}()
+		synctest.Wait()
+		w.happen(2, 1, 1001, "y1", "a", "b")
+		if got := names(<-pages); !slices.Equal(got, []string{"y1"}) {
+			t.Errorf("%v", got)
+		}
+	})
 }
 
 // TestGapsAreTold checks that a page tells of events that a replica does not have, and a story too, unless another node

@@ -9,25 +9,27 @@ import (
 const forgedTerm = 1 << 62
 
 func TestRaftWinsOverHints(t *testing.T) {
-	l := NewBeliefs()
-	l.Note(1, 5, "a")
-	if l.Hint(1, forgedTerm, "b") || l.Leader(1) != "a" {
-		t.Errorf("a hint made %q the leader", l.Leader(1))
-	}
-	l.Note(1, 5, "")
-	l.Note(1, 6, "")
-	if l.Hint(1, 5, "b") || l.Leader(1) != "" {
-		t.Errorf("a hint of a former term made %q the leader", l.Leader(1))
-	}
-	if !l.Hint(1, forgedTerm, "b") || l.Leader(1) != "b" {
-		t.Errorf("without a leader from Raft %q is the leader", l.Leader(1))
-	}
-	if l.Note(1, 6, "a"); l.Leader(1) != "a" {
-		t.Errorf("%q is the leader although Raft says a", l.Leader(1))
-	}
-	if all := l.All(); len(all) != 1 || all[0].Leader != "a" || all[0].Term != 6 {
-		t.Errorf("others are told %v", all)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := NewBeliefs()
+		l.Note(1, 5, "a")
+		if l.Hint(1, forgedTerm, "b") || l.Leader(1) != "a" {
+			t.Errorf("a hint made %q the leader", l.Leader(1))
+		}
+		l.Note(1, 5, "")
+		l.Note(1, 6, "")
+		if l.Hint(1, 5, "b") || l.Leader(1) != "" {
+			t.Errorf("a hint of a former term made %q the leader", l.Leader(1))
+		}
+		if !l.Hint(1, forgedTerm, "b") || l.Leader(1) != "b" {
+			t.Errorf("without a leader from Raft %q is the leader", l.Leader(1))
+		}
+		if l.Note(1, 6, "a"); l.Leader(1) != "a" {
+			t.Errorf("%q is the leader although Raft says a", l.Leader(1))
+		}
+		if all := l.All(); len(all) != 1 || all[0].Leader != "a" || all[0].Term != 6 {
+			t.Errorf("others are told %v", all)
+		}
+	})
 }
 
 // A node without a replica follows hints, until one misleads a call.
@@ -75,32 +77,36 @@ func TestHintsDoNotLast(t *testing.T) {
 }
 
 func TestAnswersWinOverHints(t *testing.T) {
-	l := NewBeliefs()
-	l.Hint(1, forgedTerm, "b")
-	if l.Answered(1, "a"); l.Leader(1) != "a" {
-		t.Errorf("%q is the leader", l.Leader(1))
-	}
-	if l.Doubt(1, "a"); l.Leader(1) != "" {
-		t.Errorf("%q is the leader", l.Leader(1))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := NewBeliefs()
+		l.Hint(1, forgedTerm, "b")
+		if l.Answered(1, "a"); l.Leader(1) != "a" {
+			t.Errorf("%q is the leader", l.Leader(1))
+		}
+		if l.Doubt(1, "a"); l.Leader(1) != "" {
+			t.Errorf("%q is the leader", l.Leader(1))
+		}
+	})
 }
 
 func TestLastLeaderOfAReplicaThatLeft(t *testing.T) {
-	l := NewBeliefs()
-	l.Note(1, 5, "a")
-	l.Left(1)
-	if l.Leader(1) != "a" || len(l.All()) != 0 {
-		t.Errorf("%q is the leader, others are told %v", l.Leader(1), l.All())
-	}
-	if l.Hint(1, 4, "b") || !l.Hint(1, 6, "c") || l.Leader(1) != "c" {
-		t.Errorf("%q is the leader after a hint", l.Leader(1))
-	}
-	l.Note(1, 7, "b")
-	l.Left(1)
-	if l.Doubt(1, "b"); l.Leader(1) != "" {
-		t.Errorf("%q is the leader after a call was misled", l.Leader(1))
-	}
-	if l.Note(1, 7, "b"); len(l.All()) != 1 {
-		t.Error("the leader that a new replica knows is not told to others")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := NewBeliefs()
+		l.Note(1, 5, "a")
+		l.Left(1)
+		if l.Leader(1) != "a" || len(l.All()) != 0 {
+			t.Errorf("%q is the leader, others are told %v", l.Leader(1), l.All())
+		}
+		if l.Hint(1, 4, "b") || !l.Hint(1, 6, "c") || l.Leader(1) != "c" {
+			t.Errorf("%q is the leader after a hint", l.Leader(1))
+		}
+		l.Note(1, 7, "b")
+		l.Left(1)
+		if l.Doubt(1, "b"); l.Leader(1) != "" {
+			t.Errorf("%q is the leader after a call was misled", l.Leader(1))
+		}
+		if l.Note(1, 7, "b"); len(l.All()) != 1 {
+			t.Error("the leader that a new replica knows is not told to others")
+		}
+	})
 }

@@ -41,68 +41,78 @@ func wantNext(t *testing.T, s *Search, nodes ...string) {
 }
 
 func TestSearchAsksTheBelievedLeaderFirst(t *testing.T) {
-	s := search(believing("c"))
-	if got := s.Next(); got != "c" {
-		t.Errorf("asks %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := search(believing("c"))
+		if got := s.Next(); got != "c" {
+			t.Errorf("asks %q", got)
+		}
+	})
 }
 
 func TestSearchWithoutABelief(t *testing.T) {
-	wantNext(t, search(NewBeliefs()), "a", "c", "a", "b", "c", "a")
-	wantNext(t, search(NewBeliefs(), "a"), "b", "c", "b", "c") // the dead node is not asked while two others live
-	wantNext(t, search(NewBeliefs(), "a", "c"), "b")
-	none := NewSearch(SearchConfig{Source: NewBeliefs(), Placement: func(uint32) *clusterpb.Shard { return nil }})
-	wantNext(t, &none, "", "")
+	synctest.Test(t, func(t *testing.T) {
+		wantNext(t, search(NewBeliefs()), "a", "c", "a", "b", "c", "a")
+		wantNext(t, search(NewBeliefs(), "a"), "b", "c", "b", "c") // the dead node is not asked while two others live
+		wantNext(t, search(NewBeliefs(), "a", "c"), "b")
+		none := NewSearch(SearchConfig{Source: NewBeliefs(), Placement: func(uint32) *clusterpb.Shard { return nil }})
+		wantNext(t, &none, "", "")
+	})
 }
 
 func TestSearchAsksTheDeadLast(t *testing.T) {
-	s := search(NewBeliefs(), "a", "c")
-	if first := s.Next(); first != "b" {
-		t.Fatalf("asks %q", first)
-	}
-	s.Refused("")
-	if second := s.Next(); second == "b" {
-		t.Error("asks the same node again, though it has not asked the others")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := search(NewBeliefs(), "a", "c")
+		if first := s.Next(); first != "b" {
+			t.Fatalf("asks %q", first)
+		}
+		s.Refused("")
+		if second := s.Next(); second == "b" {
+			t.Error("asks the same node again, though it has not asked the others")
+		}
+	})
 }
 
 // A named leader is asked at once. A node that was named by a named node is asked after a pause, since two nodes may
 // name each other.
 func TestSearchFollowsANameAtOnce(t *testing.T) {
-	s := search(believing("a"))
-	s.Next()
-	if pause := s.Refused("b"); pause != 0 {
-		t.Errorf("pauses for %v before it asks the named node", pause)
-	}
-	if got := s.Next(); got != "b" {
-		t.Errorf("asks %q", got)
-	}
-	if pause := s.Refused("a"); pause != firstPause {
-		t.Errorf("pauses for %v before it asks the second named node", pause)
-	}
-	if got := s.Next(); got != "a" {
-		t.Errorf("asks %q", got)
-	}
-	if pause := s.Refused("a"); pause == 0 {
-		t.Error("does not pause although the node named itself")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := search(believing("a"))
+		s.Next()
+		if pause := s.Refused("b"); pause != 0 {
+			t.Errorf("pauses for %v before it asks the named node", pause)
+		}
+		if got := s.Next(); got != "b" {
+			t.Errorf("asks %q", got)
+		}
+		if pause := s.Refused("a"); pause != firstPause {
+			t.Errorf("pauses for %v before it asks the second named node", pause)
+		}
+		if got := s.Next(); got != "a" {
+			t.Errorf("asks %q", got)
+		}
+		if pause := s.Refused("a"); pause == 0 {
+			t.Error("does not pause although the node named itself")
+		}
+	})
 }
 
 func TestSearchPausesLongerAndLonger(t *testing.T) {
-	s := search(NewBeliefs())
-	var pauses []time.Duration
-	for range 7 {
+	synctest.Test(t, func(t *testing.T) {
+		s := search(NewBeliefs())
+		var pauses []time.Duration
+		for range 7 {
+			s.Next()
+			pauses = append(pauses, s.Refused("")/time.Millisecond)
+		}
+		if want := []time.Duration{5, 10, 20, 40, 80, 100, 100}; !slices.Equal(pauses, want) {
+			t.Errorf("pauses %v ms, want %v", pauses, want)
+		}
+		s.News()
 		s.Next()
-		pauses = append(pauses, s.Refused("")/time.Millisecond)
-	}
-	if want := []time.Duration{5, 10, 20, 40, 80, 100, 100}; !slices.Equal(pauses, want) {
-		t.Errorf("pauses %v ms, want %v", pauses, want)
-	}
-	s.News()
-	s.Next()
-	if pause := s.Refused(""); pause != firstPause {
-		t.Errorf("pauses for %v after news", pause)
-	}
+		if pause := s.Refused(""); pause != firstPause {
+			t.Errorf("pauses for %v after news", pause)
+		}
+	})
 }
 
 // The node that refused may have been elected since.
@@ -118,35 +128,39 @@ func TestSearchAsksTheSameNodeAgainAfterNews(t *testing.T) {
 }
 
 func TestSearchTeachesItsSource(t *testing.T) {
-	l := NewBeliefs()
-	s := search(l)
-	s.Next()
-	s.Found() // it has not searched
-	if got := l.Leader(1); got != "" {
-		t.Errorf("believes in %q", got)
-	}
-	s.Refused("b")
-	s.Next()
-	if s.Found(); l.Leader(1) != "b" {
-		t.Errorf("believes in %q after b answered", l.Leader(1))
-	}
-	if s.Refused(""); l.Leader(1) != "" {
-		t.Errorf("believes in %q after b refused", l.Leader(1))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := NewBeliefs()
+		s := search(l)
+		s.Next()
+		s.Found() // it has not searched
+		if got := l.Leader(1); got != "" {
+			t.Errorf("believes in %q", got)
+		}
+		s.Refused("b")
+		s.Next()
+		if s.Found(); l.Leader(1) != "b" {
+			t.Errorf("believes in %q after b answered", l.Leader(1))
+		}
+		if s.Refused(""); l.Leader(1) != "" {
+			t.Errorf("believes in %q after b refused", l.Leader(1))
+		}
+	})
 }
 
 func TestSearchForAnyReplica(t *testing.T) {
-	s := search(believing("a"))
-	if got := s.NextReplica("b"); got != "b" {
-		t.Errorf("asks %q first, and not the replica here", got)
-	}
-	s.Refused("")
-	if got := s.NextReplica("b"); got == "b" {
-		t.Error("asks the same replica again")
-	}
-	if got := search(believing("b")).NextReplica("d"); got != "a" {
-		t.Errorf("a node without a replica asks %q", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := search(believing("a"))
+		if got := s.NextReplica("b"); got != "b" {
+			t.Errorf("asks %q first, and not the replica here", got)
+		}
+		s.Refused("")
+		if got := s.NextReplica("b"); got == "b" {
+			t.Error("asks the same replica again")
+		}
+		if got := search(believing("b")).NextReplica("d"); got != "a" {
+			t.Errorf("a node without a replica asks %q", got)
+		}
+	})
 }
 
 func TestAgainWaitsForThePauseNewsOrTheCaller(t *testing.T) {

@@ -279,56 +279,64 @@ func cmds(ids ...string) []*fsmpb.Command {
 }
 
 func TestHops(t *testing.T) {
-	w := newWorld()
-	for name, want := range map[string][3]float64{"a": {1, 0, 0}, "b": {0, 1, 0}, "d": {0, 1, 0}} {
-		r := w.at(name)
-		reply := r.Do(t.Context(), cmds(id(2, 1)))[0]
-		if reply.Err != nil || reply.Result.Detail != "a 2 "+id(2, 1) {
-			t.Errorf("at %s: %v", name, reply)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for name, want := range map[string][3]float64{"a": {1, 0, 0}, "b": {0, 1, 0}, "d": {0, 1, 0}} {
+			r := w.at(name)
+			reply := r.Do(t.Context(), cmds(id(2, 1)))[0]
+			if reply.Err != nil || reply.Result.Detail != "a 2 "+id(2, 1) {
+				t.Errorf("at %s: %v", name, reply)
+			}
+			if got := r.counts(); got != want {
+				t.Errorf("at %s: local, hops, retries %v, want %v", name, got, want)
+			}
 		}
-		if got := r.counts(); got != want {
-			t.Errorf("at %s: local, hops, retries %v, want %v", name, got, want)
-		}
-	}
+	})
 }
 
 func TestStaleHintCostsOneRetry(t *testing.T) {
-	w := newWorld()
-	r := w.at("d")
-	w.leader[2] = "c"
-	began := time.Now()
-	if reply := r.Do(t.Context(), cmds(id(2, 1)))[0]; reply.Err != nil || reply.Result.Detail[0] != 'c' {
-		t.Fatalf("%v", reply)
-	}
-	if got := r.counts(); got != [3]float64{0, 2, 1} {
-		t.Errorf("local, hops, retries %v after %v", got, time.Since(began))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		r := w.at("d")
+		w.leader[2] = "c"
+		began := time.Now()
+		if reply := r.Do(t.Context(), cmds(id(2, 1)))[0]; reply.Err != nil || reply.Result.Detail[0] != 'c' {
+			t.Fatalf("%v", reply)
+		}
+		if got := r.counts(); got != [3]float64{0, 2, 1} {
+			t.Errorf("local, hops, retries %v after %v", got, time.Since(began))
+		}
+	})
 }
 
 func TestWithoutAnyHintAReplicaIsAsked(t *testing.T) {
-	w := newWorld()
-	w.leader[2] = "b"
-	r := w.at("d")
-	r.cfg.Leaders = leaders.NewBeliefs()
-	if reply := r.Do(t.Context(), cmds(id(2, 1)))[0]; reply.Err != nil {
-		t.Fatalf("%v", reply)
-	}
-	if got := r.counts(); got != [3]float64{0, 2, 1} { // the preferred replica, which knows the leader
-		t.Errorf("local, hops, retries %v", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.leader[2] = "b"
+		r := w.at("d")
+		r.cfg.Leaders = leaders.NewBeliefs()
+		if reply := r.Do(t.Context(), cmds(id(2, 1)))[0]; reply.Err != nil {
+			t.Fatalf("%v", reply)
+		}
+		if got := r.counts(); got != [3]float64{0, 2, 1} { // the preferred replica, which knows the leader
+			t.Errorf("local, hops, retries %v", got)
+		}
+	})
 }
 
 func TestAnswersAreInOrderOverShards(t *testing.T) {
-	w := newWorld()
-	var ids []string
-	for i := range 100 {
-		ids = append(ids, id(uint32(i%shardCount)+1, i))
-	}
-	for i, reply := range w.at("b").Do(t.Context(), cmds(ids...)) {
-		if want := fmt.Sprintf("a %d %s", i%shardCount+1, ids[i]); reply.Err != nil || reply.Result.Detail != want {
-			t.Fatalf("%d: %v, want %s", i, reply, want)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		var ids []string
+		for i := range 100 {
+			ids = append(ids, id(uint32(i%shardCount)+1, i))
 		}
-	}
+		for i, reply := range w.at("b").Do(t.Context(), cmds(ids...)) {
+			if want := fmt.Sprintf("a %d %s", i%shardCount+1, ids[i]); reply.Err != nil || reply.Result.Detail != want {
+				t.Fatalf("%d: %v, want %s", i, reply, want)
+			}
+		}
+	})
 }
 
 func TestCallWaitsForAnElection(t *testing.T) {
@@ -375,60 +383,66 @@ func TestCallGivesUpAtItsDeadline(t *testing.T) {
 }
 
 func TestUnknownAndOverloadedAreFinal(t *testing.T) {
-	for _, final := range []error{task.ErrUnknown, task.ErrOverloaded} {
-		w := newWorld()
-		asked := 0
-		w.fail = func(string, *fsmpb.Command) error { asked++; return final }
-		if err := w.at("b").Do(t.Context(), cmds(id(2, 1)))[0].Err; !errors.Is(err, final) || asked != 1 {
-			t.Errorf("%v after %d times", err, asked)
+	synctest.Test(t, func(t *testing.T) {
+		for _, final := range []error{task.ErrUnknown, task.ErrOverloaded} {
+			w := newWorld()
+			asked := 0
+			w.fail = func(string, *fsmpb.Command) error { asked++; return final }
+			if err := w.at("b").Do(t.Context(), cmds(id(2, 1)))[0].Err; !errors.Is(err, final) || asked != 1 {
+				t.Errorf("%v after %d times", err, asked)
+			}
 		}
-	}
+	})
 }
 
 // Only commands that may be repeated are, and none overtakes an earlier command about the same id.
 func TestRetryKeepsOrder(t *testing.T) {
-	x, y, z := id(2, 1), id(2, 2), id(2, 3)
-	w := newWorld()
-	first := map[string]int{x: 1, y: 0, z: 2} // how many of its commands are not proposed at first
-	w.fail = func(_ string, c *fsmpb.Command) error {
-		if first[c.Id] > 0 {
-			first[c.Id]--
-			return task.ErrNotProposed
+	synctest.Test(t, func(t *testing.T) {
+		x, y, z := id(2, 1), id(2, 2), id(2, 3)
+		w := newWorld()
+		first := map[string]int{x: 1, y: 0, z: 2} // how many of its commands are not proposed at first
+		w.fail = func(_ string, c *fsmpb.Command) error {
+			if first[c.Id] > 0 {
+				first[c.Id]--
+				return task.ErrNotProposed
+			}
+			return nil
 		}
-		return nil
-	}
-	replies := w.at("b").Do(t.Context(), cmds(x, x, y, z, z))
-	// The first x fails and the second does not. A new try of the first would overwrite the second.
-	var failed []int
-	for i, r := range replies {
-		if r.Err != nil {
-			failed = append(failed, i)
+		replies := w.at("b").Do(t.Context(), cmds(x, x, y, z, z))
+		// The first x fails and the second does not. A new try of the first would overwrite the second.
+		var failed []int
+		for i, r := range replies {
+			if r.Err != nil {
+				failed = append(failed, i)
+			}
 		}
-	}
-	if !slices.Equal(failed, []int{0}) || !errors.Is(replies[0].Err, task.ErrNotProposed) {
-		t.Errorf("failed %v: %v", failed, replies)
-	}
-	if !slices.Equal(w.log, []string{x, y, z, z}) {
-		t.Errorf("carried out %v", w.log)
-	}
+		if !slices.Equal(failed, []int{0}) || !errors.Is(replies[0].Err, task.ErrNotProposed) {
+			t.Errorf("failed %v: %v", failed, replies)
+		}
+		if !slices.Equal(w.log, []string{x, y, z, z}) {
+			t.Errorf("carried out %v", w.log)
+		}
+	})
 }
 
 func TestReads(t *testing.T) {
-	w := newWorld()
-	for _, c := range []struct {
-		at    string
-		stale bool
-		want  string
-	}{{"a", false, "a"}, {"b", false, "a"}, {"d", false, "a"}, {"b", true, "b"}, {"d", true, "a"}} {
-		task, err := w.at(c.at).Get(t.Context(), "", id(2, 1), c.stale)
-		if err != nil || task.LastError != c.want {
-			t.Errorf("%+v: answered by %v, %v", c, task, err)
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for _, c := range []struct {
+			at    string
+			stale bool
+			want  string
+		}{{"a", false, "a"}, {"b", false, "a"}, {"d", false, "a"}, {"b", true, "b"}, {"d", true, "a"}} {
+			task, err := w.at(c.at).Get(t.Context(), "", id(2, 1), c.stale)
+			if err != nil || task.LastError != c.want {
+				t.Errorf("%+v: answered by %v, %v", c, task, err)
+			}
 		}
-	}
-	w.down["a"] = true
-	if task, err := w.at("d").Get(t.Context(), "", id(2, 1), true); err != nil || task.LastError == "a" {
-		t.Errorf("stale, a down: %v, %v", task, err)
-	}
+		w.down["a"] = true
+		if task, err := w.at("d").Get(t.Context(), "", id(2, 1), true); err != nil || task.LastError == "a" {
+			t.Errorf("stale, a down: %v, %v", task, err)
+		}
+	})
 }
 
 func TestHangingReadIsAskedElsewhere(t *testing.T) {
@@ -455,105 +469,113 @@ func TestHangingReadIsAskedElsewhere(t *testing.T) {
 }
 
 func TestListWalksAllShards(t *testing.T) {
-	w := newWorld()
-	for i := range 300 {
-		w.tasks = append(w.tasks, &fsmpb.Task{Id: fmt.Sprint("task", i)})
-	}
-	slices.SortFunc(w.tasks, func(a, b *fsmpb.Task) int {
-		if d := int(task.Slot("", a.Id)) - int(task.Slot("", b.Id)); d != 0 {
-			return d
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for i := range 300 {
+			w.tasks = append(w.tasks, &fsmpb.Task{Id: fmt.Sprint("task", i)})
 		}
-		return slices.Compare([]byte(a.Id), []byte(b.Id))
+		slices.SortFunc(w.tasks, func(a, b *fsmpb.Task) int {
+			if d := int(task.Slot("", a.Id)) - int(task.Slot("", b.Id)); d != 0 {
+				return d
+			}
+			return slices.Compare([]byte(a.Id), []byte(b.Id))
+		})
+		for _, limit := range []uint32{1, 7, 100, 300, 1000} {
+			r := w.at("d")
+			var seen []*fsmpb.Task
+			q := &fsmpb.ListQuery{Limit: limit}
+			for pages := 0; ; pages++ {
+				page, err := r.List(t.Context(), q, false)
+				if err != nil || len(page.Tasks) > int(limit) || pages > 310 {
+					t.Fatalf("page %d of %d: %v", pages, limit, err)
+				}
+				seen = append(seen, page.Tasks...)
+				if !page.More {
+					break
+				}
+				q.Slot, q.AfterId = page.Slot, page.AfterId
+			}
+			if !slices.Equal(seen, w.tasks) {
+				t.Errorf("limit %d: %d tasks seen, or in another order", limit, len(seen))
+			}
+		}
 	})
-	for _, limit := range []uint32{1, 7, 100, 300, 1000} {
-		r := w.at("d")
-		var seen []*fsmpb.Task
-		q := &fsmpb.ListQuery{Limit: limit}
-		for pages := 0; ; pages++ {
-			page, err := r.List(t.Context(), q, false)
-			if err != nil || len(page.Tasks) > int(limit) || pages > 310 {
-				t.Fatalf("page %d of %d: %v", pages, limit, err)
-			}
-			seen = append(seen, page.Tasks...)
-			if !page.More {
-				break
-			}
-			q.Slot, q.AfterId = page.Slot, page.AfterId
-		}
-		if !slices.Equal(seen, w.tasks) {
-			t.Errorf("limit %d: %d tasks seen, or in another order", limit, len(seen))
-		}
-	}
 }
 
 func TestBeforeThereIsAMap(t *testing.T) {
-	w := newWorld()
-	r := w.at("a")
-	r.cfg.State = func() *clusterpb.ControlState { return &clusterpb.ControlState{} }
-	if err := r.Do(t.Context(), cmds("x"))[0].Err; !errors.Is(err, task.ErrNotProposed) {
-		t.Error(err)
-	}
-	if _, err := r.Get(t.Context(), "", "x", false); !errors.Is(err, task.ErrNotProposed) {
-		t.Error(err)
-	}
-	if _, err := r.List(t.Context(), &fsmpb.ListQuery{}, false); !errors.Is(err, task.ErrNotProposed) {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		r := w.at("a")
+		r.cfg.State = func() *clusterpb.ControlState { return &clusterpb.ControlState{} }
+		if err := r.Do(t.Context(), cmds("x"))[0].Err; !errors.Is(err, task.ErrNotProposed) {
+			t.Error(err)
+		}
+		if _, err := r.Get(t.Context(), "", "x", false); !errors.Is(err, task.ErrNotProposed) {
+			t.Error(err)
+		}
+		if _, err := r.List(t.Context(), &fsmpb.ListQuery{}, false); !errors.Is(err, task.ErrNotProposed) {
+			t.Error(err)
+		}
+	})
 }
 
 func TestLeadersBelieveLaterTerms(t *testing.T) {
-	l := leaders.NewBeliefs()
-	_, changed := l.Watch(1)
-	for _, c := range []struct {
-		term   uint64
-		leader string
-		news   bool
-		now    string
-	}{
-		{2, "", true, ""}, {2, "a", true, "a"}, {2, "a", false, "a"}, {2, "", false, "a"}, {1, "b", false, "a"},
-		{3, "", true, ""}, {3, "b", true, "b"}, {2, "a", false, "b"},
-	} {
-		before := l.News()
-		if news := l.Note(1, c.term, c.leader); news != c.news || (l.News() != before) != c.news {
-			t.Errorf("%+v: news %v, number %d after %d", c, news, l.News(), before)
+	synctest.Test(t, func(t *testing.T) {
+		l := leaders.NewBeliefs()
+		_, changed := l.Watch(1)
+		for _, c := range []struct {
+			term   uint64
+			leader string
+			news   bool
+			now    string
+		}{
+			{2, "", true, ""}, {2, "a", true, "a"}, {2, "a", false, "a"}, {2, "", false, "a"}, {1, "b", false, "a"},
+			{3, "", true, ""}, {3, "b", true, "b"}, {2, "a", false, "b"},
+		} {
+			before := l.News()
+			if news := l.Note(1, c.term, c.leader); news != c.news || (l.News() != before) != c.news {
+				t.Errorf("%+v: news %v, number %d after %d", c, news, l.News(), before)
+			}
+			if now := l.Leader(1); now != c.now {
+				t.Errorf("%+v: now %q", c, now)
+			}
 		}
-		if now := l.Leader(1); now != c.now {
-			t.Errorf("%+v: now %q", c, now)
+		select {
+		case <-changed:
+		default:
+			t.Error("the watcher was not told")
 		}
-	}
-	select {
-	case <-changed:
-	default:
-		t.Error("the watcher was not told")
-	}
-	if all := l.All(); len(all) != 1 || all[0].Leader != "b" || all[0].Term != 3 {
-		t.Errorf("all: %v", all)
-	}
+		if all := l.All(); len(all) != 1 || all[0].Leader != "b" || all[0].Term != 3 {
+			t.Errorf("all: %v", all)
+		}
+	})
 }
 
 // A command goes to no leader, which may have an older build, until all nodes can read it.
 func TestCommandsWaitForTheLastUpgrade(t *testing.T) {
-	w := newWorld()
-	r := w.at("b")
-	state := w.state()
-	state.CommandVersion = fsm.FirstVersion
-	state.Nodes = []*clusterpb.Node{
-		{Id: "a", Name: "node-a", CommandVersion: fsm.FirstVersion},
-		{Id: "b", Name: "node-b", CommandVersion: fsm.CommandVersion},
-	}
-	r.cfg.State = func() *clusterpb.ControlState { return state }
-	schedule := &fsmpb.Command{Id: id(2, 1), Op: &fsmpb.Command_SetSeries{SetSeries: &fsmpb.SetSeries{}}}
-	touch := &fsmpb.Command{Id: id(3, 1), Op: &fsmpb.Command_Touch{Touch: &fsmpb.Touch{}}}
-	err := r.Do(t.Context(), []*fsmpb.Command{schedule})[0].Err
-	var behind *control.BehindError
-	if !errors.As(err, &behind) || len(behind.Nodes) != 1 || len(w.log) != 0 {
-		t.Errorf("%v; leaders were asked for %v", err, w.log)
-	}
-	if err := r.Do(t.Context(), []*fsmpb.Command{touch})[0].Err; err != nil {
-		t.Errorf("a command that all nodes know: %v", err)
-	}
-	state.CommandVersion = fsm.CommandVersion
-	if err := r.Do(t.Context(), []*fsmpb.Command{schedule})[0].Err; err != nil {
-		t.Errorf("after the upgrade: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		r := w.at("b")
+		state := w.state()
+		state.CommandVersion = fsm.FirstVersion
+		state.Nodes = []*clusterpb.Node{
+			{Id: "a", Name: "node-a", CommandVersion: fsm.FirstVersion},
+			{Id: "b", Name: "node-b", CommandVersion: fsm.CommandVersion},
+		}
+		r.cfg.State = func() *clusterpb.ControlState { return state }
+		schedule := &fsmpb.Command{Id: id(2, 1), Op: &fsmpb.Command_SetSeries{SetSeries: &fsmpb.SetSeries{}}}
+		touch := &fsmpb.Command{Id: id(3, 1), Op: &fsmpb.Command_Touch{Touch: &fsmpb.Touch{}}}
+		err := r.Do(t.Context(), []*fsmpb.Command{schedule})[0].Err
+		var behind *control.BehindError
+		if !errors.As(err, &behind) || len(behind.Nodes) != 1 || len(w.log) != 0 {
+			t.Errorf("%v; leaders were asked for %v", err, w.log)
+		}
+		if err := r.Do(t.Context(), []*fsmpb.Command{touch})[0].Err; err != nil {
+			t.Errorf("a command that all nodes know: %v", err)
+		}
+		state.CommandVersion = fsm.CommandVersion
+		if err := r.Do(t.Context(), []*fsmpb.Command{schedule})[0].Err; err != nil {
+			t.Errorf("after the upgrade: %v", err)
+		}
+	})
 }
