@@ -60,6 +60,11 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 		snapshots: newHistogram("snapshot_duration_seconds", "How long writing a snapshot took.",
 			prometheus.ExponentialBuckets(0.001, 4, 10)),
 	}
+	for v := range fsmpb.Verdict_name { // a counter that appears with its first attempt hides that attempt from a rate
+		if v != int32(fsmpb.Verdict_VERDICT_UNSPECIFIED) {
+			m.attempts.WithLabelValues(verdictName(fsmpb.Verdict(v)))
+		}
+	}
 	m.collectors = []prometheus.Collector{
 		m.entries, m.commands, m.entryBytes, m.commitSeconds, m.refused, m.noRoom, m.noMemory, m.lateness, m.attempts,
 		m.takeovers, m.reclaimed, m.clockPauses, m.snapshots, m.broken,
