@@ -96,14 +96,18 @@ func (c *Config) checkProxy() error {
 
 // openCallers reads the files of credentials, and keeps them up to date as long as the node runs.
 func (n *Node) openCallers(context.Context) error {
-	var err error
-	n.callers, err = callers.Open(callers.Config{
+	cfg := callers.Config{
 		RootKeyFile: n.cfg.Access.RootKeyFile, ClientRoles: n.cfg.TLS.ClientRoles,
 		Issuer: n.cfg.Access.OIDCIssuer, IssuerCA: n.cfg.Access.OIDCCA,
 		Audience: n.cfg.Access.OIDCAudience, TokenRoles: n.cfg.Access.OIDCRoles,
 		Before: cluster.KeysOnDisk(n.cfg.DataDir, n.log),
 		Reload: n.again.Reader(), Logger: n.log, Registerer: n.registry,
-	})
+	}
+	if network := n.cfg.Network; network != nil {
+		cfg.Dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return network.Dial(ctx, addr) }
+	}
+	var err error
+	n.callers, err = callers.Open(cfg)
 	var file *callers.FileError
 	if errors.As(err, &file) {
 		return &SettingError{file.Setting, file.Err}

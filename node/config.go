@@ -78,7 +78,8 @@ type Config struct {
 	Audit          string
 	ClusterKeyFile string // file with the keys under which the secrets of queues are sealed; empty: none
 
-	// Network opens the ports of the node, and connects to other nodes and to webhooks; nil: the system's.
+	// Network opens the ports of the node, and connects to other nodes, to webhooks and to the issuer of tokens; nil: the
+	// system's.
 	Network peer.Network
 
 	Tracing   *TracingConfig // nil: no spans are made

@@ -43,50 +43,55 @@ type given struct {
 // TestFolderOfTheFirstBuild opens a copy of a data folder of the first build, and compares every task and queue with
 // that build's answers, again after a restart. Then calls with old keys change nothing, and old receipts are valid.
 func TestFolderOfTheFirstBuild(t *testing.T) {
-	dir := t.TempDir()
-	unpack(t, dir)
-	var want answers
-	data, err := os.ReadFile(filepath.Join(dir, "answers.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(data, &want); err != nil {
-		t.Fatal(err)
-	}
-	if len(want.Tasks) < 1300 || len(want.Receipts) < 50 || len(want.Repeats) < 300 || len(want.Queues) == 0 {
-		t.Fatalf("the fixture has %d tasks, %d receipts, %d calls", len(want.Tasks), len(want.Receipts), len(want.Repeats))
-	}
-	cfg := testConfig(t)
-	cfg.DataDir = filepath.Join(dir, "data")
-	cfg.WebhookNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} // of the receiver at that time
-	for range 2 {
-		n := startAt(t, cfg, want.At)
-		for _, answer := range slices.Concat(want.Tasks, want.Queues) {
-			compare(t, n, answer)
-		}
-		if err := n.Close(); err != nil {
+	t.Parallel()
+	simulate(t, func(t *testing.T) {
+		dir := t.TempDir()
+		unpack(t, dir)
+		var want answers
+		data, err := os.ReadFile(filepath.Join(dir, "answers.json"))
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	n := startAt(t, cfg, want.At)
-	defer func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
+		if err := json.Unmarshal(data, &want); err != nil {
+			t.Fatal(err)
 		}
-	}()
-	for _, call := range want.Repeats {
-		status, etag, body := ask(t, n, http.MethodPut, call.Path, call.Key, call.Body)
-		if status != call.Status || etag != call.ETag {
-			t.Errorf("PUT %s again: %d with %s, not %d with %s: %s", call.Path, status, etag, call.Status, call.ETag, body)
+		if len(want.Tasks) < 1300 || len(want.Receipts) < 50 || len(want.Repeats) < 300 || len(want.Queues) == 0 {
+			t.Fatalf("the fixture has %d tasks, %d receipts, %d calls", len(want.Tasks), len(want.Receipts), len(want.Repeats))
 		}
-	}
-	for _, lease := range want.Receipts {
-		settle := fmt.Appendf(nil, `{"ack": [%q]}`, lease.Receipt)
-		status, _, body := ask(t, n, http.MethodPost, "/v1/queues/"+lease.Queue+"/settle", "", settle)
-		if status != http.StatusOK || !bytes.Contains(body, []byte(`"status":200`)) {
-			t.Errorf("the receipt of %s: %d: %s", lease.ID, status, body)
+		cfg := testConfig(t)
+		cfg.DataDir = filepath.Join(dir, "data")
+		cfg.WebhookNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} // of the receiver at that time
+		callers := plain(t, cfg)
+		<-time.After(time.Until(want.At)) // later no lease ends and no task comes due before the test has read it
+		for range 2 {
+			n := startReady(t, cfg)
+			for _, answer := range slices.Concat(want.Tasks, want.Queues) {
+				compare(t, callers, n, answer)
+			}
+			if err := n.Close(); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
+		n := startReady(t, cfg)
+		defer func() {
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		for _, call := range want.Repeats {
+			status, etag, body := ask(t, callers, n, http.MethodPut, call.Path, call.Key, call.Body)
+			if status != call.Status || etag != call.ETag {
+				t.Errorf("PUT %s again: %d with %s, not %d with %s: %s", call.Path, status, etag, call.Status, call.ETag, body)
+			}
+		}
+		for _, lease := range want.Receipts {
+			settle := fmt.Appendf(nil, `{"ack": [%q]}`, lease.Receipt)
+			status, _, body := ask(t, callers, n, http.MethodPost, "/v1/queues/"+lease.Queue+"/settle", "", settle)
+			if status != http.StatusOK || !bytes.Contains(body, []byte(`"status":200`)) {
+				t.Errorf("the receipt of %s: %d: %s", lease.ID, status, body)
+			}
+		}
+	})
 }
 
 // unpack extracts the fixture.
@@ -127,27 +132,21 @@ func extract(path string, header *tar.Header, content io.Reader) error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-// startAt starts a node whose clock shows the instant now, and goes on from there. So no lease ends and
-// no task comes due before the test has read it.
-func startAt(t *testing.T, cfg Config, now time.Time) *Node {
+// startReady starts a node, and waits until it is ready.
+func startReady(t *testing.T, cfg Config) *Node {
 	t.Helper()
-	n, err := newNode(cfg)
+	n, err := Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
-	}
-	began := time.Now()
-	n.clock = func() time.Time { return now.Add(time.Since(began)) }
-	if err := n.start(t.Context()); err != nil {
-		t.Fatal(errors.Join(err, n.Close()))
 	}
 	dial(t, n)
 	return n
 }
 
 // compare repeats a read of the fixture. The answer has all fields of the recorded one, and perhaps newer ones.
-func compare(t *testing.T, n *Node, want given) {
+func compare(t *testing.T, callers *http.Client, n *Node, want given) {
 	t.Helper()
-	status, etag, body := ask(t, n, http.MethodGet, want.Path, "", nil)
+	status, etag, body := ask(t, callers, n, http.MethodGet, want.Path, "", nil)
 	var got map[string]any
 	if err := json.Unmarshal(body, &got); err != nil || status != http.StatusOK || etag != want.ETag {
 		t.Errorf("%s: %d with %s, not with %s: %s", want.Path, status, etag, want.ETag, body)
@@ -160,7 +159,8 @@ func compare(t *testing.T, n *Node, want given) {
 	}
 }
 
-func ask(t *testing.T, n *Node, method, path, key string, body []byte) (status int, etag string, answer []byte) {
+func ask(t *testing.T, callers *http.Client, n *Node, method, path, key string, body []byte) (
+	status int, etag string, answer []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+n.HTTPAddr()+path, bytes.NewReader(body))
 	if err != nil {
@@ -170,7 +170,7 @@ func ask(t *testing.T, n *Node, method, path, key string, body []byte) (status i
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := callers.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}

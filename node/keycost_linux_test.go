@@ -209,7 +209,7 @@ func (unforced) KeysInForce() bool { return false }
 // startThree starts the nodes of one cluster, and waits until all are ready.
 func startThree(b *testing.B) (nodes []*Node) {
 	b.Helper()
-	peers := []string{freeAddr(b), freeAddr(b), freeAddr(b)}
+	peers := []string{freeAddr(b, Config{}), freeAddr(b, Config{}), freeAddr(b, Config{})}
 	for i, peer := range peers {
 		cfg := testConfig(b)
 		cfg.PeerAddr, cfg.Join, cfg.BootstrapExpect = peer, slices.Delete(slices.Clone(peers), i, i+1), len(peers)

@@ -31,56 +31,60 @@ func TestPendingBytes(t *testing.T) {
 // A node with little memory takes tasks until its memory is used up. It then refuses tasks with the limit's name and
 // carries out all other calls. It takes tasks again when some are done.
 func TestMemoryIsUsedUp(t *testing.T) {
-	before := debug.SetMemoryLimit(-1)
-	t.Cleanup(func() {
-		if after := debug.SetMemoryLimit(-1); after != before {
-			t.Errorf("the limit is left at %d bytes, %d before", after, before)
+	simulate(t, func(t *testing.T) {
+		before := debug.SetMemoryLimit(-1)
+		t.Cleanup(func() {
+			if after := debug.SetMemoryLimit(-1); after != before {
+				t.Errorf("the limit is left at %d bytes, %d before", after, before)
+			}
+		})
+		cfg := testConfig(t)
+		cfg.Shards = 2
+		var err error
+		if cfg.MemoryLimit, err = memory.ParseLimit("128MiB"); err != nil {
+			t.Fatal(err)
 		}
-	})
-	cfg := testConfig(t)
-	cfg.Shards = 2
-	var err error
-	if cfg.MemoryLimit, err = memory.ParseLimit("128MiB"); err != nil {
-		t.Fatal(err)
-	}
-	n, _ := start(t, cfg)
-	addr := n.HTTPAddr()
-	c, err := client.New(client.Config{Addrs: []string{addr}, MaxAttempts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := filler{t: t, client: c, payload: json.RawMessage(`"` + strings.Repeat("x", 200<<10) + `"`)}
+		n, _ := start(t, cfg)
+		c, err := client.New(client.Config{Addrs: []string{n.HTTPAddr()}, MaxAttempts: 1, HTTPClient: plain(t, cfg)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		f := filler{t: t, node: n, client: c, payload: json.RawMessage(`"` + strings.Repeat("x", 200<<10) + `"`)}
 
-	refusal := f.untilRefused()
-	if refusal.Status != http.StatusTooManyRequests || refusal.Limit != "128MiB" || refusal.RetryAfter == 0 {
-		t.Errorf("refused with %+v", refusal)
-	}
-	if f.n < 50 {
-		t.Errorf("only %d tasks of 200 KiB were taken", f.n)
-	}
-	f.mustBeFull(addr, true)
-	if _, err := c.Cancel(t.Context(), "task-0"); err != nil {
-		t.Errorf("cancel: %v", err)
-	}
-	if _, err := c.Touch(t.Context(), "task-1", client.Touch{Delay: time.Hour}); err != nil {
-		t.Errorf("touch: %v", err)
-	}
-	if task, err := c.Get(t.Context(), "task-2"); err != nil || task.ID != "task-2" {
-		t.Errorf("get: %v, %v", task, err)
-	}
-	f.consumeUntilTaken()
-	f.mustBeFull(addr, false)
+		refusal := f.untilRefused()
+		if refusal.Status != http.StatusTooManyRequests || refusal.Limit != "128MiB" || refusal.RetryAfter == 0 {
+			t.Errorf("refused with %+v", refusal)
+		}
+		if f.n < 50 {
+			t.Errorf("only %d tasks of 200 KiB were taken", f.n)
+		}
+		f.mustBeFull(true)
+		if _, err := c.Cancel(t.Context(), "task-0"); err != nil {
+			t.Errorf("cancel: %v", err)
+		}
+		if _, err := c.Touch(t.Context(), "task-1", client.Touch{Delay: time.Hour}); err != nil {
+			t.Errorf("touch: %v", err)
+		}
+		if task, err := c.Get(t.Context(), "task-2"); err != nil || task.ID != "task-2" {
+			t.Errorf("get: %v, %v", task, err)
+		}
+		f.consumeUntilTaken()
+		f.mustBeFull(false)
+	})
 }
 
 // filler fills a node with tasks for consumers.
 type filler struct {
 	t       *testing.T
+	node    *Node
 	client  *client.Client
 	payload json.RawMessage
 	n       int // number of tasks taken
 }
 
 func (f *filler) schedule() error {
+	<-time.After(50 * time.Millisecond) // the node looks at its memory now and then
 	_, err := f.client.Schedule(f.t.Context(), client.Task{
 		ID: fmt.Sprintf("task-%d", f.n), Queue: "q", Delay: time.Millisecond, Payload: f.payload,
 	})
@@ -132,9 +136,9 @@ func (f *filler) consumeUntilTaken() {
 }
 
 // mustBeFull checks the metrics and the cluster's view for a full or a free memory.
-func (f *filler) mustBeFull(addr string, want bool) {
+func (f *filler) mustBeFull(want bool) {
 	f.t.Helper()
-	_, text := request(f.t, "GET", "http://"+addr+"/metrics")
+	_, text := request(f.t, plain(f.t, f.node.cfg), "GET", "http://"+f.node.HTTPAddr()+"/metrics")
 	gauge := "belfry_memory_full 0"
 	if want {
 		gauge = "belfry_memory_full 1"

@@ -19,57 +19,60 @@ import (
 
 // The metrics page has the sizes of each queue, and the build of the node.
 func TestMetricsPage(t *testing.T) {
-	cfg := testConfig(t)
-	cfg.QueueMetrics = 2
-	n, c := start(t, cfg)
-	addr := n.HTTPAddr()
-	ctx := t.Context()
-	for _, q := range []client.Queue{{Name: "mails", Retry: &client.Retry{MaxAttempts: 1}}, {Name: "still", Paused: true}} {
-		if _, err := c.PutQueue(ctx, q); err != nil {
-			t.Fatal(err)
-		}
-	}
-	overdue := time.Now().Add(-time.Hour)
-	for i := range 10 {
-		for _, task := range []client.Task{
-			{ID: fmt.Sprint("later-", i), Queue: "mails", Delay: 50 * time.Minute},
-			{ID: fmt.Sprint("still-", i), Queue: "still", FireAt: overdue},
-			{ID: fmt.Sprint("one-", i), Queue: fmt.Sprint("of-", i), Delay: 50 * time.Minute},
-		} {
-			if _, err := c.Schedule(ctx, task); err != nil {
+	t.Parallel()
+	simulate(t, func(t *testing.T) {
+		cfg := testConfig(t)
+		cfg.QueueMetrics = 2
+		n, c := start(t, cfg)
+		callers, url := plain(t, cfg), "http://"+n.HTTPAddr()+"/metrics"
+		ctx := t.Context()
+		for _, q := range []client.Queue{{Name: "mails", Retry: &client.Retry{MaxAttempts: 1}}, {Name: "still", Paused: true}} {
+			if _, err := c.PutQueue(ctx, q); err != nil {
 				t.Fatal(err)
 			}
 		}
-	}
-	bury(t, c)
-	text := metricsWith(t, addr, `belfry_queue_ready{namespace="default",queue="still"} 10`)
-	for _, want := range []string{
-		`belfry_queue_pending{namespace="default",queue="mails"} 10`,
-		`belfry_queue_ready{namespace="default",queue="mails"} 0`,
-		`belfry_queue_in_flight{namespace="default",queue="mails"} 1`,
-		`belfry_queue_dead{namespace="default",queue="mails"} 1`,
-		`belfry_queue_oldest_overdue_seconds{namespace="default",queue="mails"} 0`,
-		`belfry_queue_pending{namespace="",queue="_other"} 10`,
-		`belfry_due_tasks{within="10m"} 0`,
-		`belfry_due_tasks{within="1h"} 20`,
-		`belfry_queue_due_tasks{namespace="default",queue="mails",within="1h"} 10`,
-		`belfry_queue_due_tasks{namespace="",queue="_other",within="1h"} 10`,
-		`belfry_queue_start_lateness_seconds_count{namespace="default",queue="mails"} 2`,
-		fmt.Sprintf(`belfry_build_info{commit="unknown",goversion=%q,version="dev"} 1`, runtime.Version()),
-	} {
-		if !strings.Contains(text, want+"\n") {
-			t.Errorf("the page lacks %s", want)
+		overdue := time.Now().Add(-time.Hour)
+		for i := range 10 {
+			for _, task := range []client.Task{
+				{ID: fmt.Sprint("later-", i), Queue: "mails", Delay: 50 * time.Minute},
+				{ID: fmt.Sprint("still-", i), Queue: "still", FireAt: overdue},
+				{ID: fmt.Sprint("one-", i), Queue: fmt.Sprint("of-", i), Delay: 50 * time.Minute},
+			} {
+				if _, err := c.Schedule(ctx, task); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
-	}
-	lintMetrics(t, text)
-	checkHistograms(t, addr)
-	if series := strings.Count(text, "\nbelfry_queue_pending{"); series != 3 {
-		t.Errorf("%d queues are on the page", series)
-	}
-	age := valueOf(t, text, `belfry_queue_oldest_overdue_seconds{namespace="default",queue="still"} `)
-	if age < 3600 || age > 3660 {
-		t.Errorf("the oldest task of still is %v s overdue", age)
-	}
+		bury(t, c)
+		text := metricsWith(t, callers, url, `belfry_queue_ready{namespace="default",queue="still"} 10`)
+		for _, want := range []string{
+			`belfry_queue_pending{namespace="default",queue="mails"} 10`,
+			`belfry_queue_ready{namespace="default",queue="mails"} 0`,
+			`belfry_queue_in_flight{namespace="default",queue="mails"} 1`,
+			`belfry_queue_dead{namespace="default",queue="mails"} 1`,
+			`belfry_queue_oldest_overdue_seconds{namespace="default",queue="mails"} 0`,
+			`belfry_queue_pending{namespace="",queue="_other"} 10`,
+			`belfry_due_tasks{within="10m"} 0`,
+			`belfry_due_tasks{within="1h"} 20`,
+			`belfry_queue_due_tasks{namespace="default",queue="mails",within="1h"} 10`,
+			`belfry_queue_due_tasks{namespace="",queue="_other",within="1h"} 10`,
+			`belfry_queue_start_lateness_seconds_count{namespace="default",queue="mails"} 2`,
+			fmt.Sprintf(`belfry_build_info{commit="unknown",goversion=%q,version="dev"} 1`, runtime.Version()),
+		} {
+			if !strings.Contains(text, want+"\n") {
+				t.Errorf("the page lacks %s", want)
+			}
+		}
+		lintMetrics(t, text)
+		checkHistograms(t, callers, url)
+		if series := strings.Count(text, "\nbelfry_queue_pending{"); series != 3 {
+			t.Errorf("%d queues are on the page", series)
+		}
+		age := valueOf(t, text, `belfry_queue_oldest_overdue_seconds{namespace="default",queue="still"} `)
+		if age < 3600 || age > 3660 {
+			t.Errorf("the oldest task of still is %v s overdue", age)
+		}
+	})
 }
 
 // lintMetrics holds a page of metrics against the rules of `promtool check metrics`.
@@ -86,14 +89,14 @@ func lintMetrics(t *testing.T, page string) {
 
 // checkHistograms asks a node for its metrics as a scraper of native histograms does. Each histogram must have native
 // and classic buckets.
-func checkHistograms(t *testing.T, addr string) {
+func checkHistograms(t *testing.T, callers *http.Client, url string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+addr+"/metrics", http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), "GET", url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Accept", string(expfmt.NewFormat(expfmt.TypeProtoDelim)))
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := callers.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,18 +149,18 @@ func bury(t *testing.T, c *client.Client) {
 }
 
 // metricsWith reads the page until the page has a line.
-func metricsWith(t *testing.T, addr, line string) string {
+func metricsWith(t *testing.T, callers *http.Client, url, line string) (page string) {
 	t.Helper()
-	end := time.Now().Add(20 * time.Second)
-	for {
-		_, text := request(t, "GET", "http://"+addr+"/metrics")
-		if strings.Contains(text, line+"\n") {
-			return text
+	defer func() {
+		if t.Failed() {
+			t.Logf("the page lacks %s:\n%s", line, page)
 		}
-		if time.Now().After(end) {
-			t.Fatalf("the page lacks %s:\n%s", line, text)
-		}
-	}
+	}()
+	until(t, func() bool {
+		_, page = request(t, callers, "GET", url)
+		return strings.Contains(page, line+"\n")
+	})
+	return page
 }
 
 func valueOf(t *testing.T, page, prefix string) (value float64) {

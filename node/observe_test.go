@@ -33,7 +33,7 @@ func knownMetrics(t *testing.T) map[string]bool {
 	}
 	cfg := testConfig(t)
 	cfg.Name, cfg.TLS, cfg.PeerKeys = "n1", k.tls(), &files
-	cfg.Access = AccessConfig{OIDCIssuer: "http://" + freeAddr(t), OIDCAudience: "belfry", OIDCRoles: roles}
+	cfg.Access = AccessConfig{OIDCIssuer: "http://" + freeAddr(t, cfg), OIDCAudience: "belfry", OIDCRoles: roles}
 	n, err := Start(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +43,7 @@ func knownMetrics(t *testing.T) map[string]bool {
 			t.Error(err)
 		}
 	}()
-	awaitReady(t, k.caller(true), "https://"+n.HTTPAddr())
+	awaitReady(t, k.caller(cfg, true), "https://"+n.HTTPAddr())
 	known := map[string]bool{"up": true, "ALERTS": true}
 	for _, parts := range descriptions(t, n) {
 		known[parts[1]] = true
@@ -130,40 +130,43 @@ var (
 // Every metric that a rule, a dashboard, a runbook, the example for KEDA or a page names is one of a node, or is
 // recorded by a rule.
 func TestObservedMetricsExist(t *testing.T) {
-	known := knownMetrics(t)
-	rules := readRules(t)
-	places := map[string][]string{} // expressions by place
-	for _, group := range rules.Groups {
-		for _, r := range group.Rules {
-			if r.Record != "" {
-				known[r.Record] = true
+	t.Parallel()
+	simulate(t, func(t *testing.T) {
+		known := knownMetrics(t)
+		rules := readRules(t)
+		places := map[string][]string{} // expressions by place
+		for _, group := range rules.Groups {
+			for _, r := range group.Rules {
+				if r.Record != "" {
+					known[r.Record] = true
+				}
+				places["rule "+r.Record+r.Alert] = []string{r.Expr}
 			}
-			places["rule "+r.Record+r.Alert] = []string{r.Expr}
 		}
-	}
-	for path, text := range pagesOf(t, observed+"/grafana/dashboards/*.json") {
-		places[path] = expressions(t, text)
-		if len(places[path]) < 10 {
-			t.Errorf("%s has %d expressions", path, len(places[path]))
+		for path, text := range pagesOf(t, observed+"/grafana/dashboards/*.json") {
+			places[path] = expressions(t, text)
+			if len(places[path]) < 10 {
+				t.Errorf("%s has %d expressions", path, len(places[path]))
+			}
 		}
-	}
-	for path, text := range pagesOf(t, observed+"/keda/*.yaml", runbooks+"/*.md", "../docs/*.md") {
-		places[path] = regexp.MustCompile(`\b[a-z_:]*belfry_[a-z_:]+`).FindAllString(text, -1)
-	}
-	names := 0
-	for place, exprs := range places {
-		for _, expr := range exprs {
-			for _, name := range metricName.FindAllString(quoted.ReplaceAllString(expr, ""), -1) {
-				names++
-				if name != "belfry_namespaces" && !known[name] && !known[suffix.ReplaceAllString(name, "")] {
-					t.Errorf("%s names %s, which is no metric", place, name)
+		for path, text := range pagesOf(t, observed+"/keda/*.yaml", runbooks+"/*.md", "../docs/*.md") {
+			places[path] = regexp.MustCompile(`\b[a-z_:]*belfry_[a-z_:]+`).FindAllString(text, -1)
+		}
+		names := 0
+		for place, exprs := range places {
+			for _, expr := range exprs {
+				for _, name := range metricName.FindAllString(quoted.ReplaceAllString(expr, ""), -1) {
+					names++
+					if name != "belfry_namespaces" && !known[name] && !known[suffix.ReplaceAllString(name, "")] {
+						t.Errorf("%s names %s, which is no metric", place, name)
+					}
 				}
 			}
 		}
-	}
-	if names < 200 {
-		t.Errorf("%d names found", names)
-	}
+		if names < 200 {
+			t.Errorf("%d names found", names)
+		}
+	})
 }
 
 // Each alert has a severity, a summary, a description, a test and a runbook, and each runbook has an alert.

@@ -31,34 +31,37 @@ func (m metric) line() string {
 // TestMetricsReference compares docs/reference/metrics.md with the metrics of a node that has served calls. With
 // BELFRY_REFERENCE=write it writes the page.
 func TestMetricsReference(t *testing.T) {
-	cfg := testConfig(t)
-	cfg.WebhookNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-	n, c := start(t, cfg)
-	if _, err := c.PutQueue(t.Context(), client.Queue{Name: "mails", Retry: &client.Retry{MaxAttempts: 1}}); err != nil {
-		t.Fatal(err)
-	}
-	bury(t, c)
-	_, err := c.Schedule(t.Context(), client.Task{ID: "a", Target: &client.Target{URL: "http://127.0.0.1:1/"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	metricsWith(t, n.HTTPAddr(), `belfry_queue_dead{namespace="default",queue="mails"} 1`)
-	found := metricsOf(t, n)
-	if os.Getenv("BELFRY_REFERENCE") == "write" {
-		if err := os.WriteFile(metricsReference, []byte(metricsPage(found)), 0o644); err != nil {
+	t.Parallel()
+	simulate(t, func(t *testing.T) {
+		cfg := testConfig(t)
+		cfg.WebhookNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		n, c := start(t, cfg)
+		if _, err := c.PutQueue(t.Context(), client.Queue{Name: "mails", Retry: &client.Retry{MaxAttempts: 1}}); err != nil {
 			t.Fatal(err)
 		}
-	}
-	page, err := os.ReadFile(metricsReference)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(found) < 50 {
-		t.Errorf("%d metrics", len(found))
-	}
-	if want := metricsPage(found); string(page) != want {
-		t.Errorf("%s does not list the metrics of a node: run make reference. It lacks\n%s", metricsReference, missing(string(page), want))
-	}
+		bury(t, c)
+		_, err := c.Schedule(t.Context(), client.Task{ID: "a", Target: &client.Target{URL: "http://127.0.0.1:1/"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		metricsWith(t, plain(t, cfg), "http://"+n.HTTPAddr()+"/metrics", `belfry_queue_dead{namespace="default",queue="mails"} 1`)
+		found := metricsOf(t, n)
+		if os.Getenv("BELFRY_REFERENCE") == "write" {
+			if err := os.WriteFile(metricsReference, []byte(metricsPage(found)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		page, err := os.ReadFile(metricsReference)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(found) < 50 {
+			t.Errorf("%d metrics", len(found))
+		}
+		if want := metricsPage(found); string(page) != want {
+			t.Errorf("%s does not list the metrics of a node: run make reference. It lacks\n%s", metricsReference, missing(string(page), want))
+		}
+	})
 }
 
 // missing returns the lines of a page that another one lacks.
@@ -74,6 +77,9 @@ func missing(page, want string) string {
 
 // described matches the text of a metric's descriptor.
 var described = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "(.*?)"(?:, unit: ".*?")?, constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
+
+// constLabel matches a constant label of a descriptor.
+var constLabel = regexp.MustCompile(`(\w+)="[^"]*"`)
 
 // descriptions returns the matches of described in all registered metrics of a node.
 func descriptions(t *testing.T, n *Node) (all [][]string) {
@@ -123,6 +129,9 @@ func metricsOf(t *testing.T, n *Node) []metric {
 			kind = "histogram"
 		}
 		labels := strings.FieldsFunc(parts[4], func(r rune) bool { return r == ',' })
+		for _, pair := range constLabel.FindAllStringSubmatch(parts[3], -1) {
+			labels = append(labels, pair[1])
+		}
 		found[parts[1]] = metric{parts[1], kind, labelCell(labels), sentence(strings.ReplaceAll(parts[2], `\"`, `"`))}
 	}
 	return slices.SortedFunc(maps.Values(found), func(a, b metric) int { return cmp.Compare(a.name, b.name) })

@@ -2,7 +2,6 @@ package node
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -68,12 +67,12 @@ func (b *lockedBuffer) bytes() []byte {
 
 // receiver verifies requests with the canaries, refuses the first of each task, and counts the others.
 type receiver struct {
-	*httptest.Server
+	url      string
 	verified chan string // task ids
 	refused  sync.Map    // of task ids
 }
 
-func newReceiver(t *testing.T) *receiver {
+func newReceiver(t *testing.T, cfg Config) *receiver {
 	t.Helper()
 	v, err := webhook.New(webhook.Config{
 		Secrets: []string{"whsec_" + base64.StdEncoding.EncodeToString([]byte(canaryKey))},
@@ -82,7 +81,7 @@ func newReceiver(t *testing.T) *receiver {
 		t.Fatal(err)
 	}
 	r := &receiver{verified: make(chan string, 100)}
-	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	r.url = serve(t, cfg, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
 		if err == nil {
 			_, err = v.Verify(req.Context(), req.Header, body)
@@ -98,19 +97,13 @@ func newReceiver(t *testing.T) *receiver {
 			r.verified <- id
 		}
 	}))
-	t.Cleanup(r.Close)
 	return r
 }
 
 func (r *receiver) await(t *testing.T, id string) {
 	t.Helper()
-	select {
-	case got := <-r.verified:
-		if got != id {
-			t.Errorf("%s instead of %s", got, id)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatalf("%s did not arrive within 20 s", id)
+	if got := <-r.verified; got != id {
+		t.Errorf("%s instead of %s", got, id)
 	}
 }
 
@@ -141,56 +134,59 @@ func secretConfig(t *testing.T) (Config, *lockedBuffer) {
 // TestNoSecretShows plants secrets in a node with a cluster key, makes calls and deliveries that succeed and fail, and
 // looks for the secrets in everything that the node shows and stores. Then a new cluster is made of a backup.
 func TestNoSecretShows(t *testing.T) {
-	cfg, logged := secretConfig(t)
-	to := newReceiver(t)
-	n, c := start(t, cfg)
-	until(t, func() bool { return n.cluster.Secrets().Key != "" })
+	t.Parallel()
+	simulate(t, func(t *testing.T) {
+		cfg, logged := secretConfig(t)
+		to := newReceiver(t, cfg)
+		n, c := start(t, cfg)
+		until(t, func() bool { return n.cluster.Secrets().Key != "" })
 
-	queue := client.Queue{
-		Name: "q", Secrets: []string{"whsec_" + base64.StdEncoding.EncodeToString([]byte(canaryKey))},
-		Retry:  &client.Retry{MinBackoff: time.Millisecond, MaxBackoff: 2 * time.Millisecond},
-		Target: &client.Target{URL: to.URL, Headers: map[string]string{"authorization": canaryHeader}},
-	}
-	if _, err := c.PutQueue(t.Context(), queue); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Schedule(t.Context(), client.Task{ID: "signed", Queue: "q"}); err != nil {
-		t.Fatal(err)
-	}
-	to.await(t, "signed")
-	url := "http://" + n.HTTPAddr()
-	failSecretCalls(t, c, url)
-
-	checkNoCanary(t, "the log", logged.bytes())
-	if !bytes.Contains(logged.bytes(), []byte("level=DEBUG")) {
-		t.Error("the log has no detail")
-	}
-	records := get(t, url+"/v1/audit?limit=1000")
-	for _, want := range []string{`"signing.secrets"`, `"target.headers"`, `"foreign-origin"`} {
-		if !strings.Contains(records, want) {
-			t.Errorf("/v1/audit has no %s: %s", want, records)
+		queue := client.Queue{
+			Name: "q", Secrets: []string{"whsec_" + base64.StdEncoding.EncodeToString([]byte(canaryKey))},
+			Retry:  &client.Retry{MinBackoff: time.Millisecond, MaxBackoff: 2 * time.Millisecond},
+			Target: &client.Target{URL: to.url, Headers: map[string]string{"authorization": canaryHeader}},
 		}
-	}
-	for _, path := range []string{"/v1/audit?limit=1000", "/metrics", "/v1/queues/q", "/v1/queues", "/v1/tasks", "/v1/cluster",
-		"/v1/doctor"} {
-		checkNoCanary(t, path, []byte(get(t, url+path)))
-	}
-	for _, path := range []string{"heap?debug=1", "goroutine?debug=2", "allocs?debug=1", "heap"} {
-		w := httptest.NewRecorder()
-		profiles.New().ServeHTTP(w, httptest.NewRequest("GET", "/debug/pprof/"+path, http.NoBody))
-		checkNoCanary(t, path, w.Body.Bytes())
-	}
-	var backup bytes.Buffer
-	if _, err := c.Backup(t.Context(), &backup, client.BackupOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	checkNoCanary(t, "the backup", backup.Bytes())
-	checkFiles(t, cfg.DataDir)
-	restoreSecrets(t, &backup, n.cluster.Secrets().Key, to)
+		if _, err := c.PutQueue(t.Context(), queue); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Schedule(t.Context(), client.Task{ID: "signed", Queue: "q"}); err != nil {
+			t.Fatal(err)
+		}
+		to.await(t, "signed")
+		callers, url := plain(t, cfg), "http://"+n.HTTPAddr()
+		failSecretCalls(t, callers, c, url)
+
+		checkNoCanary(t, "the log", logged.bytes())
+		if !bytes.Contains(logged.bytes(), []byte("level=DEBUG")) {
+			t.Error("the log has no detail")
+		}
+		records := get(t, callers, url+"/v1/audit?limit=1000")
+		for _, want := range []string{`"signing.secrets"`, `"target.headers"`, `"foreign-origin"`} {
+			if !strings.Contains(records, want) {
+				t.Errorf("/v1/audit has no %s: %s", want, records)
+			}
+		}
+		for _, path := range []string{"/v1/audit?limit=1000", "/metrics", "/v1/queues/q", "/v1/queues", "/v1/tasks", "/v1/cluster",
+			"/v1/doctor"} {
+			checkNoCanary(t, path, []byte(get(t, callers, url+path)))
+		}
+		for _, path := range []string{"heap?debug=1", "goroutine?debug=2", "allocs?debug=1", "heap"} {
+			w := httptest.NewRecorder()
+			profiles.New().ServeHTTP(w, httptest.NewRequest("GET", "/debug/pprof/"+path, http.NoBody))
+			checkNoCanary(t, path, w.Body.Bytes())
+		}
+		var backup bytes.Buffer
+		if _, err := c.Backup(t.Context(), &backup, client.BackupOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		checkNoCanary(t, "the backup", backup.Bytes())
+		checkFiles(t, cfg.DataDir)
+		restoreSecrets(t, cfg, &backup, n.cluster.Secrets().Key, to)
+	})
 }
 
 // failSecretCalls makes calls with secrets that fail in different ways, and deliveries that do.
-func failSecretCalls(t *testing.T, c *client.Client, url string) {
+func failSecretCalls(t *testing.T, callers *http.Client, c *client.Client, url string) {
 	t.Helper()
 	secret := `"signing":{"secrets":["whsec_` + base64.StdEncoding.EncodeToString([]byte(canaryKey)) + `"]}`
 	for _, call := range [][]string{
@@ -215,7 +211,7 @@ func failSecretCalls(t *testing.T, c *client.Client, url string) {
 		for i := 3; i < len(call); i += 2 {
 			req.Header.Set(call[i], call[i+1])
 		}
-		resp, err := http.DefaultClient.Do(req)
+		resp, err := callers.Do(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,9 +260,10 @@ func checkFiles(t *testing.T, dir string) {
 }
 
 // restoreSecrets makes a new cluster of a backup. With the key file it signs as the old one did.
-func restoreSecrets(t *testing.T, backup io.Reader, key string, to *receiver) {
+func restoreSecrets(t *testing.T, old Config, backup io.Reader, key string, to *receiver) {
 	t.Helper()
 	cfg, _ := secretConfig(t)
+	cfg.Network = old.Network
 	report, err := restore.Run(t.Context(), restore.Config{From: backup, Dir: cfg.DataDir})
 	if err != nil {
 		t.Fatal(err)
@@ -281,21 +278,11 @@ func restoreSecrets(t *testing.T, backup io.Reader, key string, to *receiver) {
 	to.await(t, "after-the-restore")
 }
 
-func get(t *testing.T, url string) string {
+func get(t *testing.T, callers *http.Client, url string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
+	status, body := request(t, callers, http.MethodGet, url)
+	if status != http.StatusOK {
+		t.Fatalf("%s: %d\n%s", url, status, body)
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := io.ReadAll(resp.Body)
-	if err := errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s, %v\n%s", url, resp.Status, err, body)
-	}
-	return string(body)
+	return body
 }

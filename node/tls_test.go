@@ -63,8 +63,9 @@ func (k *keyring) tls() TLSConfig {
 	return TLSConfig{Cert: k.path("node.pem"), Key: k.path("node.key")}
 }
 
-// caller returns a client that trusts the folder's authority. Without keepAlive each call has a new connection.
-func (k *keyring) caller(keepAlive bool) *http.Client {
+// caller returns a client on the network of a node that trusts the folder's authority. Without keepAlive each call has a
+// new connection.
+func (k *keyring) caller(cfg Config, keepAlive bool) *http.Client {
 	k.t.Helper()
 	data, err := os.ReadFile(filepath.Join(k.NodeDir("n1"), "ca.pem"))
 	if err != nil {
@@ -72,11 +73,9 @@ func (k *keyring) caller(keepAlive bool) *http.Client {
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(data)
-	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true, DisableKeepAlives: !keepAlive,
-	}
-	k.t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	tr := transport(k.t, cfg)
+	tr.TLSClientConfig, tr.ForceAttemptHTTP2, tr.DisableKeepAlives = &tls.Config{RootCAs: pool}, true, !keepAlive
+	return &http.Client{Transport: tr, Timeout: 20 * time.Second}
 }
 
 // call makes a call, and returns its answer and the answer's body.
@@ -98,110 +97,115 @@ func call(ctx context.Context, c *http.Client, method, url, body string) (*http.
 // awaitReady waits until a node is ready.
 func awaitReady(t testing.TB, c *http.Client, base string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; {
-		resp, body, err := call(t.Context(), c, "GET", base+"/readyz", "")
-		if err == nil && resp.StatusCode == http.StatusOK {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("not ready: %v %s", err, body)
-		}
-	}
+	until(t, func() bool {
+		resp, _, err := call(t.Context(), c, "GET", base+"/readyz", "")
+		return err == nil && resp.StatusCode == http.StatusOK
+	})
 }
 
 // One port serves TLS, with HTTP/2, and plain HTTP to this machine if that is wanted.
 func TestOnePortForTLSAndPlain(t *testing.T) {
-	k := newKeyring(t)
-	for _, plain := range []bool{false, true} {
-		cfg := testConfig(t)
-		cfg.TLS, cfg.ProfileAddr = k.tls(), "127.0.0.1:0"
-		cfg.TLS.PlainLoopback = plain
-		n, err := Start(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
+	t.Parallel()
+	simulate(t, func(t *testing.T) {
+		k := newKeyring(t)
+		for _, plain := range []bool{false, true} {
+			cfg := testConfig(t)
+			cfg.TLS, cfg.ProfileAddr = k.tls(), "127.0.0.1:0"
+			cfg.TLS.PlainLoopback = plain
+			n, err := Start(t.Context(), cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := k.caller(cfg, true)
+			awaitReady(t, c, "https://"+n.HTTPAddr())
+			resp, body, err := call(t.Context(), c, "PUT", "https://"+n.HTTPAddr()+"/v1/tasks/a", `{"delay": "1h"}`)
+			if err != nil || resp.StatusCode != http.StatusCreated || resp.ProtoMajor != 2 {
+				t.Errorf("TLS: %+v %s %v", resp, body, err)
+			}
+			resp, body, err = call(t.Context(), c, "GET", "http://"+n.HTTPAddr()+"/v1/tasks/a", "")
+			if works := err == nil && resp.StatusCode == http.StatusOK; works != plain {
+				t.Errorf("plain, %v: %+v %s %v", plain, resp, body, err)
+			}
+			_, body, err = call(t.Context(), c, "GET", "https://"+n.HTTPAddr()+"/v1/cluster", "")
+			if !strings.Contains(body, `"http_url":"https://`+n.HTTPAddr()+`"`) {
+				t.Errorf("the node announces %s %v", body, err)
+			}
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
 		}
-		c := k.caller(true)
-		awaitReady(t, c, "https://"+n.HTTPAddr())
-		resp, body, err := call(t.Context(), c, "PUT", "https://"+n.HTTPAddr()+"/v1/tasks/a", `{"delay": "1h"}`)
-		if err != nil || resp.StatusCode != http.StatusCreated || resp.ProtoMajor != 2 {
-			t.Errorf("TLS: %+v %s %v", resp, body, err)
-		}
-		resp, body, err = call(t.Context(), c, "GET", "http://"+n.HTTPAddr()+"/v1/tasks/a", "")
-		if works := err == nil && resp.StatusCode == http.StatusOK; works != plain {
-			t.Errorf("plain, %v: %+v %s %v", plain, resp, body, err)
-		}
-		_, body, err = call(t.Context(), c, "GET", "https://"+n.HTTPAddr()+"/v1/cluster", "")
-		if !strings.Contains(body, `"http_url":"https://`+n.HTTPAddr()+`"`) {
-			t.Errorf("the node announces %s %v", body, err)
-		}
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	}
+	})
 }
 
 // Doctor and a metric tell of a certificate that ends.
 func TestEndingCertificateIsFound(t *testing.T) {
-	k := newKeyringFor(t, 48*time.Hour)
-	cfg := testConfig(t)
-	cfg.TLS = k.tls()
-	n, err := Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.Close()
-	c, base := k.caller(true), "https://"+n.HTTPAddr()
-	awaitReady(t, c, base)
-	_, body, err := call(t.Context(), c, "GET", base+"/v1/doctor", "")
-	if !strings.Contains(body, "shows to callers ends in") {
-		t.Errorf("%s %v", body, err)
-	}
-	_, page, err := call(t.Context(), c, "GET", base+"/metrics", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lintMetrics(t, page)
-	end := valueOf(t, page, `belfry_http_certificate_expiry_timestamp_seconds{kind="certificate"} `)
-	if left := time.Until(time.Unix(int64(end), 0)); left < 47*time.Hour || left > 48*time.Hour {
-		t.Errorf("by the metric the certificate ends in %v", left)
-	}
+	t.Parallel()
+	simulate(t, func(t *testing.T) {
+		k := newKeyringFor(t, 48*time.Hour)
+		cfg := testConfig(t)
+		cfg.TLS = k.tls()
+		n, err := Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		c, base := k.caller(cfg, true), "https://"+n.HTTPAddr()
+		awaitReady(t, c, base)
+		_, body, err := call(t.Context(), c, "GET", base+"/v1/doctor", "")
+		if !strings.Contains(body, "shows to callers ends in") {
+			t.Errorf("%s %v", body, err)
+		}
+		_, page, err := call(t.Context(), c, "GET", base+"/metrics", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lintMetrics(t, page)
+		end := valueOf(t, page, `belfry_http_certificate_expiry_timestamp_seconds{kind="certificate"} `)
+		if left := time.Until(time.Unix(int64(end), 0)); left < 47*time.Hour || left > 48*time.Hour {
+			t.Errorf("by the metric the certificate ends in %v", left)
+		}
+	})
 }
 
 // A certificate is replaced while callers open connections and keep others: no call fails, and later connections see
 // the new certificate.
 func TestCertificateIsReplacedUnderLoad(t *testing.T) {
-	k := newKeyring(t)
-	cfg := testConfig(t)
-	reload := make(chan struct{}, 1)
-	cfg.TLS, cfg.Reload = k.tls(), reload
-	n, err := Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.Close()
-	base := "https://" + n.HTTPAddr()
-	awaitReady(t, k.caller(true), base)
-	var calls, done atomic.Int64
-	var load sync.WaitGroup
-	for i := range 6 {
-		c := k.caller(i%2 == 0)
-		load.Go(func() {
-			for j := 0; done.Load() == 0; j++ {
-				resp, body, err := call(t.Context(), c, "PUT", fmt.Sprintf("%s/v1/tasks/t%d-%d", base, i, j), `{"delay": "1h"}`)
-				if err != nil || resp.StatusCode != http.StatusCreated {
-					t.Errorf("%v %s", err, body)
-					return
+	t.Parallel()
+	simulate(t, func(t *testing.T) {
+		k := newKeyring(t)
+		cfg := testConfig(t)
+		reload := make(chan struct{}, 1)
+		cfg.TLS, cfg.Reload = k.tls(), reload
+		n, err := Start(t.Context(), cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		base := "https://" + n.HTTPAddr()
+		awaitReady(t, k.caller(cfg, true), base)
+		var calls, done atomic.Int64
+		var load sync.WaitGroup
+		for i := range 6 {
+			c := k.caller(cfg, i%2 == 0)
+			load.Go(func() {
+				for j := 0; done.Load() == 0; j++ {
+					<-time.After(time.Millisecond)
+					resp, body, err := call(t.Context(), c, "PUT", fmt.Sprintf("%s/v1/tasks/t%d-%d", base, i, j), `{"delay": "1h"}`)
+					if err != nil || resp.StatusCode != http.StatusCreated {
+						t.Errorf("%v %s", err, body)
+						return
+					}
+					calls.Add(1)
 				}
-				calls.Add(1)
-			}
-		})
-	}
-	for range 5 {
-		renewUnderLoad(t, k, reload, n, &calls)
-	}
-	done.Store(1)
-	load.Wait()
-	t.Logf("%d calls", calls.Load())
+			})
+		}
+		for range 5 {
+			renewUnderLoad(t, k, reload, n, &calls)
+		}
+		done.Store(1)
+		load.Wait()
+		t.Logf("%d calls", calls.Load())
+	})
 }
 
 // renewUnderLoad renews the certificate, and waits until a new connection sees it and some more calls have succeeded.
@@ -213,18 +217,14 @@ func renewUnderLoad(t *testing.T, k *keyring, reload chan<- struct{}, n *Node, c
 	k.copy()
 	want, at := k.fingerprint(), calls.Load()
 	reload <- struct{}{}
-	for end := time.Now().Add(20 * time.Second); ; {
-		resp, _, err := call(t.Context(), k.caller(false), "GET", "https://"+n.HTTPAddr()+"/healthz", "")
-		if err != nil {
-			t.Fatal(err)
+	c := k.caller(n.cfg, false)
+	until(t, func() bool {
+		resp, _, err := call(t.Context(), c, "GET", "https://"+n.HTTPAddr()+"/healthz", "")
+		if err != nil || t.Failed() {
+			t.Fatal("a call failed", err)
 		}
-		if peerkeys.Fingerprint(resp.TLS.PeerCertificates[0].Raw) == want && calls.Load() > at+20 {
-			return
-		}
-		if time.Now().After(end) || t.Failed() {
-			t.Fatal("the new certificate is not in use, or calls stand still")
-		}
-	}
+		return peerkeys.Fingerprint(resp.TLS.PeerCertificates[0].Raw) == want && calls.Load() > at+20
+	})
 }
 
 func (k *keyring) fingerprint() string {
@@ -238,94 +238,100 @@ func (k *keyring) fingerprint() string {
 
 // A node without room answers with the reason by TLS, too, and serves both kinds of connections afterwards.
 func TestWaitForRoomSpeaksTLS(t *testing.T) {
-	k := newKeyring(t)
-	cfg := testConfig(t)
-	cfg.TLS = k.tls()
-	cfg.TLS.PlainLoopback = true
-	root, key := rootKey(t)
-	cfg.Access.RootKeyFile = root
-	var err error
-	if cfg.MinFreeDisk, err = disk.Parse("10%"); err != nil {
-		t.Fatal(err)
-	}
-	n, err := newNode(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var free atomic.Uint64
-	free.Store(49 << 20)
-	n.space = func() (disk.Space, error) { return disk.Space{Free: free.Load(), Total: 1000 << 20}, nil }
-	defer func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	for _, start := range []func(context.Context) error{
-		n.startMetrics, n.followReload, n.openCallers, n.listen, n.openCertificates, n.startDelivery,
-	} {
-		if err := start(t.Context()); err != nil {
+	t.Parallel()
+	simulate(t, func(t *testing.T) {
+		k := newKeyring(t)
+		cfg := testConfig(t)
+		cfg.TLS = k.tls()
+		cfg.TLS.PlainLoopback = true
+		root, key := rootKey(t)
+		cfg.Access.RootKeyFile = root
+		var err error
+		if cfg.MinFreeDisk, err = disk.Parse("10%"); err != nil {
 			t.Fatal(err)
 		}
-	}
-	opened := make(chan error, 1)
-	go func() { opened <- n.openCluster(t.Context()) }()
-	c, addr := k.caller(true), n.HTTPAddr()
-	for _, scheme := range []string{"https://", "http://"} {
-		resp, body, err := call(t.Context(), c, "GET", scheme+addr+"/v1/tasks/a", "")
-		if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "49MiB are free") {
-			t.Errorf("%s: %v %s", scheme, err, body)
+		n, err := newNode(cfg)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for _, path := range []string{"/metrics", "/v1/doctor"} {
-		if status, _ := asCaller(t, c, "GET", "https://"+addr+path, ""); status != http.StatusUnauthorized {
-			t.Errorf("%s without a key: %d", path, status)
+		var free atomic.Uint64
+		free.Store(49 << 20)
+		n.space = func() (disk.Space, error) { return disk.Space{Free: free.Load(), Total: 1000 << 20}, nil }
+		defer func() {
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		for _, start := range []func(context.Context) error{
+			n.startMetrics, n.followReload, n.openCallers, n.listen, n.openCertificates, n.startDelivery,
+		} {
+			if err := start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if status, body := asCaller(t, c, "GET", "https://"+addr+path, key); status != http.StatusOK {
-			t.Errorf("%s with a key: %d %s", path, status, body)
-		} else if path == "/metrics" && !strings.Contains(body, "belfry_disk_low 1") {
-			t.Errorf("metrics: %s", body)
+		opened := make(chan error, 1)
+		go func() { opened <- n.openCluster(t.Context()) }()
+		c, addr := k.caller(cfg, true), n.HTTPAddr()
+		for _, scheme := range []string{"https://", "http://"} {
+			resp, body, err := call(t.Context(), c, "GET", scheme+addr+"/v1/tasks/a", "")
+			if err != nil || resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "49MiB are free") {
+				t.Errorf("%s: %v %s", scheme, err, body)
+			}
 		}
-	}
-	free.Store(200 << 20)
-	if err := <-opened; err != nil {
-		t.Fatal(err)
-	}
-	if err := n.startHTTP(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, scheme := range []string{"https://", "http://"} {
-		awaitReady(t, c, scheme+addr)
-	}
+		for _, path := range []string{"/metrics", "/v1/doctor"} {
+			if status, _ := asCaller(t, c, "GET", "https://"+addr+path, ""); status != http.StatusUnauthorized {
+				t.Errorf("%s without a key: %d", path, status)
+			}
+			if status, body := asCaller(t, c, "GET", "https://"+addr+path, key); status != http.StatusOK {
+				t.Errorf("%s with a key: %d %s", path, status, body)
+			} else if path == "/metrics" && !strings.Contains(body, "belfry_disk_low 1") {
+				t.Errorf("metrics: %s", body)
+			}
+		}
+		free.Store(200 << 20)
+		if err := <-opened; err != nil {
+			t.Fatal(err)
+		}
+		if err := n.startHTTP(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, scheme := range []string{"https://", "http://"} {
+			awaitReady(t, c, scheme+addr)
+		}
+	})
 }
 
 // Behind a proxy a call has the address that the proxy names. Without the setting a caller cannot choose its address.
 func TestAddressBehindProxy(t *testing.T) {
-	for _, behind := range []bool{false, true} {
-		cfg := testConfig(t)
-		log := new(lockedBuffer)
-		if behind {
-			cfg.Access.RootKeyFile, _ = rootKey(t)
-		}
-		cfg.BehindProxy, cfg.Logger = behind, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-		n, _ := start(t, cfg)
-		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+n.HTTPAddr()+"/v1/tasks/proxied", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("X-Forwarded-For", "6.6.6.6, 192.0.2.7")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		line := ""
-		for l := range strings.Lines(string(log.bytes())) {
-			if strings.Contains(l, "path=/v1/tasks/proxied") {
-				line = l
+	t.Parallel()
+	simulate(t, func(t *testing.T) {
+		for _, behind := range []bool{false, true} {
+			cfg := testConfig(t)
+			log := new(lockedBuffer)
+			if behind {
+				cfg.Access.RootKeyFile, _ = rootKey(t)
+			}
+			cfg.BehindProxy, cfg.Logger = behind, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			n, _ := start(t, cfg)
+			req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+n.HTTPAddr()+"/v1/tasks/proxied", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("X-Forwarded-For", "6.6.6.6, 192.0.2.7")
+			resp, err := plain(t, cfg).Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			line := ""
+			for l := range strings.Lines(string(log.bytes())) {
+				if strings.Contains(l, "path=/v1/tasks/proxied") {
+					line = l
+				}
+			}
+			if line == "" || strings.Contains(line, "from=192.0.2.7:0") != behind || strings.Contains(line, "6.6.6.6") {
+				t.Errorf("behind a proxy %v: %q", behind, line)
 			}
 		}
-		if line == "" || strings.Contains(line, "from=192.0.2.7:0") != behind || strings.Contains(line, "6.6.6.6") {
-			t.Errorf("behind a proxy %v: %q", behind, line)
-		}
-	}
+	})
 }

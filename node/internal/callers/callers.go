@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -35,6 +36,8 @@ type Config struct {
 	Audience    string // of the tokens
 	TokenRoles  string // file with the grants of tokens
 
+	// Dial connects to the issuer. Nil: the system does.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 	// Before is the source of the keys until Use. Nil: they are not known.
 	Before access.Source
 
@@ -107,7 +110,7 @@ func (c *Callers) openIssuer() error {
 	if c.cfg.Issuer == "" {
 		return nil
 	}
-	client, err := issuerClient(c.cfg.IssuerCA)
+	client, err := issuerClient(c.cfg)
 	if err != nil {
 		return &FileError{"oidc-ca", err}
 	}
@@ -120,10 +123,14 @@ func (c *Callers) openIssuer() error {
 	return nil
 }
 
-// issuerClient returns a client that trusts only the authorities in a file, or those of the system without a file.
-func issuerClient(ca string) (*http.Client, error) {
+// issuerClient returns a client that trusts only the authorities in the file IssuerCA, or those of the system without a
+// file.
+func issuerClient(cfg Config) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	if ca != "" {
+	if cfg.Dial != nil {
+		transport.DialContext = cfg.Dial
+	}
+	if ca := cfg.IssuerCA; ca != "" {
 		data, err := os.ReadFile(ca)
 		if err != nil {
 			return nil, err
