@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
@@ -18,12 +17,15 @@ import (
 // natsPing is the interval of pings. A connection counts as dead after two pings without an answer.
 const natsPing = 10 * time.Second
 
+// natsTooLarge is the server's code for a message that is larger than its stream takes.
+const natsTooLarge nats.ErrorCode = 10054
+
 // natsLink publishes to JetStream. A message's Nats-Msg-Id is its webhook-id, so that a stream drops repeats within its
 // duplicate window.
 type natsLink struct {
 	life
 	conn   *nats.Conn
-	stream jetstream.JetStream
+	stream nats.JetStream
 
 	mu      sync.Mutex
 	waiting map[*natsWait]struct{}
@@ -41,7 +43,7 @@ func openNATS(ctx context.Context, e *endpoint) (link, error) {
 	if l.conn, err = l.options(ctx, e).Connect(); err != nil {
 		return nil, e.opening(err)
 	}
-	if l.stream, err = jetstream.New(l.conn); err != nil {
+	if l.stream, err = l.conn.JetStream(); err != nil {
 		l.conn.Close()
 		return nil, worded(err)
 	}
@@ -124,7 +126,7 @@ func (l *natsLink) publish(ctx context.Context, t *targeturl.Target, m *message)
 	for _, h := range m.headers {
 		msg.Header[h.name] = []string{h.value}
 	}
-	_, err := l.stream.PublishMsg(ctx, msg, jetstream.WithMsgID(m.id), jetstream.WithRetryAttempts(0))
+	_, err := l.stream.PublishMsg(msg, nats.Context(ctx), nats.MsgId(m.id), nats.RetryAttempts(0))
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -132,15 +134,15 @@ func (l *natsLink) publish(ctx context.Context, t *targeturl.Target, m *message)
 }
 
 func (l *natsLink) judge(subject string, err error) error {
-	var said *jetstream.APIError
+	var said *nats.APIError
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, jetstream.ErrNoStreamResponse):
+	case errors.Is(err, nats.ErrNoStreamResponse):
 		return failed("no stream takes subject %q, or JetStream is off", subject)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return hopeless("the message is larger than the broker takes (%d bytes)", l.conn.MaxPayload())
-	case errors.As(err, &said) && said.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum:
+	case errors.As(err, &said) && said.ErrorCode == natsTooLarge:
 		return hopeless("the message is larger than the stream takes")
 	case errors.As(err, &said):
 		return refusal(errors.New(said.Description))
