@@ -48,7 +48,7 @@ chaos: ## break a cluster of real processes and judge it
 
 .PHONY: moves-long
 moves-long: ## end each node that takes part in a move, at each moment of it
-	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 8m -run '^TestMoveSurvivesCrashes$$' ./cluster
+	BELFRY_TESTS=long $(GO) test -count=1 -v -timeout 8m -run '^TestMoveSurvivesCrashes$$' ./cluster
 
 .PHONY: year-long
 year-long: ## play a simulated year of daily tasks on three nodes that die now and then
@@ -222,6 +222,10 @@ bench-compare: ## measure Belfry and its peers side by side, into bench/
 .PHONY: ci
 ci: ## everything that must hold before a change is taken
 	.ci/run
+
+.PHONY: nightly
+nightly: ## every check: the gate's, and those that take hours, in their long forms
+	.ci/nightly
 
 .PHONY: help
 help: ## list the targets

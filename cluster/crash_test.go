@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // The moments of a move at which nodes end.
@@ -50,25 +51,27 @@ var victims = map[string]func(c *clustertest.Cluster, s cluster.ShardView) strin
 
 // A node ends without a farewell in the middle of a move: the leader of the control group, which plans the move, the
 // leader of the shard, or the node that gets a copy. The move goes on and ends, and no acknowledged task is lost. With
-// BELFRY_CHAOS=long each of them ends at each moment.
+// the long form each of them ends at each moment.
 func TestMoveSurvivesCrashes(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, hastyForGood)
-	c.Start(c.Add())
-	awaitReplicas(c, 3, 4)
-	l := &load{}
-	turn := 0
-	for _, moment := range []string{"a copy is placed", "the target votes", "the leader stays behind"} {
-		for i, victim := range []string{"reconciler", "target", "source"} {
-			if os.Getenv("BELFRY_CHAOS") == "long" || i == turn%3 {
-				l.moveAndCrash(t, c, moment, victim)
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, hastyForGood)
+		c.Start(c.Add())
+		awaitReplicas(c, 3, 4)
+		l := &load{}
+		turn := 0
+		for _, moment := range []string{"a copy is placed", "the target votes", "the leader stays behind"} {
+			for i, victim := range []string{"reconciler", "target", "source"} {
+				if gated.Has(gated.Long) || i == turn%3 {
+					l.moveAndCrash(t, c, moment, victim)
+				}
 			}
+			turn++
 		}
-		turn++
-	}
-	if n := l.lost(t, c); n > 0 {
-		t.Errorf("%d of %d acknowledged tasks are lost", n, len(l.acknowledged))
-	}
+		if n := l.lost(t, c); n > 0 {
+			t.Errorf("%d of %d acknowledged tasks are lost", n, len(l.acknowledged))
+		}
+	})
 }
 
 // hastyForGood makes nodes take replicas soon, and lets an absent node keep its replicas.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
@@ -38,110 +39,118 @@ func awaitFindings(t *testing.T, c *clustertest.Cluster, nodes []int, want ...do
 // tasks that are due, and a node that runs another build. Then a node and the quorum are lost, and return.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
-	d := &disks{free: [3]uint64{5000, 5000, 5000}}
-	reserve, err := disk.Parse("1000")
-	if err != nil {
-		t.Fatal(err)
-	}
-	full := make(chan struct{})
-	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
-		cfg.MinFreeDisk, cfg.DiskSpace, cfg.Shards, cfg.Build = reserve, d.of(i), 2, "v1"
-		cfg.MemoryLimit = 1 << 40
-		cfg.Heap = func() memory.Heap {
-			select {
-			case <-full:
-				if i == 2 {
-					return memory.Heap{Live: 9 << 37, Cycles: 2}
+	synctest.Test(t, func(t *testing.T) {
+		d := &disks{free: [3]uint64{5000, 5000, 5000}}
+		reserve, err := disk.Parse("1000")
+		if err != nil {
+			t.Fatal(err)
+		}
+		full := make(chan struct{})
+		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
+			cfg.MinFreeDisk, cfg.DiskSpace, cfg.Shards, cfg.Build = reserve, d.of(i), 2, "v1"
+			cfg.MemoryLimit = 1 << 40
+			cfg.Heap = func() memory.Heap {
+				select {
+				case <-full:
+					if i == 2 {
+						return memory.Heap{Live: 9 << 37, Cycles: 2}
+					}
+				default:
 				}
-			default:
+				return memory.Heap{Cycles: 1}
 			}
-			return memory.Heap{Cycles: 1}
+			if i == 1 {
+				cfg.Build = "v2"
+			}
+		})
+		all := []int{0, 1, 2}
+		awaitFindings(t, c, all, doctor.VersionsMixed)
+		d.set(1, 1500)
+		awaitFindings(t, c, all, doctor.DiskFilling, doctor.VersionsMixed)
+		d.set(1, 900)
+		awaitFindings(t, c, all, doctor.DiskFull, doctor.VersionsMixed)
+		d.set(1, 5000)
+		if _, err := c.Node(0).PutQueue(t.Context(), &fsmpb.QueuePolicy{Queue: "q", Namespace: "default", Paused: true}); err != nil {
+			t.Fatal(err)
 		}
-		if i == 1 {
-			cfg.Build = "v2"
-		}
-	})
-	all := []int{0, 1, 2}
-	awaitFindings(t, c, all, doctor.VersionsMixed)
-	d.set(1, 1500)
-	awaitFindings(t, c, all, doctor.DiskFilling, doctor.VersionsMixed)
-	d.set(1, 900)
-	awaitFindings(t, c, all, doctor.DiskFull, doctor.VersionsMixed)
-	d.set(1, 5000)
-	if _, err := c.Node(0).PutQueue(t.Context(), &fsmpb.QueuePolicy{Queue: "q", Namespace: "default", Paused: true}); err != nil {
-		t.Fatal(err)
-	}
-	paused := schedule("waits", 0)
-	paused.GetSchedule().Spec.Queue = "q"
-	mustDo(t, c.Node(0), paused)
-	awaitFindings(t, c, all, doctor.VersionsMixed, doctor.QueuePaused)
-	close(full)
-	awaitFindings(t, c, all, doctor.MemoryFull, doctor.VersionsMixed, doctor.QueuePaused)
+		paused := schedule("waits", 0)
+		paused.GetSchedule().Spec.Queue = "q"
+		mustDo(t, c.Node(0), paused)
+		awaitFindings(t, c, all, doctor.VersionsMixed, doctor.QueuePaused)
+		close(full)
+		awaitFindings(t, c, all, doctor.MemoryFull, doctor.VersionsMixed, doctor.QueuePaused)
 
-	c.Crash(2)
-	awaitFindings(t, c, []int{0, 1}, doctor.QuorumAtRisk, doctor.NodeAway, doctor.VersionsMixed, doctor.QueuePaused)
-	c.Crash(1)
-	awaitFindings(t, c, []int{0}, doctor.QuorumLost, doctor.NodeAway, doctor.NodeAway)
-	for _, f := range c.Node(0).Doctor(t.Context())[1:] {
-		if want := "has not answered for"; !slices.Contains([]string{"Node n1 " + want, "Node n2 " + want}, f.Summary[:len("Node n1 "+want)]) {
-			t.Errorf("finds %s", f.Summary)
+		c.Crash(2)
+		awaitFindings(t, c, []int{0, 1}, doctor.QuorumAtRisk, doctor.NodeAway, doctor.VersionsMixed, doctor.QueuePaused)
+		c.Crash(1)
+		awaitFindings(t, c, []int{0}, doctor.QuorumLost, doctor.NodeAway, doctor.NodeAway)
+		for _, f := range c.Node(0).Doctor(t.Context())[1:] {
+			if want := "has not answered for"; !slices.Contains([]string{"Node n1 " + want, "Node n2 " + want}, f.Summary[:len("Node n1 "+want)]) {
+				t.Errorf("finds %s", f.Summary)
+			}
 		}
-	}
-	c.Start(1)
-	awaitFindings(t, c, []int{0, 1}, doctor.QuorumAtRisk, doctor.NodeAway, doctor.VersionsMixed, doctor.QueuePaused)
-	c.Start(2)
-	awaitFindings(t, c, all, doctor.MemoryFull, doctor.VersionsMixed, doctor.QueuePaused)
+		c.Start(1)
+		awaitFindings(t, c, []int{0, 1}, doctor.QuorumAtRisk, doctor.NodeAway, doctor.VersionsMixed, doctor.QueuePaused)
+		c.Start(2)
+		awaitFindings(t, c, all, doctor.MemoryFull, doctor.VersionsMixed, doctor.QueuePaused)
+	})
 }
 
 // A zone with two nodes of three has a majority. A backup that fails is a finding until the next whole one.
 func TestDoctorOfZonesAndBackups(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
-		cfg.Shards, cfg.Zone = 1, []string{"east", "east", "west"}[i]
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
+			cfg.Shards, cfg.Zone = 1, []string{"east", "east", "west"}[i]
+		})
+		all := []int{0, 1, 2}
+		awaitFindings(t, c, all, doctor.ZoneMajority)
+		broken, closed := io.Pipe()
+		_ = closed.CloseWithError(io.ErrUnexpectedEOF) // never fails
+		_ = broken.Close()
+		if _, err := c.Node(1).Backup(t.Context(), closed, 0); err == nil {
+			t.Fatal("a backup into a closed pipe succeeded")
+		}
+		awaitFindings(t, c, all, doctor.BackupFailing, doctor.ZoneMajority)
+		if _, err := c.Node(2).Backup(t.Context(), io.Discard, 0); err != nil {
+			t.Fatal(err)
+		}
+		awaitFindings(t, c, all, doctor.ZoneMajority)
 	})
-	all := []int{0, 1, 2}
-	awaitFindings(t, c, all, doctor.ZoneMajority)
-	broken, closed := io.Pipe()
-	_ = closed.CloseWithError(io.ErrUnexpectedEOF) // never fails
-	_ = broken.Close()
-	if _, err := c.Node(1).Backup(t.Context(), closed, 0); err == nil {
-		t.Fatal("a backup into a closed pipe succeeded")
-	}
-	awaitFindings(t, c, all, doctor.BackupFailing, doctor.ZoneMajority)
-	if _, err := c.Node(2).Backup(t.Context(), io.Discard, 0); err != nil {
-		t.Fatal(err)
-	}
-	awaitFindings(t, c, all, doctor.ZoneMajority)
 }
 
 // A node that has not found its cluster says so.
 func TestDoctorWithoutCluster(t *testing.T) {
 	t.Parallel()
-	c := clustertest.Prepare(t, 3, nil)
-	began := time.Now()
-	c.Start(0)
-	awaitFindings(t, c, []int{0}, doctor.NodeWaits)
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("after %v", took)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.Prepare(t, 3, nil)
+		began := time.Now()
+		c.Start(0)
+		awaitFindings(t, c, []int{0}, doctor.NodeWaits)
+		if took := time.Since(began); took > 100*time.Millisecond {
+			t.Errorf("after %v", took)
+		}
+	})
 }
 
 // A scheduled backup that failed is a finding until the next one is kept, also after a restart of all nodes.
 func TestDoctorOfScheduledBackups(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 1, nil)
-	n, now := c.Node(0), time.Now().UnixMilli()
-	record := &clusterpb.Backups{LastFailed: &clusterpb.BackupTry{SeenMs: now, Error: "the bucket is gone"}}
-	if changed, err := n.SetBackups(t.Context(), record); err != nil || !changed {
-		t.Fatal(changed, err)
-	}
-	c.Stop(0)
-	c.Start(0)
-	c.WaitReady()
-	awaitFindings(t, c, []int{0}, doctor.BackupFailing, doctor.OneReplica)
-	record.Revision, record.LastKept = 1, &clusterpb.BackupTry{SeenMs: now + 1}
-	if changed, err := c.Node(0).SetBackups(t.Context(), record); err != nil || !changed {
-		t.Fatal(changed, err)
-	}
-	awaitFindings(t, c, []int{0}, doctor.OneReplica)
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 1, nil)
+		n, now := c.Node(0), time.Now().UnixMilli()
+		record := &clusterpb.Backups{LastFailed: &clusterpb.BackupTry{SeenMs: now, Error: "the bucket is gone"}}
+		if changed, err := n.SetBackups(t.Context(), record); err != nil || !changed {
+			t.Fatal(changed, err)
+		}
+		c.Stop(0)
+		c.Start(0)
+		c.WaitReady()
+		awaitFindings(t, c, []int{0}, doctor.BackupFailing, doctor.OneReplica)
+		record.Revision, record.LastKept = 1, &clusterpb.BackupTry{SeenMs: now + 1}
+		if changed, err := c.Node(0).SetBackups(t.Context(), record); err != nil || !changed {
+			t.Fatal(changed, err)
+		}
+		awaitFindings(t, c, []int{0}, doctor.OneReplica)
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -41,75 +42,77 @@ func (d *disks) of(i int) func() (disk.Space, error) {
 // can be scheduled, and all other calls go on. With room again all calls succeed.
 func TestDisksFill(t *testing.T) {
 	t.Parallel()
-	d := &disks{free: [3]uint64{5000, 5000, 5000}}
-	reserve, err := disk.Parse("1000")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
-		cfg.MinFreeDisk, cfg.DiskSpace, cfg.Shards = reserve, d.of(i), 3
-	})
-	home := func() error { return atHome(c.Node(0).View(t.Context())) }
-	c.Until("leaderships are where they belong", home)
-	mustDo(t, c.Node(0), schedule("kept", time.Hour), schedule("late", 10*time.Second), schedule("gone", time.Hour))
-
-	d.set(1, 999)
-	c.Until("node 1 leads nothing", func() error { return leadsNothing(c, 1) })
-	calm := time.After(6 * time.Second) // longer than a leadership takes to return to its preferred node
-	for i, waiting := 0, true; waiting; i++ {
-		mustDo(t, c.Node(i%3), schedule(fmt.Sprint("task-", i), time.Hour))
-		if err := leadsNothing(c, 1); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disks{free: [3]uint64{5000, 5000, 5000}}
+		reserve, err := disk.Parse("1000")
+		if err != nil {
 			t.Fatal(err)
 		}
-		select {
-		case <-calm:
-			waiting = false
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-	if v := c.Node(0).View(t.Context()); diskLow(v) != c.Node(1).ID()+" " {
-		t.Errorf("nodes shown with a low disk: %q", diskLow(v))
-	}
+		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
+			cfg.MinFreeDisk, cfg.DiskSpace, cfg.Shards = reserve, d.of(i), 3
+		})
+		home := func() error { return atHome(c.Node(0).View(t.Context())) }
+		c.Until("leaderships are where they belong", home)
+		mustDo(t, c.Node(0), schedule("kept", time.Hour), schedule("late", 10*time.Second), schedule("gone", time.Hour))
 
-	d.set(2, 10)
-	c.Until("nothing is scheduled any more", func() error {
-		for i := range 12 { // over all shards
-			if err := do(c.Node(i%3), schedule(fmt.Sprint("more-", i), time.Hour)); !errors.Is(err, task.ErrNoRoom) {
-				return fmt.Errorf("more-%d: %w", i, err)
+		d.set(1, 999)
+		c.Until("node 1 leads nothing", func() error { return leadsNothing(c, 1) })
+		calm := time.After(6 * time.Second) // longer than a leadership takes to return to its preferred node
+		for i, waiting := 0, true; waiting; i++ {
+			mustDo(t, c.Node(i%3), schedule(fmt.Sprint("task-", i), time.Hour))
+			if err := leadsNothing(c, 1); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case <-calm:
+				waiting = false
+			case <-time.After(50 * time.Millisecond):
 			}
 		}
-		return nil
-	})
-	for name, cmd := range map[string]*fsmpb.Command{
-		"cancel":          {Id: "gone", Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}},
-		"patch of a time": {Id: "kept", Op: &fsmpb.Command_Patch{Patch: &fsmpb.Patch{FireAtMs: proto.Int64(9e12)}}},
-		"fire now":        {Id: "task-1", Op: &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}}},
-	} {
-		if err := do(c.Node(1), cmd); err != nil {
-			t.Errorf("%s: %v", name, err)
+		if v := c.Node(0).View(t.Context()); diskLow(v) != c.Node(1).ID()+" " {
+			t.Errorf("nodes shown with a low disk: %q", diskLow(v))
 		}
-	}
-	if err := do(c.Node(0), touchOrSchedule("new")); !errors.Is(err, task.ErrNoRoom) {
-		t.Errorf("a touch that would schedule: %v", err)
-	}
-	c.Until("what is due is delivered", func() error {
-		if c.Deliver.Attempts("late") != 1 || c.Deliver.Attempts("task-1") != 1 {
-			return errors.New("not yet")
-		}
-		return nil
-	})
 
-	d.set(1, 1200)
-	c.Until("between the bounds it is as low as it was", func() error {
-		if err := do(c.Node(0), schedule("more", time.Hour)); !errors.Is(err, task.ErrNoRoom) {
-			return fmt.Errorf("scheduled: %w", err)
+		d.set(2, 10)
+		c.Until("nothing is scheduled any more", func() error {
+			for i := range 12 { // over all shards
+				if err := do(c.Node(i%3), schedule(fmt.Sprint("more-", i), time.Hour)); !errors.Is(err, task.ErrNoRoom) {
+					return fmt.Errorf("more-%d: %w", i, err)
+				}
+			}
+			return nil
+		})
+		for name, cmd := range map[string]*fsmpb.Command{
+			"cancel":          {Id: "gone", Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}},
+			"patch of a time": {Id: "kept", Op: &fsmpb.Command_Patch{Patch: &fsmpb.Patch{FireAtMs: proto.Int64(9e12)}}},
+			"fire now":        {Id: "task-1", Op: &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}}},
+		} {
+			if err := do(c.Node(1), cmd); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
-		return nil
+		if err := do(c.Node(0), touchOrSchedule("new")); !errors.Is(err, task.ErrNoRoom) {
+			t.Errorf("a touch that would schedule: %v", err)
+		}
+		c.Until("what is due is delivered", func() error {
+			if c.Deliver.Attempts("late") != 1 || c.Deliver.Attempts("task-1") != 1 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+
+		d.set(1, 1200)
+		c.Until("between the bounds it is as low as it was", func() error {
+			if err := do(c.Node(0), schedule("more", time.Hour)); !errors.Is(err, task.ErrNoRoom) {
+				return fmt.Errorf("scheduled: %w", err)
+			}
+			return nil
+		})
+		d.set(1, 1250)
+		d.set(2, 5000)
+		c.Until("there is room again", func() error { return do(c.Node(0), schedule("more", time.Hour)) })
+		c.Until("leaderships are where they belong", home)
 	})
-	d.set(1, 1250)
-	d.set(2, 5000)
-	c.Until("there is room again", func() error { return do(c.Node(0), schedule("more", time.Hour)) })
-	c.Until("leaderships are where they belong", home)
 }
 
 func do(n *cluster.Node, cmd *fsmpb.Command) error {

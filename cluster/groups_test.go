@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
@@ -127,29 +128,34 @@ func (j *judge) await(c *clustertest.Cluster, n int) {
 // owner of the queue dies meanwhile.
 func TestGroups(t *testing.T) {
 	t.Parallel()
-	const groups, tasks = 5, 24
 	for name, policy := range map[string]*fsmpb.QueuePolicy{
 		"order":     {Queue: "order", Fifo: true},
 		"in-flight": {Queue: "in-flight", GroupInFlight: 2, MaxInFlight: 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := newJudge(policy.Fifo, max(int(policy.GroupInFlight), 1))
-			c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Deliver = j })
-			mustPut(t, c.Node(0), policy)
-			for i := range groups {
-				j.schedule(t, c, policy.Queue, fmt.Sprint("g", i), tasks)
-			}
-			j.await(c, groups*tasks/3)
-			owner := leaderOf(t, c, "queue/"+policy.Queue)
-			c.Crash(owner)
-			j.await(c, groups*tasks)
-			c.Start(owner)
-			c.WaitReady()
-			j.mu.Lock()
-			defer j.mu.Unlock()
-			for _, err := range j.errs {
-				t.Error(err)
-			}
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { testGroups(t, policy) })
 		})
+	}
+}
+
+func testGroups(t *testing.T, policy *fsmpb.QueuePolicy) {
+	const groups, tasks = 5, 24
+	j := newJudge(policy.Fifo, max(int(policy.GroupInFlight), 1))
+	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Deliver = j })
+	mustPut(t, c.Node(0), policy)
+	for i := range groups {
+		j.schedule(t, c, policy.Queue, fmt.Sprint("g", i), tasks)
+	}
+	j.await(c, groups*tasks/3)
+	owner := leaderOf(t, c, "queue/"+policy.Queue)
+	c.Crash(owner)
+	j.await(c, groups*tasks)
+	c.Start(owner)
+	c.WaitReady()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, err := range j.errs {
+		t.Error(err)
 	}
 }

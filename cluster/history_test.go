@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
@@ -66,58 +67,60 @@ var lifeOfATask = []historypb.Type{
 // that a task has its whole story at each node afterwards.
 func TestEvents(t *testing.T) {
 	t.Parallel()
-	const tasks = 60
-	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
-		store, err := history.Open(history.Config{Dir: filepath.Join(t.TempDir(), fmt.Sprint(i))})
+	synctest.Test(t, func(t *testing.T) {
+		const tasks = 60
+		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
+			store, err := history.Open(history.Config{Dir: filepath.Join(t.TempDir(), fmt.Sprint(i))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := store.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			cfg.History, cfg.Deliver = store, &clustertest.Receiver{}
+		})
+		var cmds []*fsmpb.Command
+		for i := range tasks {
+			cmds = append(cmds, schedule(fmt.Sprint("story-", i), time.Duration(i)*20*time.Millisecond))
+		}
+		mustDo(t, c.Node(0), cmds...)
+		f := &follower{t: t, c: c, seen: map[string][]historypb.Type{}, last: map[uint32]history.Position{}}
+		c.Until("some are delivered", func() error {
+			if err := f.read(0, 1, 2); err != nil {
+				return err
+			}
+			return f.complete(tasks / 3)
+		})
+		victim := leaderOf(t, c, "story-0")
+		c.Crash(victim)
+		left := []int{(victim + 1) % 3, (victim + 2) % 3}
+		c.Until("all are delivered", func() error {
+			if err := f.read(left...); err != nil {
+				return err
+			}
+			return f.complete(tasks)
+		})
+		for _, node := range left {
+			story, err := c.Node(node).Events().Task(t.Context(), "default", "story-7", 100)
+			if err != nil || len(story.Events) < len(lifeOfATask) || story.Gapped || !story.Since.IsZero() {
+				t.Errorf("node %d: %+v, %v", node, story, err)
+			}
+		}
+		story, err := c.Node(left[0]).Events().Task(t.Context(), "default", "story-7", 2)
+		if err != nil || len(story.Events) != 2 || !story.More {
+			t.Errorf("two events: %+v, %v", story, err)
+		}
+		present, err := c.Node(left[1]).Events().Present(t.Context(), "default")
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			if err := store.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		cfg.History, cfg.Deliver = store, &clustertest.Receiver{}
-	})
-	var cmds []*fsmpb.Command
-	for i := range tasks {
-		cmds = append(cmds, schedule(fmt.Sprint("story-", i), time.Duration(i)*20*time.Millisecond))
-	}
-	mustDo(t, c.Node(0), cmds...)
-	f := &follower{t: t, c: c, seen: map[string][]historypb.Type{}, last: map[uint32]history.Position{}}
-	c.Until("some are delivered", func() error {
-		if err := f.read(0, 1, 2); err != nil {
-			return err
+		page, err := c.Node(left[0]).Events().Read(t.Context(), "default", present, feed.Filter{}, 100, 0)
+		if err != nil || len(page.Entries) != 0 {
+			t.Errorf("after the present: %+v, %v", page, err)
 		}
-		return f.complete(tasks / 3)
 	})
-	victim := leaderOf(t, c, "story-0")
-	c.Crash(victim)
-	left := []int{(victim + 1) % 3, (victim + 2) % 3}
-	c.Until("all are delivered", func() error {
-		if err := f.read(left...); err != nil {
-			return err
-		}
-		return f.complete(tasks)
-	})
-	for _, node := range left {
-		story, err := c.Node(node).Events().Task(t.Context(), "default", "story-7", 100)
-		if err != nil || len(story.Events) < len(lifeOfATask) || story.Gapped || !story.Since.IsZero() {
-			t.Errorf("node %d: %+v, %v", node, story, err)
-		}
-	}
-	story, err := c.Node(left[0]).Events().Task(t.Context(), "default", "story-7", 2)
-	if err != nil || len(story.Events) != 2 || !story.More {
-		t.Errorf("two events: %+v, %v", story, err)
-	}
-	present, err := c.Node(left[1]).Events().Present(t.Context(), "default")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page, err := c.Node(left[0]).Events().Read(t.Context(), "default", present, feed.Filter{}, 100, 0)
-	if err != nil || len(page.Entries) != 0 {
-		t.Errorf("after the present: %+v, %v", page, err)
-	}
 }
 
 // complete returns an error unless n tasks have their events, in order. A takeover may repeat an attempt, not an event.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
@@ -46,27 +47,29 @@ func mustBeRemoved(t *testing.T, c *clustertest.Cluster, i int) {
 // node.
 func TestRemovedNodeStandsAside(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, hasty)
-	scheduleMany(t, c.Node(0), "stays", 60)
-	c.Start(c.Add())
-	awaitReplicas(c, 3, 4)
-	old := c.Node(3).ID()
-	finish(t, c, 0, remove(c, 3))
-	mustBeRemoved(t, c, 3)
-	c.Stop(3)
-	c.Start(3)
-	mustBeRemoved(t, c, 3)
-	c.Stop(3)
-	if err := os.RemoveAll(c.DataDir(3)); err != nil {
-		t.Fatal(err)
-	}
-	c.Start(3)
-	c.WaitReady()
-	awaitReplicas(c, 3, 4)
-	if c.Node(3).ID() == old {
-		t.Error("the new node has the id of the old one")
-	}
-	mustFind(t, c, 3, "stays", 60)
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, hasty)
+		scheduleMany(t, c.Node(0), "stays", 60)
+		c.Start(c.Add())
+		awaitReplicas(c, 3, 4)
+		old := c.Node(3).ID()
+		finish(t, c, 0, remove(c, 3))
+		mustBeRemoved(t, c, 3)
+		c.Stop(3)
+		c.Start(3)
+		mustBeRemoved(t, c, 3)
+		c.Stop(3)
+		if err := os.RemoveAll(c.DataDir(3)); err != nil {
+			t.Fatal(err)
+		}
+		c.Start(3)
+		c.WaitReady()
+		awaitReplicas(c, 3, 4)
+		if c.Node(3).ID() == old {
+			t.Error("the new node has the id of the old one")
+		}
+		mustFind(t, c, 3, "stays", 60)
+	})
 }
 
 // moveOn takes a cluster from three nodes to three others. The first node is away from the beginning on.
@@ -89,31 +92,35 @@ func moveOn(t *testing.T, c *clustertest.Cluster) {
 // more. The node finds the present nodes, and becomes one of them.
 func TestNodeReturnsAfterAllHasMoved(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, hasty)
-	scheduleMany(t, c.Node(0), "before", 60)
-	moveOn(t, c)
-	scheduleMany(t, c.Node(3), "after", 60)
-	c.Start(0)
-	c.WaitReady()
-	awaitReplicas(c, 3, 4)
-	for _, prefix := range []string{"before", "after"} {
-		mustFind(t, c, 0, prefix, 60)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, hasty)
+		scheduleMany(t, c.Node(0), "before", 60)
+		moveOn(t, c)
+		scheduleMany(t, c.Node(3), "after", 60)
+		c.Start(0)
+		c.WaitReady()
+		awaitReplicas(c, 3, 4)
+		for _, prefix := range []string{"before", "after"} {
+			mustFind(t, c, 0, prefix, 60)
+		}
+	})
 }
 
 // All nodes of an old cluster come back after others have taken their place. They were a majority once, and form no
 // cluster of their own.
 func TestOldMajorityFormsNoCluster(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, hasty)
-	gone := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REPLACE, Node: c.Node(0).ID()}
-	moveOn(t, c)
-	finish(t, c, 3, gone)
-	for i := range 3 {
-		c.Start(i)
-	}
-	for i := range 3 {
-		mustBeRemoved(t, c, i)
-	}
-	scheduleMany(t, c.Node(3), "after", 60)
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, hasty)
+		gone := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REPLACE, Node: c.Node(0).ID()}
+		moveOn(t, c)
+		finish(t, c, 3, gone)
+		for i := range 3 {
+			c.Start(i)
+		}
+		for i := range 3 {
+			mustBeRemoved(t, c, i)
+		}
+		scheduleMany(t, c.Node(3), "after", 60)
+	})
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -95,11 +94,7 @@ func into(t *testing.T, c *clustertest.Cluster, queue string, n int, target *fsm
 			cmd.GetSchedule().Spec.Queue, cmd.GetSchedule().Spec.Target = queue, target
 			cmds = append(cmds, cmd)
 		}
-		for j, r := range c.Node(i).Do(t.Context(), cmds) {
-			if r.Err != nil { // a starved machine has elected another leader
-				mustDo(t, c.Node(i), cmds[j])
-			}
-		}
+		mustDo(t, c.Node(i), cmds...)
 	}
 }
 
@@ -118,16 +113,12 @@ var receiver = &fsmpb.Target{Url: "http://127.0.0.1:1/"}
 func testMaxInFlight(t *testing.T, c *clustertest.Cluster, m *meter) {
 	for _, limit := range []int{1, 5} {
 		mustPut(t, c.Node(limit%3), &fsmpb.QueuePolicy{Queue: "in-flight", MaxInFlight: uint32(limit)})
-		terms := termsOf(c.Node(0).View(t.Context()))
 		into(t, c, "in-flight", 90, receiver)
 		awaitDelivered(c, m, 90)
-		err, most := m.repeated(), m.reset()
-		switch {
-		case !maps.Equal(terms, termsOf(c.Node(0).View(t.Context()))):
-			t.Log("a starved machine has elected another leader, which may repeat what still runs elsewhere")
-		case err != nil:
+		if err := m.repeated(); err != nil {
 			t.Error(err)
-		case most > limit:
+		}
+		if most := m.reset(); most > limit {
 			t.Errorf("%d attempts at once, with a limit of %d", most, limit)
 		}
 	}
@@ -141,8 +132,9 @@ func testMaxPerSecond(t *testing.T, c *clustertest.Cluster, m *meter) {
 	began := time.Now()
 	into(t, c, "rate", tasks, receiver)
 	awaitDelivered(c, m, tasks)
-	if took, least := time.Since(began), (tasks-burst-1)*time.Second/rate; took < least {
-		t.Errorf("%d tasks at %d a second took %v, less than %v", tasks, rate, took, least)
+	took, least := time.Since(began), (tasks-burst-1)*time.Second/rate
+	if took < least || took > least+100*time.Millisecond {
+		t.Errorf("%d tasks at %d a second took %v in place of %v", tasks, rate, took, least)
 	}
 }
 
@@ -163,11 +155,7 @@ func testPauseIsInForce(t *testing.T, c *clustertest.Cluster, m *meter) {
 	defer m.reset()
 	for round := range rounds {
 		queue := fmt.Sprint("pausing-", round%2)
-		began := time.Now()
 		mustPut(t, c.Node(round%3), &fsmpb.QueuePolicy{Queue: queue, Paused: true})
-		if time.Since(began) > time.Second {
-			t.Skip("this machine is too slow for a promise of a second")
-		}
 		into(t, c, queue, tasks, receiver)
 		awaitReady(t, c, queue, tasks)
 		mustPut(t, c.Node((round+1)%3), &fsmpb.QueuePolicy{Queue: queue})

@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
@@ -41,56 +42,58 @@ func (h *heaps) of(i int) func() memory.Heap {
 // new tasks go on. When the node is gone, or has memory again, new tasks are accepted.
 func TestMemoryFills(t *testing.T) {
 	t.Parallel()
-	const limit = 1 << 30
-	h := &heaps{}
-	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
-		cfg.MemoryLimit, cfg.Heap, cfg.Shards = limit, h.of(i), 3
-		cfg.Machine = func() (memory.Machine, error) { return memory.Machine{Total: 1, Available: math.MaxInt64}, nil }
-	})
-	mustDo(t, c.Node(0), schedule("kept", time.Hour), schedule("late", 5*time.Second), schedule("gone", time.Hour))
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 1 << 30
+		h := &heaps{}
+		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
+			cfg.MemoryLimit, cfg.Heap, cfg.Shards = limit, h.of(i), 3
+			cfg.Machine = func() (memory.Machine, error) { return memory.Machine{Total: 1, Available: math.MaxInt64}, nil }
+		})
+		mustDo(t, c.Node(0), schedule("kept", time.Hour), schedule("late", 5*time.Second), schedule("gone", time.Hour))
 
-	h.set(1, limit*8/10)
-	full := func() error {
-		for i := range 12 { // over all shards, by all nodes
-			err := do(c.Node(i%3), schedule(fmt.Sprint("more-", i), time.Hour))
-			var lack *task.MemoryError
-			if !errors.As(err, &lack) {
-				return fmt.Errorf("more-%d: %w", i, err)
+		h.set(1, limit*8/10)
+		full := func() error {
+			for i := range 12 { // over all shards, by all nodes
+				err := do(c.Node(i%3), schedule(fmt.Sprint("more-", i), time.Hour))
+				var lack *task.MemoryError
+				if !errors.As(err, &lack) {
+					return fmt.Errorf("more-%d: %w", i, err)
+				}
+				if lack.Node != c.Node(1).ID() || lack.Limit != "1GiB" {
+					t.Errorf("refused with %+v", lack)
+				}
 			}
-			if lack.Node != c.Node(1).ID() || lack.Limit != "1GiB" {
-				t.Errorf("refused with %+v", lack)
+			return nil
+		}
+		c.Until("nothing is scheduled any more", full)
+		if err := do(c.Node(2), &fsmpb.Command{Id: "gone", Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}}); err != nil {
+			t.Errorf("cancel: %v", err)
+		}
+		c.Until("what is due is delivered", func() error {
+			if c.Deliver.Attempts("late") != 1 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		for _, n := range c.Node(0).View(t.Context()).Nodes {
+			if n.MemoryFull != (n.ID == c.Node(1).ID()) {
+				t.Errorf("%s is shown with full memory: %v", n.ID, n.MemoryFull)
 			}
 		}
-		return nil
-	}
-	c.Until("nothing is scheduled any more", full)
-	if err := do(c.Node(2), &fsmpb.Command{Id: "gone", Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}}); err != nil {
-		t.Errorf("cancel: %v", err)
-	}
-	c.Until("what is due is delivered", func() error {
-		if c.Deliver.Attempts("late") != 1 {
-			return errors.New("not yet")
+		if err := full(); err != nil {
+			t.Errorf("later: %v", err)
 		}
-		return nil
-	})
-	for _, n := range c.Node(0).View(t.Context()).Nodes {
-		if n.MemoryFull != (n.ID == c.Node(1).ID()) {
-			t.Errorf("%s is shown with full memory: %v", n.ID, n.MemoryFull)
-		}
-	}
-	if err := full(); err != nil {
-		t.Errorf("later: %v", err)
-	}
-	h.set(1, limit/2)
-	c.Until("there is memory again", func() error { return do(c.Node(0), schedule("more", time.Hour)) })
+		h.set(1, limit/2)
+		c.Until("there is memory again", func() error { return do(c.Node(0), schedule("more", time.Hour)) })
 
-	h.set(2, limit*9/10)
-	c.Until("nothing is scheduled any more", func() error {
-		if err := do(c.Node(0), schedule("more-0", time.Hour)); !errors.Is(err, task.ErrNoMemory) {
-			return fmt.Errorf("scheduled: %w", err)
-		}
-		return nil
+		h.set(2, limit*9/10)
+		c.Until("nothing is scheduled any more", func() error {
+			if err := do(c.Node(0), schedule("more-0", time.Hour)); !errors.Is(err, task.ErrNoMemory) {
+				return fmt.Errorf("scheduled: %w", err)
+			}
+			return nil
+		})
+		c.Stop(2)
+		c.Until("a stopped node does not keep tasks out", func() error { return do(c.Node(0), schedule("more", time.Hour)) })
 	})
-	c.Stop(2)
-	c.Until("a stopped node does not keep tasks out", func() error { return do(c.Node(0), schedule("more", time.Hour)) })
 }

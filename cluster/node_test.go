@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,28 +32,10 @@ func schedule(id string, delay time.Duration) *fsmpb.Command {
 	}}}
 }
 
-// outcomes carries out commands, and returns the replies. For a minute it repeats a command that a client would repeat:
-// one of unknown outcome, one that found no time, and one that was not committed. A leadership may end with a crash, or
-// the machine be busy.
-func outcomes(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) []task.Reply {
-	t.Helper()
-	repeatable := func(err error) bool {
-		return errors.Is(err, task.ErrUnknown) || errors.Is(err, task.ErrNotProposed) ||
-			errors.Is(err, context.DeadlineExceeded)
-	}
-	replies := n.Do(t.Context(), cmds)
-	for i, end := 0, time.Now().Add(time.Minute); i < len(replies); i++ {
-		for repeatable(replies[i].Err) && time.Now().Before(end) {
-			replies[i] = n.Do(t.Context(), cmds[i:i+1])[0]
-		}
-	}
-	return replies
-}
-
 // mustDo carries out commands, each with success.
 func mustDo(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) []task.Reply {
 	t.Helper()
-	replies := outcomes(t, n, cmds...)
+	replies := n.Do(t.Context(), cmds)
 	for i, r := range replies {
 		if r.Err != nil {
 			t.Fatalf("command %d: %v", i, r.Err)
@@ -81,65 +64,69 @@ func counter(t testing.TB, r *prometheus.Registry, name string) float64 {
 
 func TestSingleNode(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 1, nil)
-	n := c.Node(0)
-	mustDo(t, n, schedule("a", time.Hour), schedule("b", 0))
-	c.Until("b is delivered", func() error {
-		if c.Deliver.Attempts("b") != 1 {
-			return errors.New("not yet")
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 1, nil)
+		n := c.Node(0)
+		mustDo(t, n, schedule("a", time.Hour), schedule("b", 0))
+		c.Until("b is delivered", func() error {
+			if c.Deliver.Attempts("b") != 1 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		c.Stop(0)
+		c.Start(0)
+		c.WaitReady()
+		task, err := c.Node(0).Get(t.Context(), "", "a", false)
+		if err != nil || task.GetState() != fsmpb.State_STATE_SCHEDULED {
+			t.Fatalf("after a restart: %v, %v", task, err)
 		}
-		return nil
+		if c.Node(0).ID() != n.ID() || c.Node(0).ClusterID() != n.ClusterID() {
+			t.Error("the node is another one after a restart")
+		}
 	})
-	c.Stop(0)
-	c.Start(0)
-	c.WaitReady()
-	task, err := c.Node(0).Get(t.Context(), "", "a", false)
-	if err != nil || task.GetState() != fsmpb.State_STATE_SCHEDULED {
-		t.Fatalf("after a restart: %v, %v", task, err)
-	}
-	if c.Node(0).ID() != n.ID() || c.Node(0).ClusterID() != n.ClusterID() {
-		t.Error("the node is another one after a restart")
-	}
 }
 
 // A task scheduled through one node is readable at once through all others, also through those without a replica of
 // it. Each call costs one hop at most.
 func TestFiveNodes(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 5, nil)
-	v := c.Node(0).View(t.Context())
-	checkSpread(t, v)
-	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
-	c.Until("all believe in the same map", func() error { return sameMap(c, 5) })
-	checkMap(t, c.Node(3))
-	for i := range 60 {
-		id := fmt.Sprint("task-", i)
-		mustDo(t, c.Node(i%5), schedule(id, time.Hour))
-		for j := range 5 {
-			if task, err := c.Node(j).Get(t.Context(), "", id, false); err != nil || task == nil {
-				t.Fatalf("%s through node %d: %v, %v", id, j, task, err)
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 5, nil)
+		v := c.Node(0).View(t.Context())
+		checkSpread(t, v)
+		c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
+		c.Until("all believe in the same map", func() error { return sameMap(c, 5) })
+		checkMap(t, c.Node(3))
+		for i := range 60 {
+			id := fmt.Sprint("task-", i)
+			mustDo(t, c.Node(i%5), schedule(id, time.Hour))
+			for j := range 5 {
+				if task, err := c.Node(j).Get(t.Context(), "", id, false); err != nil || task == nil {
+					t.Fatalf("%s through node %d: %v, %v", id, j, task, err)
+				}
 			}
 		}
-	}
-	var seen []string
-	for q := (&fsmpb.ListQuery{Limit: 7}); ; {
-		page, err := c.Node(2).List(t.Context(), q, false)
-		if err != nil {
-			t.Fatal(err)
+		var seen []string
+		for q := (&fsmpb.ListQuery{Limit: 7}); ; {
+			page, err := c.Node(2).List(t.Context(), q, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, task := range page.Tasks {
+				seen = append(seen, task.Id)
+			}
+			if !page.More {
+				break
+			}
+			q.Slot, q.AfterId = page.Slot, page.AfterId
 		}
-		for _, task := range page.Tasks {
-			seen = append(seen, task.Id)
+		slices.Sort(seen)
+		if len(seen) != 60 || len(slices.Compact(seen)) != 60 {
+			t.Errorf("%d tasks listed", len(seen))
 		}
-		if !page.More {
-			break
-		}
-		q.Slot, q.AfterId = page.Slot, page.AfterId
-	}
-	slices.Sort(seen)
-	if len(seen) != 60 || len(slices.Compact(seen)) != 60 {
-		t.Errorf("%d tasks listed", len(seen))
-	}
-	checkOneHop(t, c)
+		checkOneHop(t, c)
+	})
 }
 
 func sameMap(c *clustertest.Cluster, nodes int) error {
@@ -208,22 +195,13 @@ func checkSpread(t *testing.T, v cluster.View) {
 	}
 }
 
-// checkOneHop checks that a call makes exactly one hop, or none on the leader's own node, while leaders are known and
-// stay. Leaders of a starved machine change now and then, and a call is tried again. The check therefore repeats until
-// a round needs no retry.
+// checkOneHop checks that a call makes exactly one hop, or none on the leader's own node.
 func checkOneHop(t *testing.T, c *clustertest.Cluster) {
 	t.Helper()
 	for i := range 5 {
-		c.Until(fmt.Sprintf("node %d needs no retry", i), func() error {
-			local, hops, retries := roundOfCalls(t, c, i)
-			if local+hops > 60+retries || hops == 0 {
-				t.Errorf("node %d: 60 calls: %v local, %v hops, %v retries", i, local, hops, retries)
-			}
-			if retries > 0 {
-				return fmt.Errorf("%v retries", retries)
-			}
-			return nil
-		})
+		if local, hops, retries := roundOfCalls(t, c, i); local+hops != 60 || hops == 0 || retries > 0 {
+			t.Errorf("node %d: 60 calls: %v local, %v hops, %v retries", i, local, hops, retries)
+		}
 	}
 }
 
@@ -244,31 +222,27 @@ func roundOfCalls(t *testing.T, c *clustertest.Cluster, node int) (local, hops, 
 	return grown[0], grown[1], grown[2]
 }
 
-func termsOf(v cluster.View) map[uint32]uint64 {
-	terms := make(map[uint32]uint64)
-	for _, s := range v.Shards {
-		terms[s.ID] = s.Term
-	}
-	return terms
-}
-
-// The death of the leader of a shard only delays its calls.
+// The death of the leader of a shard only delays its calls, by less than a second.
 func TestCallsGoOnWithoutALeader(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, nil)
-	mustDo(t, c.Node(0), schedule("x", time.Hour))
-	leader := leaderOf(t, c, "x")
-	c.Crash(leader)
-	survivor := (leader + 1) % 3
-	began := time.Now()
-	mustDo(t, c.Node(survivor), schedule("x", 2*time.Hour))
-	t.Logf("a call after the crash took %v", time.Since(began))
-	if task, err := c.Node(survivor).Get(t.Context(), "", "x", false); err != nil || task == nil {
-		t.Fatalf("%v, %v", task, err)
-	}
-	c.Start(leader)
-	c.WaitReady()
-	mustDo(t, c.Node(leader), schedule("x", 3*time.Hour))
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, nil)
+		mustDo(t, c.Node(0), schedule("x", time.Hour))
+		leader := leaderOf(t, c, "x")
+		c.Crash(leader)
+		survivor := (leader + 1) % 3
+		began := time.Now()
+		mustDo(t, c.Node(survivor), schedule("x", 2*time.Hour))
+		if took := time.Since(began); took > time.Second { // as shard.LAN promises
+			t.Errorf("a call after the crash took %v", took)
+		}
+		if task, err := c.Node(survivor).Get(t.Context(), "", "x", false); err != nil || task == nil {
+			t.Fatalf("%v, %v", task, err)
+		}
+		c.Start(leader)
+		c.WaitReady()
+		mustDo(t, c.Node(leader), schedule("x", 3*time.Hour))
+	})
 }
 
 func leaderOf(t *testing.T, c *clustertest.Cluster, id string) int {
@@ -288,103 +262,114 @@ func leaderOf(t *testing.T, c *clustertest.Cluster, id string) int {
 // A planned stop gives leaderships away first, so the other nodes' calls hardly notice it.
 func TestStopIsHardlyNoticed(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, nil)
-	leader := leaderOf(t, c, "x")
-	c.Stop(leader)
-	for i := range 3 {
-		if i == leader {
-			continue
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, nil)
+		leader := leaderOf(t, c, "x")
+		c.Stop(leader)
+		for i := range 3 {
+			if i == leader {
+				continue
+			}
+			for j := range 40 {
+				mustDo(t, c.Node(i), schedule(fmt.Sprint("y", j), time.Hour))
+			}
 		}
-		for j := range 40 {
-			mustDo(t, c.Node(i), schedule(fmt.Sprint("y", j), time.Hour))
-		}
-	}
+	})
 }
 
 // The other nodes find a node that restarts on its data at another port.
 func TestNodeMovesToAnotherPort(t *testing.T) {
 	t.Parallel()
-	moved := false
-	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) {
-		if moved {
-			cfg.BindAddr = "127.0.0.1:0"
-		}
-	})
-	id, addr := c.Node(1).ID(), c.Node(1).PeerAddr()
-	c.Crash(1)
-	moved = true
-	c.Start(1)
-	c.WaitReady()
-	if c.Node(1).ID() != id || c.Node(1).PeerAddr() == addr {
-		t.Fatalf("node %s at %s, was %s at %s", c.Node(1).ID(), c.Node(1).PeerAddr(), id, addr)
-	}
-	c.Until("the new address is registered", func() error {
-		for _, n := range c.Node(0).View(t.Context()).Nodes {
-			if n.ID == id && n.PeerAddr == c.Node(1).PeerAddr() {
-				return nil
+	synctest.Test(t, func(t *testing.T) {
+		moved := false
+		c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) {
+			if moved {
+				cfg.BindAddr = "127.0.0.1:0"
 			}
+		})
+		id, addr := c.Node(1).ID(), c.Node(1).PeerAddr()
+		c.Crash(1)
+		moved = true
+		c.Start(1)
+		c.WaitReady()
+		if c.Node(1).ID() != id || c.Node(1).PeerAddr() == addr {
+			t.Fatalf("node %s at %s, was %s at %s", c.Node(1).ID(), c.Node(1).PeerAddr(), id, addr)
 		}
-		return errors.New("not yet")
+		c.Until("the new address is registered", func() error {
+			for _, n := range c.Node(0).View(t.Context()).Nodes {
+				if n.ID == id && n.PeerAddr == c.Node(1).PeerAddr() {
+					return nil
+				}
+			}
+			return errors.New("not yet")
+		})
+		for j := range 40 {
+			mustDo(t, c.Node(1), schedule(fmt.Sprint("z", j), time.Hour))
+		}
+		c.Crash(2) // now each majority needs the node that moved
+		for j := range 40 {
+			mustDo(t, c.Node(0), schedule(fmt.Sprint("z", j), time.Hour))
+		}
+		c.Start(2)
+		c.WaitReady()
 	})
-	for j := range 40 {
-		mustDo(t, c.Node(1), schedule(fmt.Sprint("z", j), time.Hour))
-	}
-	c.Crash(2) // now each majority needs the node that moved
-	for j := range 40 {
-		mustDo(t, c.Node(0), schedule(fmt.Sprint("z", j), time.Hour))
-	}
-	c.Start(2)
-	c.WaitReady()
 }
 
 // A node that joins later holds no replica, knows the whole cluster, and takes every call.
 func TestJoiner(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, nil)
-	i := c.Add()
-	c.Start(i)
-	c.WaitReady()
-	c.Until("all know the joiner", func() error {
-		for j := range 4 {
-			if v := c.Node(j).View(t.Context()); len(v.Nodes) != 4 || len(v.Shards) != clustertest.Shards {
-				return fmt.Errorf("node %d knows %d nodes and %d shards", j, len(v.Nodes), len(v.Shards))
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, nil)
+		i := c.Add()
+		c.Start(i)
+		c.WaitReady()
+		c.Until("all know the joiner", func() error {
+			for j := range 4 {
+				if v := c.Node(j).View(t.Context()); len(v.Nodes) != 4 || len(v.Shards) != clustertest.Shards {
+					return fmt.Errorf("node %d knows %d nodes and %d shards", j, len(v.Nodes), len(v.Shards))
+				}
 			}
+			return nil
+		})
+		if c.Node(i).ClusterID() != c.Node(0).ClusterID() {
+			t.Fatal("the joiner is in another cluster")
 		}
-		return nil
+		for j := range 40 {
+			mustDo(t, c.Node(i), schedule(fmt.Sprint("j", j), time.Hour))
+		}
+		c.Stop(i)
+		c.Start(i)
+		c.WaitReady()
+		mustDo(t, c.Node(i), schedule("again", time.Hour))
 	})
-	if c.Node(i).ClusterID() != c.Node(0).ClusterID() {
-		t.Fatal("the joiner is in another cluster")
-	}
-	for j := range 40 {
-		mustDo(t, c.Node(i), schedule(fmt.Sprint("j", j), time.Hour))
-	}
-	c.Stop(i)
-	c.Start(i)
-	c.WaitReady()
-	mustDo(t, c.Node(i), schedule("again", time.Hour))
 }
 
 // Commands about one id keep their order within a call, whichever leader takes them, also while leaders change.
 func TestOrderIsKeptWhileLeadersChange(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, nil)
-	done := make(chan error, 1)
-	go func() { done <- hammer(t.Context(), c.Node(0)) }()
-	for round := range 2 {
-		victim := 1 + round%2
-		c.Crash(victim)
-		c.Start(victim)
-		c.WaitReady()
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, nil)
+		done := make(chan error, 1)
+		go func() { done <- hammer(t.Context(), c.Node(0)) }()
+		for round := range 2 {
+			victim := 1 + round%2
+			c.Crash(victim)
+			c.Start(victim)
+			c.WaitReady()
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	})
 }
 
 // hammer makes calls of three commands about one id. The last command must determine the task.
 func hammer(ctx context.Context, n *cluster.Node) error {
+	pace := time.NewTicker(5 * time.Millisecond)
+	defer pace.Stop()
 	ends := time.Now().Add(3 * time.Second)
 	for i := 0; time.Now().Before(ends); i++ {
+		<-pace.C
 		id := fmt.Sprint("h", i%50)
 		last := time.Duration(i+3) * time.Hour
 		cmds := []*fsmpb.Command{schedule(id, time.Hour), schedule(id, 2*time.Hour), schedule(id, last)}
@@ -411,89 +396,93 @@ func hammer(ctx context.Context, n *cluster.Node) error {
 // node with another authority cannot join.
 func TestNodesWithKeys(t *testing.T) {
 	t.Parallel()
-	ours, theirs := peertest.NewAuthority(t), peertest.NewAuthority(t)
-	stranger, tokens := -1, t.TempDir()
-	tokenFile := func(name string) string { return filepath.Join(tokens, name) }
-	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
-		authority := ours
-		if i == stranger {
-			authority = theirs
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := peertest.NewAuthority(t), peertest.NewAuthority(t)
+		stranger, tokens := -1, t.TempDir()
+		tokenFile := func(name string) string { return filepath.Join(tokens, name) }
+		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
+			authority := ours
+			if i == stranger {
+				authority = theirs
+			}
+			cert, key := authority.Sign(cfg.Name, cfg.Name+peerkeys.NameSuffix)
+			cfg.Keys = &peerkeys.Files{Cert: cert, Key: key, CA: authority.CAFile, Gossip: authority.GossipFile}
+			cfg.JoinTokenFile = tokenFile(cfg.Name)
+		})
+		c.WaitReady()
+		joiner := c.Add()
+		c.Start(joiner)
+		c.Until("the joiner says what it needs", func() error {
+			err := c.Node(joiner).Ready()
+			if err == nil || !strings.Contains(err.Error(), "--join-token-file") {
+				return fmt.Errorf("it says %w", err)
+			}
+			return nil
+		})
+		token, made, err := c.Node(2).NewJoinToken(t.Context(), time.Hour)
+		if err != nil || made.ID == "" {
+			t.Fatalf("%+v, %v", made, err)
 		}
-		cert, key := authority.Sign(cfg.Name, cfg.Name+peerkeys.NameSuffix)
-		cfg.Keys = &peerkeys.Files{Cert: cert, Key: key, CA: authority.CAFile, Gossip: authority.GossipFile}
-		cfg.JoinTokenFile = tokenFile(cfg.Name)
-	})
-	c.WaitReady()
-	joiner := c.Add()
-	c.Start(joiner)
-	c.Until("the joiner says what it needs", func() error {
-		err := c.Node(joiner).Ready()
-		if err == nil || !strings.Contains(err.Error(), "--join-token-file") {
-			return fmt.Errorf("it says %w", err)
+		if err := os.WriteFile(tokenFile(fmt.Sprint("n", joiner)), []byte(token), 0o600); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-	token, made, err := c.Node(2).NewJoinToken(t.Context(), time.Hour)
-	if err != nil || made.ID == "" {
-		t.Fatalf("%+v, %v", made, err)
-	}
-	if err := os.WriteFile(tokenFile(fmt.Sprint("n", joiner)), []byte(token), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c.WaitReady()
-	c.Until("the token is used", func() error {
-		list := c.Node(joiner).JoinTokens()
-		if len(list) != 1 || list[0].UsedBy != c.Node(joiner).ID() || list[0].UsedName != fmt.Sprint("n", joiner) {
-			return fmt.Errorf("tokens %+v", list)
+		c.WaitReady()
+		c.Until("the token is used", func() error {
+			list := c.Node(joiner).JoinTokens()
+			if len(list) != 1 || list[0].UsedBy != c.Node(joiner).ID() || list[0].UsedName != fmt.Sprint("n", joiner) {
+				return fmt.Errorf("tokens %+v", list)
+			}
+			return nil
+		})
+		for i := range 4 {
+			mustDo(t, c.Node(i), schedule(fmt.Sprint("k", i), time.Hour))
 		}
-		return nil
+		awaitFindings(t, c, []int{0, joiner}, slices.Repeat([]doctor.Code{doctor.CertificateEnds}, 4)...) // within the hour
+		stranger = c.Add()
+		c.Start(stranger)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if err := c.Node(stranger).Do(ctx, []*fsmpb.Command{schedule("x", time.Hour)})[0].Err; err == nil {
+			t.Error("a stranger wrote a task")
+		}
+		if c.Node(stranger).Ready() == nil || c.Node(stranger).ClusterID() != "" {
+			t.Error("a stranger got in")
+		}
+		c.Stop(stranger)
 	})
-	for i := range 4 {
-		mustDo(t, c.Node(i), schedule(fmt.Sprint("k", i), time.Hour))
-	}
-	awaitFindings(t, c, []int{0, joiner}, slices.Repeat([]doctor.Code{doctor.CertificateEnds}, 4)...) // within the hour
-	stranger = c.Add()
-	c.Start(stranger)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	if err := c.Node(stranger).Do(ctx, []*fsmpb.Command{schedule("x", time.Hour)})[0].Err; err == nil {
-		t.Error("a stranger wrote a task")
-	}
-	if c.Node(stranger).Ready() == nil || c.Node(stranger).ClusterID() != "" {
-		t.Error("a stranger got in")
-	}
-	c.Stop(stranger)
 }
 
 // A replica whose folder was emptied has forgotten its vote. It does not run, and all other replicas do.
 func TestWipedReplicaIsNoticed(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, nil)
-	c.Stop(2)
-	if err := os.RemoveAll(filepath.Join(c.DataDir(2), "groups", "0003")); err != nil {
-		t.Fatal(err)
-	}
-	c.Start(2)
-	c.Until("the other replicas run", func() error {
-		for _, s := range c.Node(0).View(t.Context()).Shards {
-			for _, r := range s.Replicas {
-				wiped := s.ID == 3 && r.Node == c.Node(2).ID()
-				if (r.State == "absent") != wiped {
-					return fmt.Errorf("shard %d: %+v", s.ID, r)
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, nil)
+		c.Stop(2)
+		if err := os.RemoveAll(filepath.Join(c.DataDir(2), "groups", "0003")); err != nil {
+			t.Fatal(err)
+		}
+		c.Start(2)
+		c.Until("the other replicas run", func() error {
+			for _, s := range c.Node(0).View(t.Context()).Shards {
+				for _, r := range s.Replicas {
+					wiped := s.ID == 3 && r.Node == c.Node(2).ID()
+					if (r.State == "absent") != wiped {
+						return fmt.Errorf("shard %d: %+v", s.ID, r)
+					}
 				}
 			}
+			return nil
+		})
+		c.Until("the node says what is lost", func() error {
+			if err := c.Node(2).Ready(); !errors.Is(err, logstore.ErrLostLog) {
+				return fmt.Errorf("it says: %w", err)
+			}
+			return nil
+		})
+		for j := range 40 {
+			mustDo(t, c.Node(2), schedule(fmt.Sprint("w", j), time.Hour))
 		}
-		return nil
 	})
-	c.Until("the node says what is lost", func() error {
-		if err := c.Node(2).Ready(); !errors.Is(err, logstore.ErrLostLog) {
-			return fmt.Errorf("it says: %w", err)
-		}
-		return nil
-	})
-	for j := range 40 {
-		mustDo(t, c.Node(2), schedule(fmt.Sprint("w", j), time.Hour))
-	}
 }
 
 func TestConfigIsChecked(t *testing.T) {

@@ -3,36 +3,28 @@ package cluster_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // rounds returns the number of rounds of a test: the first one, or the second one in the long form.
 func rounds(short, long int) int {
-	if os.Getenv("BELFRY_CHAOS") == "long" {
+	if gated.Has(gated.Long) {
 		return long
 	}
 	return short
 }
 
-// door admits calls to a node. It is locked while the node is stopped.
-type door struct {
-	sync.RWMutex
-	node *cluster.Node
-}
-
 // callers make calls through all nodes of a cluster, and record the calls that fail.
 type callers struct {
-	doors []*door
-	stop  context.CancelFunc
-	wg    sync.WaitGroup
+	at []*callersOf // by node
 
 	mu      sync.Mutex // guards the fields below
 	made    int
@@ -40,35 +32,61 @@ type callers struct {
 	failed  map[string]int // by error
 }
 
-// callersEach is the number of callers at each node.
-const callersEach = 4
+// callersOf are the callers of one node.
+type callersOf struct {
+	made [callersEach]int // calls of each
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+}
+
+const (
+	callersEach = 4 // at each node
+	callsABeat  = 5 // of each caller, one after the other
+	// beat is the time between the instants at which all callers call. In simulated time only the changes of that instant
+	// meet their calls.
+	beat = 10 * time.Millisecond
+)
 
 func newCallers(c *clustertest.Cluster) *callers {
-	ctx, stop := context.WithCancel(context.Background())
-	l := &callers{stop: stop, failed: map[string]int{}}
+	l := &callers{at: make([]*callersOf, len(c.Nodes())), failed: map[string]int{}}
 	for i, n := range c.Nodes() {
-		d := &door{node: n}
-		l.doors = append(l.doors, d)
-		for w := range callersEach {
-			l.wg.Go(func() {
-				for n := 0; ctx.Err() == nil; n++ {
-					l.call(d, fmt.Sprintf("task-%d-%d-%d", i, w, n), n)
-				}
-			})
-		}
+		l.at[i] = new(callersOf)
+		l.begin(i, n)
 	}
 	return l
 }
 
+// begin starts the callers of a node.
+func (l *callers) begin(i int, n *cluster.Node) {
+	ctx, stop := context.WithCancel(context.Background())
+	l.at[i].stop = stop
+	for w := range callersEach {
+		l.at[i].wg.Go(func() {
+			pace := time.NewTicker(beat)
+			defer pace.Stop()
+			for made := &l.at[i].made[w]; ctx.Err() == nil; <-pace.C {
+				for range callsABeat {
+					l.call(n, fmt.Sprintf("task-%d-%d-%d", i, w, *made), *made)
+					*made++
+				}
+			}
+		})
+	}
+}
+
+// end ends the callers of a node, and waits for their calls under way.
+func (l *callers) end(i int) {
+	l.at[i].stop()
+	l.at[i].wg.Wait()
+}
+
 // call schedules a task that is due in a moment, and reads one task in four.
-func (l *callers) call(d *door, id string, n int) {
-	d.RLock()
-	defer d.RUnlock()
+func (l *callers) call(node *cluster.Node, id string, n int) {
 	began := time.Now()
 	cmd := schedule(id, time.Duration(n%300)*time.Millisecond)
-	err := d.node.Do(context.Background(), []*fsmpb.Command{cmd})[0].Err
+	err := node.Do(context.Background(), []*fsmpb.Command{cmd})[0].Err
 	if err == nil && n%4 == 0 {
-		_, err = d.node.Get(context.Background(), "", id, false)
+		_, err = node.Get(context.Background(), "", id, false)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,8 +100,9 @@ func (l *callers) call(d *door, id string, n int) {
 // check ends the calls. None may have failed.
 func (l *callers) check(t *testing.T) {
 	t.Helper()
-	l.stop()
-	l.wg.Wait()
+	for i := range l.at {
+		l.end(i)
+	}
 	t.Logf("%d calls, the longest took %v", l.made, l.longest)
 	for err, n := range l.failed {
 		t.Errorf("%d times: %s", n, err)
@@ -93,58 +112,62 @@ func (l *callers) check(t *testing.T) {
 	}
 }
 
-// unhurried gives a node so much time that a busy machine causes no election: only planned changes are judged.
-func unhurried(_ int, cfg *cluster.Config) { cfg.Timing = shard.WAN() }
-
 // Leaderships move from node to node under load. No call is refused, and none is left without an answer.
 func TestTransfersRefuseNothing(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, unhurried)
-	awaitReplicas(c, 3, 3)
-	l := newCallers(c)
-	defer l.check(t)
-	moved, longest := 0, time.Duration(0)
-	for i := 0; moved < rounds(60, 200) && !t.Failed(); i++ {
-		n := c.Node(i % 3)
-		shards := n.View(t.Context()).Shards
-		s := shards[i%len(shards)]
-		to := ""
-		for _, r := range s.Replicas {
-			if r.Node != s.Leader {
-				to = r.Node
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, nil)
+		awaitReplicas(c, 3, 3)
+		l := newCallers(c)
+		defer l.check(t)
+		moved, longest := 0, time.Duration(0)
+		pace := time.NewTicker(beat)
+		defer pace.Stop()
+		for i := 0; moved < rounds(60, 200) && !t.Failed(); i++ {
+			<-pace.C
+			n := c.Node(i % 3)
+			shards := n.View(t.Context()).Shards
+			s := shards[i%len(shards)]
+			to := ""
+			for _, r := range s.Replicas {
+				if r.Node != s.Leader {
+					to = r.Node
+				}
 			}
+			began := time.Now()
+			if err := n.Transfer(t.Context(), s.ID, to); err != nil {
+				t.Logf("shard %d: %v", s.ID, err) // a leadership on its way home, for example
+				continue
+			}
+			moved, longest = moved+1, max(longest, time.Since(began))
 		}
-		began := time.Now()
-		if err := n.Transfer(t.Context(), s.ID, to); err != nil {
-			t.Logf("shard %d: %v", s.ID, err) // a leadership on its way home, for example
-			continue
-		}
-		moved, longest = moved+1, max(longest, time.Since(began))
-	}
-	t.Logf("%d leaderships moved, each within %v", moved, longest)
+		t.Logf("%d leaderships moved, each within %v", moved, longest)
+	})
 }
 
 // Nodes stop in order and start again under load, one after the other. No call through the others is refused, and none
 // is left without an answer.
 func TestRestartsRefuseNothing(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, unhurried)
-	awaitReplicas(c, 3, 3)
-	l := newCallers(c)
-	defer l.check(t)
-	for i := range rounds(3, 10) {
-		restart(t, c, l.doors[i%3], i%3)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, nil)
+		awaitReplicas(c, 3, 3)
+		l := newCallers(c)
+		defer l.check(t)
+		for i := range rounds(3, 10) {
+			restart(t, c, l, i%3)
+		}
+	})
 }
 
-func restart(t *testing.T, c *clustertest.Cluster, d *door, i int) {
+func restart(t *testing.T, c *clustertest.Cluster, l *callers, i int) {
 	t.Helper()
-	d.Lock() // this waits for the calls under way, as the end of the HTTP server does
-	defer d.Unlock()
+	l.end(i) // as the end of the HTTP server does
 	began := time.Now()
 	c.Stop(i)
 	stopped := time.Since(began)
-	d.node = c.Start(i)
+	n := c.Start(i)
 	c.WaitReady()
+	l.begin(i, n)
 	t.Logf("node %d stopped within %v, and was ready after %v", i, stopped, time.Since(began))
 }

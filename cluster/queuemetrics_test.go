@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
@@ -12,30 +13,32 @@ import (
 // comes due within an hour, and none within ten minutes.
 func TestQueueMetricsCountEachTaskOnce(t *testing.T) {
 	t.Parallel()
-	const tasks = 60
-	c := clustertest.New(t, 3, nil)
-	for i := range tasks {
-		mustDo(t, c.Node(i%3), schedule(fmt.Sprint("t-", i), 30*time.Minute))
-	}
-	counted := func() error {
-		sum, due, dueInQueue, leaders := 0.0, 0.0, 0.0, 0
-		for i := range 3 {
-			if c.Node(i) == nil {
-				continue
-			}
-			due += gauge(t, c.Registry(i), "belfry_due_tasks")
-			dueInQueue += gauge(t, c.Registry(i), "belfry_queue_due_tasks")
-			n := gauge(t, c.Registry(i), "belfry_queue_pending")
-			if sum += n; n > 0 {
-				leaders++
-			}
+	synctest.Test(t, func(t *testing.T) {
+		const tasks = 60
+		c := clustertest.New(t, 3, nil)
+		for i := range tasks {
+			mustDo(t, c.Node(i%3), schedule(fmt.Sprint("t-", i), 30*time.Minute))
 		}
-		if sum != tasks || due != tasks || dueInQueue != tasks || leaders < 2 {
-			return fmt.Errorf("%v tasks are counted, by %d nodes; %v come due, %v by queues", sum, leaders, due, dueInQueue)
+		counted := func() error {
+			sum, due, dueInQueue, leaders := 0.0, 0.0, 0.0, 0
+			for i := range 3 {
+				if c.Node(i) == nil {
+					continue
+				}
+				due += gauge(t, c.Registry(i), "belfry_due_tasks")
+				dueInQueue += gauge(t, c.Registry(i), "belfry_queue_due_tasks")
+				n := gauge(t, c.Registry(i), "belfry_queue_pending")
+				if sum += n; n > 0 {
+					leaders++
+				}
+			}
+			if sum != tasks || due != tasks || dueInQueue != tasks || leaders < 2 {
+				return fmt.Errorf("%v tasks are counted, by %d nodes; %v come due, %v by queues", sum, leaders, due, dueInQueue)
+			}
+			return nil
 		}
-		return nil
-	}
-	c.Until("each task is counted once", counted)
-	c.Crash(leaderOf(t, c, "t-0"))
-	c.Until("each task is counted once by those that are left", counted)
+		c.Until("each task is counted once", counted)
+		c.Crash(leaderOf(t, c, "t-0"))
+		c.Until("each task is counted once by those that are left", counted)
+	})
 }

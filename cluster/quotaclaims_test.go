@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
@@ -18,58 +19,62 @@ import (
 // a pending task and on one that is done.
 func TestRepeatedCallsNeedNoRoom(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })
-	n := c.Node(0)
-	keyed := func(id string, call uint64) *fsmpb.Command {
-		cmd := scheduleIn("town", id, "q", time.Hour)
-		cmd.Key = &fsmpb.Key{Hash: call, Call: call}
-		return cmd
-	}
-	mustRepeatFirst := func(cmd *fsmpb.Command) {
-		t.Helper()
-		for i, at := range c.Nodes() {
-			if r := outcomes(t, at, cmd)[0]; r.Err != nil || !r.Result.Repeated {
-				t.Errorf("node %d: %v, %v", i, r.Result, r.Err)
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })
+		n := c.Node(0)
+		keyed := func(id string, call uint64) *fsmpb.Command {
+			cmd := scheduleIn("town", id, "q", time.Hour)
+			cmd.Key = &fsmpb.Key{Hash: call, Call: call}
+			return cmd
+		}
+		mustRepeatFirst := func(cmd *fsmpb.Command) {
+			t.Helper()
+			for i, at := range c.Nodes() {
+				if r := at.Do(t.Context(), []*fsmpb.Command{cmd})[0]; r.Err != nil || !r.Result.Repeated {
+					t.Errorf("node %d: %v, %v", i, r.Result, r.Err)
+				}
 			}
 		}
-	}
-	limits := quota.Limits{MaxPending: 2, MaxBytes: 100_000}
-	putNamespace(t, n, "town", limits)
-	c.Until("all nodes know the limits", func() error { return knowLimits(c, "town", limits) })
-	pending, done := keyed("pending", 1), keyed("done", 2)
-	mustDo(t, n, pending, done, inTown("done", &fsmpb.Command{Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}}))
-	patch := inTown("pending", &fsmpb.Command{Key: &fsmpb.Key{Hash: 3, Call: 3}, Op: &fsmpb.Command_Patch{
-		Patch: &fsmpb.Patch{Payload: &fsmpb.Payload{Data: make([]byte, 60_000)}},
-	}})
-	mustDo(t, n, patch)
-	mustRepeatFirst(patch) // its bytes count once
-	refill(t, c, "town", "more", 1)
-	mustBeOver(t, n, quota.MaxPending, scheduleIn("town", "over", "q", time.Hour))
-	mustRepeatFirst(pending)
-	mustRepeatFirst(done)
-	mustRepeatFirst(patch)
-	mustBeOver(t, n, quota.MaxPending, keyed("done", 4))
+		limits := quota.Limits{MaxPending: 2, MaxBytes: 100_000}
+		putNamespace(t, n, "town", limits)
+		c.Until("all nodes know the limits", func() error { return knowLimits(c, "town", limits) })
+		pending, done := keyed("pending", 1), keyed("done", 2)
+		mustDo(t, n, pending, done, inTown("done", &fsmpb.Command{Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}}))
+		patch := inTown("pending", &fsmpb.Command{Key: &fsmpb.Key{Hash: 3, Call: 3}, Op: &fsmpb.Command_Patch{
+			Patch: &fsmpb.Patch{Payload: &fsmpb.Payload{Data: make([]byte, 60_000)}},
+		}})
+		mustDo(t, n, patch)
+		mustRepeatFirst(patch) // its bytes count once
+		refill(t, c, "town", "more", 1)
+		mustBeOver(t, n, quota.MaxPending, scheduleIn("town", "over", "q", time.Hour))
+		mustRepeatFirst(pending)
+		mustRepeatFirst(done)
+		mustRepeatFirst(patch)
+		mustBeOver(t, n, quota.MaxPending, keyed("done", 4))
+	})
 }
 
 // TestLeftCallsCount checks that max_pending is exact although the callers leave while their tasks are being made.
 func TestLeftCallsCount(t *testing.T) {
 	t.Parallel()
-	const limit, callers, calls = 5, 16, 40
-	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 1 })
-	limits := quota.Limits{MaxPending: limit}
-	putNamespace(t, c.Node(0), "town", limits)
-	c.Until("all nodes know the limits", func() error { return knowLimits(c, "town", limits) })
-	var all sync.WaitGroup
-	for i := range callers {
-		all.Go(func() {
-			for j := range calls {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*50)*time.Microsecond)
-				c.Node(i%3).Do(ctx, []*fsmpb.Command{scheduleIn("town", fmt.Sprint(i, "-", j), "q", time.Hour)})
-				cancel()
-			}
-		})
-	}
-	all.Wait()
-	fillQuota(t, c, "town", "rest", 30, quota.MaxPending)
-	mustUse(t, c, "town", func(u task.NamespaceUse) bool { return u.Pending == limit })
+	synctest.Test(t, func(t *testing.T) {
+		const limit, callers, calls = 5, 16, 40
+		c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 1 })
+		limits := quota.Limits{MaxPending: limit}
+		putNamespace(t, c.Node(0), "town", limits)
+		c.Until("all nodes know the limits", func() error { return knowLimits(c, "town", limits) })
+		var all sync.WaitGroup
+		for i := range callers {
+			all.Go(func() {
+				for j := range calls {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*50)*time.Microsecond)
+					c.Node(i%3).Do(ctx, []*fsmpb.Command{scheduleIn("town", fmt.Sprint(i, "-", j), "q", time.Hour)})
+					cancel()
+				}
+			})
+		}
+		all.Wait()
+		fillQuota(t, c, "town", "rest", 30, quota.MaxPending)
+		mustUse(t, c, "town", func(u task.NamespaceUse) bool { return u.Pending == limit })
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
@@ -45,55 +46,58 @@ func pour(t *testing.T, nodes []*cluster.Node, namespace string) (admitted *atom
 // the node that leads the quota's shard dies. The rate before the kill is exact. Until the quota has another owner, the
 // other nodes go on at the rates that they had.
 func TestRateUnderLoad(t *testing.T) {
-	const limit = 400
-	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })
-	want := quota.Limits{CallsPerSecond: limit}
-	putNamespace(t, c.Node(0), "town", want)
-	c.Until("all nodes know the limit", func() error { return knowLimits(c, "town", want) })
-	victim := ownerNode(t, c, "town")
-	nodes := c.Nodes()
-	left := append(append([]*cluster.Node{}, nodes[:victim]...), nodes[victim+1:]...)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 400
+		c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })
+		want := quota.Limits{CallsPerSecond: limit}
+		putNamespace(t, c.Node(0), "town", want)
+		c.Until("all nodes know the limit", func() error { return knowLimits(c, "town", want) })
+		victim := ownerNode(t, c, "town")
+		nodes := c.Nodes()
+		left := append(append([]*cluster.Node{}, nodes[:victim]...), nodes[victim+1:]...)
 
-	dying, stopDying := pour(t, nodes[victim:victim+1], "town")
-	others, stopOthers := pour(t, left, "town")
-	defer stopOthers()
-	measure := func(what string, counts ...*atomic.Int64) float64 {
-		sum := func() (n int64) {
-			for _, c := range counts {
-				n += c.Load()
+		dying, stopDying := pour(t, nodes[victim:victim+1], "town")
+		others, stopOthers := pour(t, left, "town")
+		defer stopOthers()
+		measure := func(what string, counts ...*atomic.Int64) float64 {
+			sum := func() (n int64) {
+				for _, c := range counts {
+					n += c.Load()
+				}
+				return n
 			}
-			return n
+			begin, before := time.Now(), sum()
+			<-time.After(3 * time.Second)
+			rate := float64(sum()-before) / time.Since(begin).Seconds()
+			t.Logf("%s: %.1f calls a second of %d", what, rate, limit)
+			return rate
 		}
-		begin, before := time.Now(), sum()
-		<-time.After(3 * time.Second)
-		rate := float64(sum()-before) / time.Since(begin).Seconds()
-		t.Logf("%s: %.1f calls a second of %d", what, rate, limit)
-		return rate
-	}
-	<-time.After(1500 * time.Millisecond) // the tokens of the first second
-	if rate := measure("three nodes", dying, others); rate < 0.95*limit || rate > 1.05*limit {
-		t.Errorf("%.1f calls a second of %d at three nodes", rate, limit)
-	}
-	c.Until("the quota's owner counts the rate", func() error {
-		use, err := left[0].Quotas().Use(t.Context(), "town")
-		if err == nil && (use.CallsPerSecond < 0.9*limit || use.CallsPerSecond > 1.1*limit) {
-			err = fmt.Errorf("%+v", use)
+		<-time.After(1500 * time.Millisecond) // the tokens of the first second
+		if rate := measure("three nodes", dying, others); rate < 0.95*limit || rate > 1.05*limit {
+			t.Errorf("%.1f calls a second of %d at three nodes", rate, limit)
 		}
-		return err
+		c.Until("the quota's owner counts the rate", func() error {
+			use, err := left[0].Quotas().Use(t.Context(), "town")
+			if err == nil && (use.CallsPerSecond < 0.9*limit || use.CallsPerSecond > 1.1*limit) {
+				err = fmt.Errorf("%+v", use)
+			}
+			return err
+		})
+		stopDying()
+		c.Crash(victim)
+		if rate := measure("as the owner dies", others); rate < 0.9*limit || rate > 1.05*limit {
+			t.Errorf("%.1f calls a second of %d as the owner dies", rate, limit)
+		}
+		c.Until("the quota has another owner", func() error {
+			_, err := left[0].Quotas().Use(t.Context(), "town")
+			return err
+		})
+		<-time.After(1500 * time.Millisecond) // the new bucket begins with the debts of the time between
+		if rate := measure("two nodes", others); rate < 0.95*limit || rate > 1.05*limit {
+			t.Errorf("%.1f calls a second of %d at two nodes", rate, limit)
+		}
 	})
-	stopDying()
-	c.Crash(victim)
-	if rate := measure("as the owner dies", others); rate < 0.5*limit || rate > 1.05*limit {
-		t.Errorf("%.1f calls a second of %d as the owner dies", rate, limit)
-	}
-	c.Until("the quota has another owner", func() error {
-		_, err := left[0].Quotas().Use(t.Context(), "town")
-		return err
-	})
-	<-time.After(1500 * time.Millisecond) // the new bucket begins with the debts of the time between
-	if rate := measure("two nodes", others); rate < 0.95*limit || rate > 1.05*limit {
-		t.Errorf("%.1f calls a second of %d at two nodes", rate, limit)
-	}
 }
 
 // ownerNode returns the number of the node that leads the shard that owns the quotas of a namespace.
@@ -117,49 +121,54 @@ func ownerNode(t *testing.T, c *clustertest.Cluster, namespace string) (node int
 // No moment shows more tasks than the limit, and the limit is reached in the end.
 func TestPendingQuotaUnderKill(t *testing.T) {
 	t.Parallel()
-	const limit = 3000
-	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 6 })
-	want := quota.Limits{MaxPending: limit}
-	putNamespace(t, c.Node(0), "town", want)
-	c.Until("all nodes know the limit", func() error { return knowLimits(c, "town", want) })
-	victim := ownerNode(t, c, "town")
-	nodes := c.Nodes()
-	ctx, stop := context.WithCancel(t.Context())
-	var made atomic.Int64
-	var writers sync.WaitGroup
-	half := make(chan struct{})
-	var once sync.Once
-	for at, n := range nodes {
-		for w := range 2 {
-			writers.Go(func() {
-				for i := 0; ctx.Err() == nil; i++ {
-					var cmds []*fsmpb.Command
-					for j := range 10 {
-						cmds = append(cmds, scheduleIn("town", fmt.Sprintf("t-%d-%d-%d-%d", at, w, i, j), "q", time.Hour))
-					}
-					for _, r := range n.Do(ctx, cmds) {
-						if r.Err == nil && made.Add(1) >= limit/2 {
-							once.Do(func() { close(half) })
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 3000
+		c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 6 })
+		want := quota.Limits{MaxPending: limit}
+		putNamespace(t, c.Node(0), "town", want)
+		c.Until("all nodes know the limit", func() error { return knowLimits(c, "town", want) })
+		victim := ownerNode(t, c, "town")
+		nodes := c.Nodes()
+		ctx, stop := context.WithCancel(t.Context())
+		var made atomic.Int64
+		var writers sync.WaitGroup
+		half := make(chan struct{})
+		var once sync.Once
+		for at, n := range nodes {
+			for w := range 2 {
+				writers.Go(func() {
+					pace := time.NewTicker(5 * time.Millisecond)
+					defer pace.Stop()
+					for i := 0; ctx.Err() == nil; i++ {
+						<-pace.C
+						var cmds []*fsmpb.Command
+						for j := range 10 {
+							cmds = append(cmds, scheduleIn("town", fmt.Sprintf("t-%d-%d-%d-%d", at, w, i, j), "q", time.Hour))
+						}
+						for _, r := range n.Do(ctx, cmds) {
+							if r.Err == nil && made.Add(1) >= limit/2 {
+								once.Do(func() { close(half) })
+							}
 						}
 					}
-				}
-			})
+				})
+			}
 		}
-	}
-	<-half
-	c.Crash(victim)
-	left := c.Nodes()
-	c.Until("the limit is reached", func() error {
-		use, err := left[0].NamespaceUse(t.Context(), "town")
-		if err == nil && use.Pending > limit {
-			t.Errorf("%d tasks of %d", use.Pending, limit)
-		}
-		if err != nil || use.Pending < limit {
-			return fmt.Errorf("%+v, %w", use, err)
-		}
-		return nil
+		<-half
+		c.Crash(victim)
+		left := c.Nodes()
+		c.Until("the limit is reached", func() error {
+			use, err := left[0].NamespaceUse(t.Context(), "town")
+			if err == nil && use.Pending > limit {
+				t.Errorf("%d tasks of %d", use.Pending, limit)
+			}
+			if err != nil || use.Pending < limit {
+				return fmt.Errorf("%+v, %w", use, err)
+			}
+			return nil
+		})
+		stop()
+		writers.Wait()
+		mustUse(t, c, "town", func(u task.NamespaceUse) bool { return u.Pending == limit })
 	})
-	stop()
-	writers.Wait()
-	mustUse(t, c, "town", func(u task.NamespaceUse) bool { return u.Pending == limit })
 }

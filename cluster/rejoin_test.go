@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
@@ -82,115 +83,123 @@ func mustSay(c *clustertest.Cluster, n *cluster.Node, texts ...string) {
 // is back, and then the copy is refused.
 func TestOldCopyWaitsAndIsRefused(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, nil)
-	c.Stop(1)
-	kept := t.TempDir()
-	copyTo(t, c.DataDir(1), kept)
-	c.Stop(0)
-	c.Start(1)
-	c.WaitReady()
-	scheduleMany(t, c.Node(2), "old", 60)
-	c.Stop(1)
-	c.Stop(2)
-	copyTo(t, kept, c.DataDir(1))
-	c.Start(0)
-	c.Start(1)
-	mustSay(c, c.Node(1), "waits for n2", "as after a copy")
-	if f, absent := found(t, c.Node(0), "old", 10); f+absent > 0 {
-		t.Errorf("%d of 10 tasks were found, %d were said not to be there", f, absent)
-	}
-	mustSay(c, c.Node(1), "waits for n2")
-	c.Start(2)
-	mustSay(c, c.Node(1), "does not take part", "older copy", "node n2 ", "has seen this node acknowledge")
-	if err := c.Node(1).Ready(); err == nil {
-		t.Error("it is ready")
-	}
-	c.Until("the two others find all", func() error {
-		if f, absent := found(t, c.Node(0), "old", 60); f != 60 {
-			return fmt.Errorf("%d of 60 tasks, %d are not there", f, absent)
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, nil)
+		c.Stop(1)
+		kept := t.TempDir()
+		copyTo(t, c.DataDir(1), kept)
+		c.Stop(0)
+		c.Start(1)
+		c.WaitReady()
+		scheduleMany(t, c.Node(2), "old", 60)
+		c.Stop(1)
+		c.Stop(2)
+		copyTo(t, kept, c.DataDir(1))
+		c.Start(0)
+		c.Start(1)
+		mustSay(c, c.Node(1), "waits for n2", "as after a copy")
+		if f, absent := found(t, c.Node(0), "old", 10); f+absent > 0 {
+			t.Errorf("%d of 10 tasks were found, %d were said not to be there", f, absent)
 		}
-		return errors.Join(c.Node(0).Ready(), c.Node(2).Ready())
+		mustSay(c, c.Node(1), "waits for n2")
+		c.Start(2)
+		mustSay(c, c.Node(1), "does not take part", "older copy", "node n2 ", "has seen this node acknowledge")
+		if err := c.Node(1).Ready(); err == nil {
+			t.Error("it is ready")
+		}
+		c.Until("the two others find all", func() error {
+			if f, absent := found(t, c.Node(0), "old", 60); f != 60 {
+				return fmt.Errorf("%d of 60 tasks, %d are not there", f, absent)
+			}
+			return errors.Join(c.Node(0).Ready(), c.Node(2).Ready())
+		})
+		scheduleMany(t, c.Node(0), "new", 20)
+		c.Stop(1)
 	})
-	scheduleMany(t, c.Node(0), "new", 20)
-	c.Stop(1)
 }
 
 // An old copy is refused at once while all other nodes run, again and again. The refusals do not keep the newest
 // folder out.
 func TestNewestFolderComesBack(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, nil)
-	c.Stop(1)
-	kept := t.TempDir()
-	copyTo(t, c.DataDir(1), kept)
-	c.Start(1)
-	c.WaitReady()
-	scheduleMany(t, c.Node(2), "back", 60)
-	c.Stop(1)
-	newest := t.TempDir()
-	copyTo(t, c.DataDir(1), newest)
-	copyTo(t, kept, c.DataDir(1))
-	for range 4 { // each start raises the boot number by one
-		c.Start(1)
-		mustSay(c, c.Node(1), "does not take part")
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, nil)
 		c.Stop(1)
-	}
-	copyTo(t, newest, c.DataDir(1))
-	c.Stop(0)
-	c.Start(1)
-	mustSay(c, c.Node(1), "waits for n0")
-	c.Start(0)
-	c.WaitReady()
-	mustFind(t, c, 1, "back", 60)
-	c.Stop(1)
-	c.Stop(0)
-	c.Start(1) // the folder is confirmed: a majority is enough
-	c.WaitReady()
+		kept := t.TempDir()
+		copyTo(t, c.DataDir(1), kept)
+		c.Start(1)
+		c.WaitReady()
+		scheduleMany(t, c.Node(2), "back", 60)
+		c.Stop(1)
+		newest := t.TempDir()
+		copyTo(t, c.DataDir(1), newest)
+		copyTo(t, kept, c.DataDir(1))
+		for range 4 { // each start raises the boot number by one
+			c.Start(1)
+			mustSay(c, c.Node(1), "does not take part")
+			c.Stop(1)
+		}
+		copyTo(t, newest, c.DataDir(1))
+		c.Stop(0)
+		c.Start(1)
+		mustSay(c, c.Node(1), "waits for n0")
+		c.Start(0)
+		c.WaitReady()
+		mustFind(t, c, 1, "back", 60)
+		c.Stop(1)
+		c.Stop(0)
+		c.Start(1) // the folder is confirmed: a majority is enough
+		c.WaitReady()
+	})
 }
 
 // A copy that starts elsewhere, beside its original, is refused. The nodes of the cluster stay ready.
 func TestCopyBesideItsOriginal(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	c := clustertest.New(t, 3, nil)
-	c.Stop(1)
-	copyTo(t, c.DataDir(1), dir)
-	c.Start(1)
-	c.WaitReady()
-	n, err := cluster.Open(cluster.Config{
-		DataDir: dir, Name: "n1", Join: []string{c.Node(0).PeerAddr(), c.Node(2).PeerAddr()}, Deliver: c.Deliver,
-		Fatal: func(err error) { t.Error(err) },
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		c := clustertest.New(t, 3, nil)
+		c.Stop(1)
+		copyTo(t, c.DataDir(1), dir)
+		c.Start(1)
+		c.WaitReady()
+		n, err := cluster.Open(cluster.Config{
+			DataDir: dir, Name: "n1", Network: c.Network(), Join: []string{c.Node(0).PeerAddr(), c.Node(2).PeerAddr()}, Deliver: c.Deliver,
+			Fatal: func(err error) { t.Error(err) },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close(context.Background())
+		mustSay(c, n, "does not take part")
+		scheduleMany(t, c.Node(1), "beside", 40)
+		if err := errors.Join(c.Node(0).Ready(), c.Node(1).Ready(), c.Node(2).Ready()); err != nil {
+			t.Error(err)
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.Close(context.Background())
-	mustSay(c, n, "does not take part")
-	scheduleMany(t, c.Node(1), "beside", 40)
-	if err := errors.Join(c.Node(0).Ready(), c.Node(1).Ready(), c.Node(2).Ready()); err != nil {
-		t.Error(err)
-	}
 }
 
 // A node whose groups' folders were exchanged runs none of the groups.
 func TestExchangedFolders(t *testing.T) {
 	t.Parallel()
-	fatal := make(chan error, 8)
-	c := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) { cfg.Fatal = func(err error) { fatal <- err } })
-	scheduleMany(t, c.Node(0), "x", 20)
-	c.Stop(0)
-	groups := filepath.Join(c.DataDir(0), "groups")
-	for _, move := range [][2]string{{"0001", "aside"}, {"0002", "0001"}, {"aside", "0002"}} {
-		if err := os.Rename(filepath.Join(groups, move[0]), filepath.Join(groups, move[1])); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		fatal := make(chan error, 8)
+		c := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) { cfg.Fatal = func(err error) { fatal <- err } })
+		scheduleMany(t, c.Node(0), "x", 20)
+		c.Stop(0)
+		groups := filepath.Join(c.DataDir(0), "groups")
+		for _, move := range [][2]string{{"0001", "aside"}, {"0002", "0001"}, {"aside", "0002"}} {
+			if err := os.Rename(filepath.Join(groups, move[0]), filepath.Join(groups, move[1])); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	c.Damaged = true
-	c.Start(0)
-	if err := <-fatal; !errors.Is(err, raftdisk.ErrForeign) {
-		t.Errorf("fatal: %v", err)
-	}
-	if c.Node(0).Barred() == "" {
-		t.Error("it takes part")
-	}
+		c.Damaged = true
+		c.Start(0)
+		if err := <-fatal; !errors.Is(err, raftdisk.ErrForeign) {
+			t.Errorf("fatal: %v", err)
+		}
+		if c.Node(0).Barred() == "" {
+			t.Error("it takes part")
+		}
+	})
 }

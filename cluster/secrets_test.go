@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"google.golang.org/protobuf/proto"
 
@@ -79,68 +80,70 @@ const (
 // TestSealedSecrets takes one node through the life of a key: secrets in the clear, a key, no key, and another key.
 func TestSealedSecrets(t *testing.T) {
 	t.Parallel()
-	var keys *seal.Keys
-	got := &attempts{got: map[string]task.Attempt{}}
-	c := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) {
-		cfg.Deliver, cfg.Secrets, cfg.Build = got, keys, "v1.0.0"
-		cfg.AuditFault = func() error { return errors.New("no space left on device") }
-	})
-	restart := func(with *seal.Keys) {
-		t.Helper()
-		c.Stop(0)
-		keys = with
-		c.Start(0)
-		c.WaitReady()
-	}
-	first, second := keyFile(t, 1), keyFile(t, 2, 1)
-	policy := &fsmpb.QueuePolicy{
-		Queue: "q", Secrets: [][]byte{[]byte(canarySecret)}, Target: &fsmpb.Target{
-			Url: "http://127.0.0.1:1/", Headers: []*fsmpb.Header{{Name: "authorization", Value: canaryHeader}},
-		},
-	}
-	mustPut(t, c.Node(0), policy)
-	awaitFinding(t, c, doctor.SecretsPlain)
-	awaitFinding(t, c, doctor.AuditFailing)
-
-	restart(first)
-	awaitSealed(t, c, first.Key())
-	everywhere(t, c, 1, "q", policy)
-	sendSigned(t, c, got, "with-the-key")
-	other := proto.CloneOf(policy)
-	other.Queue = "never-in-the-clear"
-	mustPut(t, c.Node(0), other)
-	showsNoCanary(t, c.DataDir(0), "never-in-the-clear")
-
-	restart(nil)
-	mustDo(t, c.Node(0), toQueue("without-the-key"))
-	c.Until("the task waits", func() error {
-		stored, err := c.Node(0).Get(t.Context(), "", "without-the-key", false)
-		if err != nil || stored.State != fsmpb.State_STATE_RETRYING || !strings.Contains(stored.LastError, first.Key()) {
-			return fmt.Errorf("%v, %w", stored, err)
+	synctest.Test(t, func(t *testing.T) {
+		var keys *seal.Keys
+		got := &attempts{got: map[string]task.Attempt{}}
+		c := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) {
+			cfg.Deliver, cfg.Secrets, cfg.Build = got, keys, "v1.0.0"
+			cfg.AuditFault = func() error { return errors.New("no space left on device") }
+		})
+		restart := func(with *seal.Keys) {
+			t.Helper()
+			c.Stop(0)
+			keys = with
+			c.Start(0)
+			c.WaitReady()
 		}
-		return nil
-	})
-	if one, ok := got.of("without-the-key"); ok {
-		t.Errorf("sent without its signature: %v", one)
-	}
-	awaitFinding(t, c, doctor.ClusterKeyMissing)
-	if _, err := c.Node(0).PutQueue(t.Context(), policy); !errors.Is(err, task.ErrNotProposed) {
-		t.Errorf("stored in the clear: %v", err)
-	}
-	if _, err := c.Node(0).UpdateQueue(t.Context(), "", "q", func(p *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
-		p = proto.CloneOf(p)
-		p.MaxInFlight = 7
-		return p, nil
-	}); err != nil {
-		t.Errorf("a change of a limit needs the key: %v", err)
-	}
-	policy.MaxInFlight = 7
+		first, second := keyFile(t, 1), keyFile(t, 2, 1)
+		policy := &fsmpb.QueuePolicy{
+			Queue: "q", Secrets: [][]byte{[]byte(canarySecret)}, Target: &fsmpb.Target{
+				Url: "http://127.0.0.1:1/", Headers: []*fsmpb.Header{{Name: "authorization", Value: canaryHeader}},
+			},
+		}
+		mustPut(t, c.Node(0), policy)
+		awaitFinding(t, c, doctor.SecretsPlain)
+		awaitFinding(t, c, doctor.AuditFailing)
 
-	restart(second)
-	awaitSealed(t, c, second.Key())
-	everywhere(t, c, 1, "q", policy)
-	sendSigned(t, c, got, "with-another-key")
-	awaitFinding(t, c, doctor.ClusterKeyIdle)
+		restart(first)
+		awaitSealed(t, c, first.Key())
+		everywhere(t, c, 1, "q", policy)
+		sendSigned(t, c, got, "with-the-key")
+		other := proto.CloneOf(policy)
+		other.Queue = "never-in-the-clear"
+		mustPut(t, c.Node(0), other)
+		showsNoCanary(t, c.DataDir(0), "never-in-the-clear")
+
+		restart(nil)
+		mustDo(t, c.Node(0), toQueue("without-the-key"))
+		c.Until("the task waits", func() error {
+			stored, err := c.Node(0).Get(t.Context(), "", "without-the-key", false)
+			if err != nil || stored.State != fsmpb.State_STATE_RETRYING || !strings.Contains(stored.LastError, first.Key()) {
+				return fmt.Errorf("%v, %w", stored, err)
+			}
+			return nil
+		})
+		if one, ok := got.of("without-the-key"); ok {
+			t.Errorf("sent without its signature: %v", one)
+		}
+		awaitFinding(t, c, doctor.ClusterKeyMissing)
+		if _, err := c.Node(0).PutQueue(t.Context(), policy); !errors.Is(err, task.ErrNotProposed) {
+			t.Errorf("stored in the clear: %v", err)
+		}
+		if _, err := c.Node(0).UpdateQueue(t.Context(), "", "q", func(p *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
+			p = proto.CloneOf(p)
+			p.MaxInFlight = 7
+			return p, nil
+		}); err != nil {
+			t.Errorf("a change of a limit needs the key: %v", err)
+		}
+		policy.MaxInFlight = 7
+
+		restart(second)
+		awaitSealed(t, c, second.Key())
+		everywhere(t, c, 1, "q", policy)
+		sendSigned(t, c, got, "with-another-key")
+		awaitFinding(t, c, doctor.ClusterKeyIdle)
+	})
 }
 
 func toQueue(id string) *fsmpb.Command {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
@@ -26,31 +27,33 @@ func quick(i int, cfg *cluster.Config) {
 // task is lost on the way.
 func TestClusterOfOneGrowsAndShrinks(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 1, quick)
-	scheduleMany(t, c.Node(0), "one", 200)
-	for range 2 {
-		c.Start(c.Add())
-	}
-	awaitReplicas(c, 3, 3)
-	scheduleMany(t, c.Node(1), "three", 200)
-	for range 2 {
-		c.Start(c.Add())
-	}
-	awaitReplicas(c, 3, 5)
-	operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REPLICATION, Replication: 5})
-	awaitReplicas(c, 5, 5)
-	scheduleMany(t, c.Node(4), "five", 200)
-	mustRefuse(t, c, remove(c, 0), "5 replicas")
-	operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REPLICATION, Replication: 3})
-	awaitReplicas(c, 3, 5)
-	operate(t, c, remove(c, 0))
-	operate(t, c, remove(c, 1))
-	awaitReplicas(c, 3, 3)
-	c.Stop(0)
-	c.Stop(1)
-	for _, prefix := range []string{"one", "three", "five"} {
-		mustFind(t, c, 3, prefix, 200)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 1, quick)
+		scheduleMany(t, c.Node(0), "one", 200)
+		for range 2 {
+			c.Start(c.Add())
+		}
+		awaitReplicas(c, 3, 3)
+		scheduleMany(t, c.Node(1), "three", 200)
+		for range 2 {
+			c.Start(c.Add())
+		}
+		awaitReplicas(c, 3, 5)
+		operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REPLICATION, Replication: 5})
+		awaitReplicas(c, 5, 5)
+		scheduleMany(t, c.Node(4), "five", 200)
+		mustRefuse(t, c, remove(c, 0), "5 replicas")
+		operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REPLICATION, Replication: 3})
+		awaitReplicas(c, 3, 5)
+		operate(t, c, remove(c, 0))
+		operate(t, c, remove(c, 1))
+		awaitReplicas(c, 3, 3)
+		c.Stop(0)
+		c.Stop(1)
+		for _, prefix := range []string{"one", "three", "five"} {
+			mustFind(t, c, 3, prefix, 200)
+		}
+	})
 }
 
 func remove(c *clustertest.Cluster, i int) *clusterpb.Operation {
@@ -115,22 +118,24 @@ func awaitReplicas(c *clustertest.Cluster, replicas, nodes int) {
 // learn of the new leaders, also a node that knew the last one from a replica that has moved away.
 func TestNodeRests(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Calm = 300 * time.Millisecond })
-	c.Start(c.Add())
-	awaitReplicas(c, 3, 4)
-	node := c.Node(0).ID()
-	rest := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REST, Node: node}
-	operate(t, c, rest)
-	if replicas, leads := held(c, node); leads != 0 || replicas == 0 {
-		t.Errorf("the node has %d replicas and leads %d", replicas, leads)
-	}
-	c.Until("all nodes believe in the same map", func() error { return sameMap(c, 4) })
-	operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_RESUME, Node: node})
-	c.Until("the node leads again", func() error {
-		if _, leads := held(c, node); leads == 0 {
-			return errors.New("it leads nothing")
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Calm = 300 * time.Millisecond })
+		c.Start(c.Add())
+		awaitReplicas(c, 3, 4)
+		node := c.Node(0).ID()
+		rest := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REST, Node: node}
+		operate(t, c, rest)
+		if replicas, leads := held(c, node); leads != 0 || replicas == 0 {
+			t.Errorf("the node has %d replicas and leads %d", replicas, leads)
 		}
-		return nil
+		c.Until("all nodes believe in the same map", func() error { return sameMap(c, 4) })
+		operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_RESUME, Node: node})
+		c.Until("the node leads again", func() error {
+			if _, leads := held(c, node); leads == 0 {
+				return errors.New("it leads nothing")
+			}
+			return nil
+		})
 	})
 }
 
@@ -147,41 +152,43 @@ func held(c *clustertest.Cluster, node string) (replicas, leads int) {
 // meanwhile, since no node is up for long enough to take the replicas.
 func TestOperationsAreRepeatable(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 1, func(i int, cfg *cluster.Config) {
-		cfg.Name = []string{"n1", "n2"}[min(i, 1)]
-		quick(i, cfg)
-		cfg.Calm = time.Hour
-	})
-	for range 2 {
-		c.Start(c.Add())
-	}
-	n := c.Node(0)
-	c.Until("the others may take replicas", func() error {
-		op := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: n.ID()}
-		_, err := n.Begin(t.Context(), op, true)
-		return err
-	})
-	begin := func(id string) string {
-		op := &clusterpb.Operation{Id: id, Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: n.ID()}
-		began, err := n.Begin(t.Context(), op, false)
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 1, func(i int, cfg *cluster.Config) {
+			cfg.Name = []string{"n1", "n2"}[min(i, 1)]
+			quick(i, cfg)
+			cfg.Calm = time.Hour
+		})
+		for range 2 {
+			c.Start(c.Add())
 		}
-		return began.Operation.Id
-	}
-	for _, id := range []string{"op-1", "op-1", "op-2", ""} {
-		if got := begin(id); got != "op-1" {
-			t.Errorf("a request with the id %q got the operation %s", id, got)
+		n := c.Node(0)
+		c.Until("the others may take replicas", func() error {
+			op := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: n.ID()}
+			_, err := n.Begin(t.Context(), op, true)
+			return err
+		})
+		begin := func(id string) string {
+			op := &clusterpb.Operation{Id: id, Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: n.ID()}
+			began, err := n.Begin(t.Context(), op, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return began.Operation.Id
 		}
-	}
-	if id, err := n.FindNode("N1"); err != nil || id != n.ID() {
-		t.Errorf("n1 is %q, %v", id, err)
-	}
-	var impossible *control.ImpossibleError
-	if _, err := n.FindNode("n2"); !errors.As(err, &impossible) || !strings.Contains(impossible.Reason, c.Node(2).ID()) {
-		t.Errorf("n2, which two nodes are called: %v", err)
-	}
-	if _, err := n.FindNode("n3"); !errors.Is(err, cluster.ErrNoNode) {
-		t.Errorf("n3: %v", err)
-	}
+		for _, id := range []string{"op-1", "op-1", "op-2", ""} {
+			if got := begin(id); got != "op-1" {
+				t.Errorf("a request with the id %q got the operation %s", id, got)
+			}
+		}
+		if id, err := n.FindNode("N1"); err != nil || id != n.ID() {
+			t.Errorf("n1 is %q, %v", id, err)
+		}
+		var impossible *control.ImpossibleError
+		if _, err := n.FindNode("n2"); !errors.As(err, &impossible) || !strings.Contains(impossible.Reason, c.Node(2).ID()) {
+			t.Errorf("n2, which two nodes are called: %v", err)
+		}
+		if _, err := n.FindNode("n3"); !errors.Is(err, cluster.ErrNoNode) {
+			t.Errorf("n3: %v", err)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -14,40 +15,42 @@ import (
 // leader of the control group among them. Each task is there at the end.
 func TestOperationsOnSlots(t *testing.T) {
 	t.Parallel()
-	const nodes, shards = 3, 8
-	c := clustertest.New(t, nodes, nil)
-	var kept []string
-	for i := range 600 {
-		kept = append(kept, fmt.Sprint("kept-", i))
-		mustDo(t, c.Node(i%nodes), schedule(kept[i], time.Hour))
-	}
-	operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_SPLIT, Shard: 1})
-	operate(t, c, &clusterpb.Operation{
-		Kind: clusterpb.OperationKind_OPERATION_KIND_MOVE_SLOTS, Shard: 2, Slots: []*fsmpb.SlotRange{{First: 0, End: 64}},
+	synctest.Test(t, func(t *testing.T) {
+		const nodes, shards = 3, 8
+		c := clustertest.New(t, nodes, nil)
+		var kept []string
+		for i := range 600 {
+			kept = append(kept, fmt.Sprint("kept-", i))
+			mustDo(t, c.Node(i%nodes), schedule(kept[i], time.Hour))
+		}
+		operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_SPLIT, Shard: 1})
+		operate(t, c, &clusterpb.Operation{
+			Kind: clusterpb.OperationKind_OPERATION_KIND_MOVE_SLOTS, Shard: 2, Slots: []*fsmpb.SlotRange{{First: 0, End: 64}},
+		})
+		if v := lastNode(c).View(t.Context()); !v.Shards[1].Owns(63) || v.Shards[0].Owns(0) || len(v.Moves) > 0 {
+			t.Errorf("shard 2 has %v, moves: %v", v.Shards[1].Slots, v.Moves)
+		}
+		grow := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_BALANCE, Shards: shards}
+		mustRefuse(t, c, &clusterpb.Operation{Kind: grow.Kind, Shards: 3}, "shards are not merged")
+		began, err := c.Node(0).Begin(t.Context(), grow, false)
+		if err != nil || began.Operation.Total == 0 || len(began.Moves) == 0 {
+			t.Fatalf("%v, %v", began, err)
+		}
+		for i := range nodes {
+			c.Crash(i)
+			c.Start(i)
+			c.WaitReady()
+		}
+		operate(t, c, grow)
+		for _, s := range lastNode(c).View(t.Context()).Shards {
+			owned := uint32(0)
+			for _, r := range s.Slots {
+				owned += r.End - r.First
+			}
+			if owned != 4096/shards {
+				t.Errorf("shard %d owns %d slots", s.ID, owned)
+			}
+		}
+		checkListed(t, c, kept)
 	})
-	if v := lastNode(c).View(t.Context()); !v.Shards[1].Owns(63) || v.Shards[0].Owns(0) || len(v.Moves) > 0 {
-		t.Errorf("shard 2 has %v, moves: %v", v.Shards[1].Slots, v.Moves)
-	}
-	grow := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_BALANCE, Shards: shards}
-	mustRefuse(t, c, &clusterpb.Operation{Kind: grow.Kind, Shards: 3}, "shards are not merged")
-	began, err := c.Node(0).Begin(t.Context(), grow, false)
-	if err != nil || began.Operation.Total == 0 || len(began.Moves) == 0 {
-		t.Fatalf("%v, %v", began, err)
-	}
-	for i := range nodes {
-		c.Crash(i)
-		c.Start(i)
-		c.WaitReady()
-	}
-	operate(t, c, grow)
-	for _, s := range lastNode(c).View(t.Context()).Shards {
-		owned := uint32(0)
-		for _, r := range s.Slots {
-			owned += r.End - r.First
-		}
-		if owned != 4096/shards {
-			t.Errorf("shard %d owns %d slots", s.ID, owned)
-		}
-	}
-	checkListed(t, c, kept)
 }

@@ -7,12 +7,14 @@ import (
 	"io"
 	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/internal/memnet"
 	"github.com/belfryhq/belfry/raftgroup/install"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
@@ -23,8 +25,8 @@ const (
 	gateCluster  = "gate-cluster-001"
 )
 
-// gated is a Raft replica of one node behind its gate, and a leader's connection to it from another node.
-type gated struct {
+// gatedReplica is a Raft replica of one node behind its gate, and a leader's connection to it from another node.
+type gatedReplica struct {
 	t        *testing.T
 	leader   *peer.RaftTransport
 	follower *raft.Raft
@@ -40,7 +42,7 @@ func (nothing) Restore(snapshot io.ReadCloser) error {
 	return err
 }
 
-func newGated(t *testing.T) *gated {
+func newGatedReplica(t *testing.T) *gatedReplica {
 	t.Helper()
 	stores, err := logstore.Open(logstore.Config{
 		Dir: t.TempDir(), Kind: logstore.WAL, Fatal: func(err error) { t.Error(err) },
@@ -53,12 +55,13 @@ func newGated(t *testing.T) *gated {
 			t.Error(err)
 		}
 	})
-	g := &gated{t: t, log: stores.Log()}
-	addrs := make(map[string]string)
+	g := &gatedReplica{t: t, log: stores.Log()}
+	addrs, network := make(map[string]string), memnet.New()
 	listen := func(id string) *peer.Endpoint {
-		e, err := peer.Listen(peer.Config{NodeID: id, BindAddr: "127.0.0.1:0", Lookup: func(id string) []peer.Target {
-			return []peer.Target{{Addr: addrs[id]}}
-		}})
+		e, err := peer.Listen(peer.Config{
+			NodeID: id, BindAddr: "127.0.0.1:0", Network: network,
+			Lookup: func(id string) []peer.Target { return []peer.Target{{Addr: addrs[id]}} },
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +118,7 @@ func behind(prev uint64, entries int, commit uint64) *raft.AppendEntriesRequest 
 	return req
 }
 
-func (g *gated) append(req *raft.AppendEntriesRequest) {
+func (g *gatedReplica) append(req *raft.AppendEntriesRequest) {
 	g.t.Helper()
 	var resp raft.AppendEntriesResponse
 	if err := g.leader.AppendEntries(gateFollower, gateFollower, req, &resp); err != nil || !resp.Success {
@@ -123,7 +126,7 @@ func (g *gated) append(req *raft.AppendEntriesRequest) {
 	}
 }
 
-func (g *gated) install(last uint64) {
+func (g *gatedReplica) install(last uint64) {
 	g.t.Helper()
 	voters := raft.Configuration{Servers: []raft.Server{
 		{ID: gateLeader, Address: gateLeader}, {ID: gateFollower, Address: gateFollower},
@@ -141,7 +144,7 @@ func (g *gated) install(last uint64) {
 	}
 }
 
-func (g *gated) holds(first, last, applied uint64) {
+func (g *gatedReplica) holds(first, last, applied uint64) {
 	g.t.Helper()
 	from, err := g.log.FirstIndex()
 	to, err2 := g.log.LastIndex()
@@ -157,55 +160,59 @@ func (g *gated) holds(first, last, applied uint64) {
 // compared, and entries that a snapshot has taken are left out.
 func TestStreamsLeadThroughTheGate(t *testing.T) {
 	t.Parallel()
-	g := newGated(t)
-	g.append(behind(0, 10, 3))
-	g.append(behind(5, 0, 7)) // entries 6 and 7 are not compared
-	g.holds(1, 10, 5)
-	g.install(20)
-	g.append(behind(18, 4, 22))
-	g.holds(21, 22, 22)
-	g.append(behind(15, 3, 22))
-	g.holds(21, 22, 22)
+	synctest.Test(t, func(t *testing.T) {
+		g := newGatedReplica(t)
+		g.append(behind(0, 10, 3))
+		g.append(behind(5, 0, 7)) // entries 6 and 7 are not compared
+		g.holds(1, 10, 5)
+		g.install(20)
+		g.append(behind(18, 4, 22))
+		g.holds(21, 22, 22)
+		g.append(behind(15, 3, 22))
+		g.holds(21, 22, 22)
+	})
 }
 
 // A pipeline's entries and snapshots go different ways, and may overtake each other. In either order, no entry is lost
 // and no gap appears.
 func TestSnapshotAmongEntries(t *testing.T) {
 	t.Parallel()
-	g := newGated(t)
-	g.append(behind(0, 10, 10))
-	const rounds = 30
-	for round := range uint64(rounds) {
-		last := g.follower.LastIndex()
-		pipeline, err := g.leader.AppendEntriesPipeline(gateFollower, gateFollower)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range uint64(2) { // the leader's requests under way when it turns to sending a snapshot
-			if _, err := pipeline.AppendEntries(behind(last+5*i, 5, last), new(raft.AppendEntriesResponse)); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGatedReplica(t)
+		g.append(behind(0, 10, 10))
+		const rounds = 30
+		for round := range uint64(rounds) {
+			last := g.follower.LastIndex()
+			pipeline, err := g.leader.AppendEntriesPipeline(gateFollower, gateFollower)
+			if err != nil {
 				t.Fatal(err)
 			}
+			for i := range uint64(2) { // the leader's requests under way when it turns to sending a snapshot
+				if _, err := pipeline.AppendEntries(behind(last+5*i, 5, last), new(raft.AppendEntriesResponse)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := pipeline.Close(); err != nil {
+				t.Fatal(err)
+			}
+			g.install(last + 3 + 4*(round%3)) // among the entries, right behind them, or beyond
+			end := last + 11
+			g.append(behind(last, 11, end)) // all entries again
+			if got := g.follower.LastIndex(); got != end {
+				t.Fatalf("round %d: the log ends at %d, not %d", round, got, end)
+			}
+			if err := g.contiguous(); err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
 		}
-		if err := pipeline.Close(); err != nil {
-			t.Fatal(err)
+		if got, want := g.follower.AppliedIndex(), uint64(10+11*rounds); got != want {
+			t.Errorf("applied up to %d, not %d", got, want)
 		}
-		g.install(last + 3 + 4*(round%3)) // among the entries, right behind them, or beyond
-		end := last + 11
-		g.append(behind(last, 11, end)) // all entries again
-		if got := g.follower.LastIndex(); got != end {
-			t.Fatalf("round %d: the log ends at %d, not %d", round, got, end)
-		}
-		if err := g.contiguous(); err != nil {
-			t.Fatalf("round %d: %v", round, err)
-		}
-	}
-	if got, want := g.follower.AppliedIndex(), uint64(10+11*rounds); got != want {
-		t.Errorf("applied up to %d, not %d", got, want)
-	}
+	})
 }
 
 // contiguous returns an error if the log has a gap.
-func (g *gated) contiguous() error {
+func (g *gatedReplica) contiguous() error {
 	first, err := g.log.FirstIndex()
 	last, err2 := g.log.LastIndex()
 	err = errors.Join(err, err2)
