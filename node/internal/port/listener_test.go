@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/memnet"
 )
 
 // foreign is a listener whose connections seem to come from another machine.
@@ -58,7 +60,7 @@ func ask(t *testing.T, w *world, url string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := (&http.Client{Transport: transport, Timeout: 20 * time.Second}).Do(req)
+	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
 		return "", err
 	}
@@ -150,13 +152,24 @@ func TestSilentConnectionHoldsUpNoOther(t *testing.T) {
 
 // A silent connection ends when its time is over.
 func TestSilentConnectionEnds(t *testing.T) {
-	w, l := open(t), listen(t)
-	serve(t, Secure(l, w.TLS(), true, 100*time.Millisecond))
-	silent := dial(t, l.Addr())
-	_ = silent.SetReadDeadline(time.Now().Add(time.Minute))
-	if err := ends(silent); err != nil {
-		t.Errorf("a silent connection: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const patience = 10 * time.Second
+		network := memnet.New()
+		l, packets, err := network.Listen("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer packets.Close()
+		serve(t, Secure(l, open(t).TLS(), true, patience))
+		silent, err := network.Dial(t.Context(), l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		if err := ends(silent); err != nil || time.Since(begun) != patience {
+			t.Errorf("a silent connection ends after %v: %v", time.Since(begun), err)
+		}
+	})
 }
 
 // timed is a connection that remembers its deadlines.

@@ -207,6 +207,8 @@ type lender interface {
 	SetDeadline(at time.Time) error
 }
 
+var _ lender = (*net.TCPListener)(nil)
+
 // lentListener is a listener whose Close ends only the pending Accept: the port stays bound.
 type lentListener struct{ lender }
 

@@ -12,22 +12,36 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/internal/memnet"
 )
 
-// gateOn returns a gate before a disk of 1000 MiB with the given free space, and the URL at which it answers.
-func gateOn(t *testing.T, free *atomic.Uint64, reserve string) (*Gate, string) {
+// callers makes calls to one address in memory.
+type callers struct {
+	client *http.Client
+	url    string
+}
+
+// gateOn returns a gate before a disk of 1000 MiB with the given free space, and its callers. It is to be called in a
+// bubble.
+func gateOn(t *testing.T, free *atomic.Uint64, reserve string) (*Gate, callers) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	network := memnet.New()
+	l, packets, err := network.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() })
+	t.Cleanup(func() { _, _ = l.Close(), packets.Close() })
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+		return network.Dial(ctx, addr)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
 	parsed, err := disk.Parse(reserve)
 	if err != nil {
 		t.Fatal(err)
@@ -43,16 +57,16 @@ func gateOn(t *testing.T, free *atomic.Uint64, reserve string) (*Gate, string) {
 			})
 			return mux
 		},
-	}), "http://" + l.Addr().String()
+	}), callers{&http.Client{Transport: transport}, "http://" + l.Addr().String()}
 }
 
-func get(t *testing.T, url string) (int, string) {
+func (c callers) get(t *testing.T, path string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+path, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := c.client.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,94 +80,104 @@ func get(t *testing.T, url string) (int, string) {
 
 // The gate answers with the reason, opens by itself when there is room, and leaves the port to the next server.
 func TestGateWaitsForRoom(t *testing.T) {
-	var free atomic.Uint64
-	free.Store(49 << 20)
-	g, url := gateOn(t, &free, "10%")
-	ended := make(chan error, 1)
-	go func() { ended <- g.Await(t.Context()) }()
-	if code, body := get(t, url); code != 503 || !strings.Contains(body, "49MiB are free") || !strings.Contains(body, "50MiB") {
-		t.Errorf("%d %s", code, body)
-	}
-	if code, body := get(t, url+"/metrics"); code != 200 || !strings.Contains(body, "belfry_disk_low 1") {
-		t.Errorf("metrics: %d\n%s", code, body)
-	}
-	free.Store(50 << 20)
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
-	next := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(
-		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })}
-	served := make(chan error, 1)
-	go func() { served <- next.Serve(g.cfg.Listener) }()
-	if code, _ := get(t, url); code != http.StatusTeapot {
-		t.Errorf("the next server of the port: %d", code)
-	}
-	if err := errors.Join(next.Close(), <-served); !errors.Is(err, http.ErrServerClosed) {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var free atomic.Uint64
+		free.Store(49 << 20)
+		g, callers := gateOn(t, &free, "10%")
+		ended := make(chan error, 1)
+		go func() { ended <- g.Await(t.Context()) }()
+		if code, body := callers.get(t, ""); code != 503 || !strings.Contains(body, "49MiB are free") || !strings.Contains(body, "50MiB") {
+			t.Errorf("%d %s", code, body)
+		}
+		if code, body := callers.get(t, "/metrics"); code != 200 || !strings.Contains(body, "belfry_disk_low 1") {
+			t.Errorf("metrics: %d\n%s", code, body)
+		}
+		free.Store(50 << 20)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		next := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(
+			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })}
+		served := make(chan error, 1)
+		go func() { served <- next.Serve(g.cfg.Listener) }()
+		if code, _ := callers.get(t, ""); code != http.StatusTeapot {
+			t.Errorf("the next server of the port: %d", code)
+		}
+		if err := errors.Join(next.Close(), <-served); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
 }
 
 func TestGateWithRoomIsOpen(t *testing.T) {
-	var free atomic.Uint64
-	free.Store(50 << 20)
-	g, _ := gateOn(t, &free, "10%")
-	if err := g.Await(t.Context()); err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var free atomic.Uint64
+		free.Store(50 << 20)
+		g, _ := gateOn(t, &free, "10%")
+		if err := g.Await(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A disk that turns out to be full while the data is opened makes the gate wait, too.
 func TestFullDiskWhileOpening(t *testing.T) {
-	var free atomic.Uint64
-	free.Store(60 << 20)
-	g, url := gateOn(t, &free, "0")
-	attempts := 0
-	open := func() error {
-		if attempts++; free.Load() < 70<<20 {
-			return fmt.Errorf("journal: %w", syscall.ENOSPC)
+	synctest.Test(t, func(t *testing.T) {
+		var free atomic.Uint64
+		free.Store(60 << 20)
+		g, callers := gateOn(t, &free, "0")
+		attempts := 0
+		open := func() error {
+			if attempts++; free.Load() < 70<<20 {
+				return fmt.Errorf("journal: %w", syscall.ENOSPC)
+			}
+			return nil
 		}
-		return nil
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- g.Open(t.Context(), open) }()
-	code, body := get(t, url)
-	if code != 503 || !strings.Contains(body, "60MiB are free") || !strings.Contains(body, "journal: no space left") {
-		t.Errorf("%d %s", code, body)
-	}
-	free.Store(70 << 20)
-	if err := <-ended; err != nil || attempts != 2 {
-		t.Errorf("%v after %d attempts", err, attempts)
-	}
-	if err := g.Open(t.Context(), func() error { return syscall.EIO }); !errors.Is(err, syscall.EIO) {
-		t.Errorf("another failure: %v", err)
-	}
+		ended := make(chan error, 1)
+		go func() { ended <- g.Open(t.Context(), open) }()
+		code, body := callers.get(t, "")
+		if code != 503 || !strings.Contains(body, "60MiB are free") || !strings.Contains(body, "journal: no space left") {
+			t.Errorf("%d %s", code, body)
+		}
+		free.Store(70 << 20)
+		if err := <-ended; err != nil || attempts != 2 {
+			t.Errorf("%v after %d attempts", err, attempts)
+		}
+		if err := g.Open(t.Context(), func() error { return syscall.EIO }); !errors.Is(err, syscall.EIO) {
+			t.Errorf("another failure: %v", err)
+		}
+	})
 }
 
 func TestWaitEndsWithTheContext(t *testing.T) {
-	var free atomic.Uint64
-	g, url := gateOn(t, &free, "10%")
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- g.Await(ctx) }()
-	if code, _ := get(t, url); code != 503 {
-		t.Error(code)
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var free atomic.Uint64
+		g, callers := gateOn(t, &free, "10%")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- g.Await(ctx) }()
+		if code, _ := callers.get(t, ""); code != 503 {
+			t.Error(code)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A port that fails while the gate waits ends the wait with its error.
 func TestLostPortEndsTheWait(t *testing.T) {
-	var free atomic.Uint64
-	g, _ := gateOn(t, &free, "10%")
-	if err := g.cfg.Listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := g.Await(ctx); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("%v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var free atomic.Uint64
+		g, _ := gateOn(t, &free, "10%")
+		if err := g.cfg.Listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := g.Await(ctx); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%v", err)
+		}
+	})
 }
