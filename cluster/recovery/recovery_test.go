@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
@@ -17,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/recovery"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/memnet"
 )
 
 // schedule schedules a task and returns its revision.
@@ -59,7 +61,7 @@ func open(t *testing.T, dirs ...string) *recovery.Recovery {
 func start(t *testing.T, dir string) *cluster.Node {
 	t.Helper()
 	n, err := cluster.Open(cluster.Config{
-		DataDir: dir, Name: "recovered", Deliver: &clustertest.Receiver{}, MinFreeDisk: disk.None(),
+		DataDir: dir, Name: "recovered", Network: memnet.New(), Deliver: &clustertest.Receiver{}, MinFreeDisk: disk.None(),
 		Fatal: func(err error) { t.Errorf("fatal: %v", err) },
 	})
 	if err != nil {
@@ -75,9 +77,10 @@ func start(t *testing.T, dir string) *cluster.Node {
 			Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}}})[0].Err == nil
 	}
 	for began := time.Now(); !ready(); {
-		if time.Since(began) > 30*time.Second {
+		if time.Since(began) > 30*time.Second { // of the bubble's clock
 			t.Fatalf("not ready: %v", n.Ready())
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	return n
 }
@@ -123,36 +126,38 @@ func (f *five) nodeID(i int) string {
 // states the loss of each shard, and the recovered node serves exactly the rest.
 func TestTwoOfFive(t *testing.T) {
 	t.Parallel()
-	f := loseThreeOfFive(t)
-	dirs := []string{f.cluster.DataDir(0), f.cluster.DataDir(1)}
-	r := open(t, dirs[1], dirs[0])
-	losses := make(map[recovery.Loss]int)
-	for _, g := range r.Plan().Groups {
-		if g.Loss == recovery.Certain && g.LeastMissing() > 0 {
-			g.Loss = recovery.Possible // the node that was stopped saw its successor as leader begin
+	synctest.Test(t, func(t *testing.T) {
+		f := loseThreeOfFive(t)
+		dirs := []string{f.cluster.DataDir(0), f.cluster.DataDir(1)}
+		r := open(t, dirs[1], dirs[0])
+		losses := make(map[recovery.Loss]int)
+		for _, g := range r.Plan().Groups {
+			if g.Loss == recovery.Certain && g.LeastMissing() > 0 {
+				g.Loss = recovery.Possible // the node that was stopped saw its successor as leader begin
+			}
+			losses[g.Loss]++
+			if g.Number == 0 {
+				continue
+			}
+			s := f.view.Shards[g.Number-1]
+			from, loss := "", recovery.Whole
+			switch on0, on1 := f.holds(s, 0), f.holds(s, 1); {
+			case on0 && on1:
+				from, loss = dirs[0], recovery.None
+			case on0:
+				from, loss = dirs[0], recovery.Possible
+			case on1:
+				from, loss = dirs[1], recovery.Possible
+			}
+			if g.From != from || g.Loss != loss {
+				t.Errorf("shard %d: %+v, want loss %s, newest in %s", g.Number, g, loss, from)
+			}
 		}
-		losses[g.Loss]++
-		if g.Number == 0 {
-			continue
+		if losses[recovery.None] == 0 || losses[recovery.Possible] == 0 || losses[recovery.Whole] == 0 {
+			t.Errorf("not all kinds of loss: %v", losses)
 		}
-		s := f.view.Shards[g.Number-1]
-		from, loss := "", recovery.Whole
-		switch on0, on1 := f.holds(s, 0), f.holds(s, 1); {
-		case on0 && on1:
-			from, loss = dirs[0], recovery.None
-		case on0:
-			from, loss = dirs[0], recovery.Possible
-		case on1:
-			from, loss = dirs[1], recovery.Possible
-		}
-		if g.From != from || g.Loss != loss {
-			t.Errorf("shard %d: %+v, want loss %s, newest in %s", g.Number, g, loss, from)
-		}
-	}
-	if losses[recovery.None] == 0 || losses[recovery.Possible] == 0 || losses[recovery.Whole] == 0 {
-		t.Errorf("not all kinds of loss: %v", losses)
-	}
-	f.checkRecovered(t, r)
+		f.checkRecovered(t, r)
+	})
 }
 
 // checkRecovered writes a recovery and checks that its node has each task that a survivor had.
@@ -191,74 +196,78 @@ func (f *five) checkRecovered(t *testing.T, r *recovery.Recovery) {
 // A folder whose log went back in time is not used.
 func TestFolderThatWentBack(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })
-	kept := filepath.Join(t.TempDir(), "kept")
-	schedule(t, c.Node(0), "early")
-	c.Stop(2)
-	if err := os.CopyFS(kept, os.DirFS(c.DataDir(2))); err != nil {
-		t.Fatal(err)
-	}
-	c.Start(2)
-	c.WaitReady()
-	for i := range 50 {
-		schedule(t, c.Node(0), fmt.Sprint("later-", i))
-	}
-	for i := range 3 {
-		c.Stop(i)
-	}
-	// The disk of node 2 goes back in time, but for its records of the others.
-	witness, err := os.ReadFile(filepath.Join(c.DataDir(2), "witness"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(kept, "witness"), witness, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	_, err = recovery.Open(t.Context(), recovery.Config{Dirs: []string{kept}})
-	var damaged *recovery.DamagedError
-	if !errors.As(err, &damaged) || !strings.Contains(err.Error(), kept) || !strings.Contains(err.Error(), "own record") {
-		t.Errorf("a folder that went back in time: %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })
+		kept := filepath.Join(t.TempDir(), "kept")
+		schedule(t, c.Node(0), "early")
+		c.Stop(2)
+		if err := os.CopyFS(kept, os.DirFS(c.DataDir(2))); err != nil {
+			t.Fatal(err)
+		}
+		c.Start(2)
+		c.WaitReady()
+		for i := range 50 {
+			schedule(t, c.Node(0), fmt.Sprint("later-", i))
+		}
+		for i := range 3 {
+			c.Stop(i)
+		}
+		// The disk of node 2 goes back in time, but for its records of the others.
+		witness, err := os.ReadFile(filepath.Join(c.DataDir(2), "witness"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(kept, "witness"), witness, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = recovery.Open(t.Context(), recovery.Config{Dirs: []string{kept}})
+		var damaged *recovery.DamagedError
+		if !errors.As(err, &damaged) || !strings.Contains(err.Error(), kept) || !strings.Contains(err.Error(), "own record") {
+			t.Errorf("a folder that went back in time: %v", err)
+		}
+	})
 }
 
 // A recovery that was interrupted leaves a folder that no node opens, and may be repeated into it. The folders of the
 // survivors are not changed, and cannot be used while the recovery has them open.
 func TestInterruptedRecovery(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })
-	want := schedule(t, c.Node(0), "kept")
-	for i := range 3 {
-		c.Stop(i)
-	}
-	before := listing(t, c.DataDir(0))
-	r := open(t, c.DataDir(0))
-	dir := filepath.Join(t.TempDir(), "new")
-	cut, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := r.Write(cut, dir); !errors.Is(err, context.Canceled) {
-		t.Fatalf("an interrupted recovery: %v", err)
-	}
-	cfg := cluster.Config{DataDir: dir, Deliver: &clustertest.Receiver{}, Fatal: func(error) {}}
-	if _, err := cluster.Open(cfg); err == nil || !strings.Contains(err.Error(), "was not finished") {
-		t.Errorf("a node opened what an interrupted recovery has left: %v", err)
-	}
-	cfg.DataDir = c.DataDir(0)
-	if _, err := cluster.Open(cfg); err == nil || !strings.Contains(err.Error(), "in use") {
-		t.Errorf("a node opened the folder of a survivor meanwhile: %v", err)
-	}
-	if _, err := r.Write(t.Context(), dir); err != nil {
-		t.Fatal(err)
-	}
-	if after := listing(t, c.DataDir(0)); !slices.Equal(before, after) {
-		t.Errorf("the survivor's folder had\n%v\nand has\n%v", before, after)
-	}
-	if _, err := r.Write(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "not empty") {
-		t.Errorf("a recovery over a node's folder: %v", err)
-	}
-	found, err := start(t, dir).Get(t.Context(), "", "kept", false)
-	if err != nil || found.GetRevision() != want {
-		t.Errorf("%v, %v; want revision %d", found, err, want)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })
+		want := schedule(t, c.Node(0), "kept")
+		for i := range 3 {
+			c.Stop(i)
+		}
+		before := listing(t, c.DataDir(0))
+		r := open(t, c.DataDir(0))
+		dir := filepath.Join(t.TempDir(), "new")
+		cut, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := r.Write(cut, dir); !errors.Is(err, context.Canceled) {
+			t.Fatalf("an interrupted recovery: %v", err)
+		}
+		cfg := cluster.Config{DataDir: dir, Deliver: &clustertest.Receiver{}, Fatal: func(error) {}}
+		if _, err := cluster.Open(cfg); err == nil || !strings.Contains(err.Error(), "was not finished") {
+			t.Errorf("a node opened what an interrupted recovery has left: %v", err)
+		}
+		cfg.DataDir = c.DataDir(0)
+		if _, err := cluster.Open(cfg); err == nil || !strings.Contains(err.Error(), "in use") {
+			t.Errorf("a node opened the folder of a survivor meanwhile: %v", err)
+		}
+		if _, err := r.Write(t.Context(), dir); err != nil {
+			t.Fatal(err)
+		}
+		if after := listing(t, c.DataDir(0)); !slices.Equal(before, after) {
+			t.Errorf("the survivor's folder had\n%v\nand has\n%v", before, after)
+		}
+		if _, err := r.Write(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "not empty") {
+			t.Errorf("a recovery over a node's folder: %v", err)
+		}
+		found, err := start(t, dir).Get(t.Context(), "", "kept", false)
+		if err != nil || found.GetRevision() != want {
+			t.Errorf("%v, %v; want revision %d", found, err, want)
+		}
+	})
 }
 
 // listing returns the paths, sizes and times of all files in a folder.
@@ -278,26 +287,28 @@ func listing(t *testing.T, dir string) (all []string) {
 
 func TestRefusedFolders(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })
-	alone := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) { cfg.Shards = 1 })
-	for i := range 3 {
-		c.Stop(i)
-	}
-	alone.Stop(0)
-	copied := filepath.Join(t.TempDir(), "copy")
-	if err := os.CopyFS(copied, os.DirFS(c.DataDir(0))); err != nil {
-		t.Fatal(err)
-	}
-	for says, dirs := range map[string][]string{
-		"no data folder is given":        nil,
-		"is no node's data folder":       {t.TempDir()},
-		"all must be of one":             {c.DataDir(0), alone.DataDir(0)},
-		"folders of the same node":       {c.DataDir(0), copied},
-		recovery.ErrNotLost.Error():      {c.DataDir(0), c.DataDir(2)},
-		recovery.ErrNotLost.Error()[:20]: {alone.DataDir(0)},
-	} {
-		if _, err := recovery.Open(t.Context(), recovery.Config{Dirs: dirs}); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v: %v, want %q", dirs, err, says)
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })
+		alone := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) { cfg.Shards = 1 })
+		for i := range 3 {
+			c.Stop(i)
 		}
-	}
+		alone.Stop(0)
+		copied := filepath.Join(t.TempDir(), "copy")
+		if err := os.CopyFS(copied, os.DirFS(c.DataDir(0))); err != nil {
+			t.Fatal(err)
+		}
+		for says, dirs := range map[string][]string{
+			"no data folder is given":        nil,
+			"is no node's data folder":       {t.TempDir()},
+			"all must be of one":             {c.DataDir(0), alone.DataDir(0)},
+			"folders of the same node":       {c.DataDir(0), copied},
+			recovery.ErrNotLost.Error():      {c.DataDir(0), c.DataDir(2)},
+			recovery.ErrNotLost.Error()[:20]: {alone.DataDir(0)},
+		} {
+			if _, err := recovery.Open(t.Context(), recovery.Config{Dirs: dirs}); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v: %v, want %q", dirs, err, says)
+			}
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/access"
@@ -19,75 +20,78 @@ import (
 // TestKeysAreRestored restores keys and namespaces with their quotas into fewer shards, and goes on with a deletion
 // that was under way at the backup.
 func TestKeysAreRestored(t *testing.T) {
-	c := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) { cfg.Shards = 4 }) // the calm is 10 s
-	n := c.Node(0)
-	limits := quota.Limits{
-		MaxPending: 5, MaxBytes: 1 << 20, MaxPayload: 1000, SchedulesPerSecond: 200.5, CallsPerSecond: 300, MaxConsumers: 7,
-		MaxQueues: 3, Weight: 2,
-	}
-	for _, name := range []string{"shop", "old"} {
-		if _, _, err := n.Tenants().PutNamespace(t.Context(), name, limits); err != nil {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) { cfg.Shards = 4 }) // the calm is 10 s
+		n := c.Node(0)
+		limits := quota.Limits{
+			MaxPending: 5, MaxBytes: 1 << 20, MaxPayload: 1000, SchedulesPerSecond: 200.5, CallsPerSecond: 300, MaxConsumers: 7,
+			MaxQueues: 3, Weight: 2,
+		}
+		for _, name := range []string{"shop", "old"} {
+			if _, _, err := n.Tenants().PutNamespace(t.Context(), name, limits); err != nil {
+				t.Fatal(err)
+			}
+			task := schedule("a", "work", time.Hour)
+			task.Namespace = name
+			do(t, n, task)
+		}
+		spec := tenants.KeySpec{
+			Name: "ci", Grants: []access.Grant{{Role: access.Schedule, Namespace: "shop"}},
+			Limits: quota.Limits{CallsPerSecond: 40, MaxConsumers: 2},
+		}
+		text, made, err := n.Tenants().NewKey(t.Context(), spec)
+		if err != nil {
 			t.Fatal(err)
 		}
-		task := schedule("a", "work", time.Hour)
-		task.Namespace = name
-		do(t, n, task)
-	}
-	spec := tenants.KeySpec{
-		Name: "ci", Grants: []access.Grant{{Role: access.Schedule, Namespace: "shop"}},
-		Limits: quota.Limits{CallsPerSecond: 40, MaxConsumers: 2},
-	}
-	text, made, err := n.Tenants().NewKey(t.Context(), spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	op, err := n.Tenants().DeleteNamespace(t.Context(), "old")
-	if err != nil {
-		t.Fatal(err)
-	}
-	data := backupOf(t, n)
-	if got, _ := n.Operation(op.Id); got.EndedMs != 0 {
-		t.Fatal("the deletion ended before the backup was made")
-	}
-	if bytes.Contains(data, []byte(text)) {
-		t.Error("the backup has the text of a key")
-	}
+		op, err := n.Tenants().DeleteNamespace(t.Context(), "old")
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := backupOf(t, n)
+		if got, _ := n.Operation(op.Id); got.EndedMs != 0 {
+			t.Fatal("the deletion ended before the backup was made")
+		}
+		if bytes.Contains(data, []byte(text)) {
+			t.Error("the backup has the text of a key")
+		}
 
-	restored, report := started(t, data, restore.Config{Shards: 2})
-	if report.Keys != 1 {
-		t.Errorf("the report tells of %d keys", report.Keys)
-	}
-	n = restored.Node(0)
-	authority, err := access.New(access.Config{Source: n.Tenants()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	caller, err := authority.Caller(t.Context(), access.Credentials{Authorization: "Bearer " + text})
-	if err != nil || caller.ID != made.ID || caller.Namespace() != "shop" {
-		t.Errorf("the key's caller: %+v, %v", caller, err)
-	}
-	if caller, err := authority.Caller(t.Context(), access.Credentials{}); err == nil {
-		t.Errorf("without a key: %+v", caller)
-	}
-	if got, exists := n.Tenants().Namespace("shop"); !exists || got.Deleting || got.Limits != limits {
-		t.Errorf("the namespace: %+v", got)
-	}
-	if got := n.Tenants().KeyLimits(made.ID); got != spec.Limits {
-		t.Errorf("the quotas of the key: %+v", got)
-	}
-	mustFill(t, n, 4)
-	restored.Until("the deletion ends", func() error {
-		if _, exists := n.Tenants().Namespace("old"); exists {
-			return errors.New("it is there")
+		restored, report := started(t, data, restore.Config{Shards: 2})
+		if report.Keys != 1 {
+			t.Errorf("the report tells of %d keys", report.Keys)
 		}
-		return nil
+		n = restored.Node(0)
+		authority, err := access.New(access.Config{Source: n.Tenants()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		caller, err := authority.Caller(t.Context(), access.Credentials{Authorization: "Bearer " + text})
+		if err != nil || caller.ID != made.ID || caller.Namespace() != "shop" {
+			t.Errorf("the key's caller: %+v, %v", caller, err)
+		}
+		if caller, err := authority.Caller(t.Context(), access.Credentials{}); err == nil {
+			t.Errorf("without a key: %+v", caller)
+		}
+		if got, exists := n.Tenants().Namespace("shop"); !exists || got.Deleting || got.Limits != limits {
+			t.Errorf("the namespace: %+v", got)
+		}
+		if got := n.Tenants().KeyLimits(made.ID); got != spec.Limits {
+			t.Errorf("the quotas of the key: %+v", got)
+		}
+		mustFill(t, n, 4)
+		restored.Until("the deletion ends", func() error {
+			if _, exists := n.Tenants().Namespace("old"); exists {
+				return errors.New("it is there")
+			}
+			return nil
+		})
+		for name, want := range map[string]bool{"shop": true, "old": false} {
+			found, err := n.Get(t.Context(), name, "a", false)
+			if err != nil || (found.GetState() == fsmpb.State_STATE_SCHEDULED) != want {
+				t.Errorf("the task in %s: %v, %v", name, found, err)
+			}
+		}
 	})
-	for name, want := range map[string]bool{"shop": true, "old": false} {
-		found, err := n.Get(t.Context(), name, "a", false)
-		if err != nil || (found.GetState() == fsmpb.State_STATE_SCHEDULED) != want {
-			t.Errorf("the task in %s: %v, %v", name, found, err)
-		}
-	}
 }
 
 // mustFill checks that the namespace shop takes new tasks up to the number room, and no more.

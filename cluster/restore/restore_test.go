@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -82,6 +83,7 @@ func lease(t *testing.T, n *cluster.Node, count int) {
 			t.Fatal(err)
 		}
 		tasks = append(tasks, got...)
+		time.Sleep(10 * time.Millisecond) // of the bubble's clock
 	}
 	for i, verdict := range []fsmpb.Verdict{fsmpb.Verdict_VERDICT_DELIVERED, fsmpb.Verdict_VERDICT_DEAD} {
 		do(t, n, &fsmpb.Command{Id: tasks[i].Id, Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
@@ -149,143 +151,157 @@ func started(t *testing.T, data []byte, cfg restore.Config) (*clustertest.Cluste
 }
 
 func TestRestoreIntoAnotherShape(t *testing.T) {
-	old := used(t)
-	data := backupOf(t, old.Node(1))
-	before := all(t, old.Node(0))
-	firing := 0
-	for _, shards := range []int{1, 5, 20} {
-		c, report := started(t, data, restore.Config{Shards: shards})
-		n := c.Node(0)
-		if n.ClusterID() == old.Node(0).ClusterID() || n.ClusterID() != report.ClusterID || report.From != old.Node(0).ClusterID() ||
-			n.ID() != report.NodeID {
-			t.Errorf("restored as %+v", report)
-		}
-		if v := n.View(t.Context()); len(v.Shards) != shards {
-			t.Errorf("%d shards, want %d", len(v.Shards), shards)
-		}
-		after := all(t, n)
-		if len(after) != len(before) {
-			t.Errorf("%d tasks, want %d", len(after), len(before))
-		}
-		for id, was := range before {
-			is := after[id]
-			was = proto.CloneOf(was)
-			if was.State == fsmpb.State_STATE_FIRING {
-				firing++
-				was = givenBack(was)
-				is.Revision = 0
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		old := used(t)
+		data := backupOf(t, old.Node(1))
+		before := all(t, old.Node(0))
+		firing := 0
+		for _, shards := range []int{1, 5, 20} {
+			c, report := started(t, data, restore.Config{Shards: shards})
+			n := c.Node(0)
+			if n.ClusterID() == old.Node(0).ClusterID() || n.ClusterID() != report.ClusterID || report.From != old.Node(0).ClusterID() ||
+				n.ID() != report.NodeID {
+				t.Errorf("restored as %+v", report)
 			}
-			if !proto.Equal(was, is) {
-				t.Errorf("before %v\nafter  %v", was, is)
+			if v := n.View(t.Context()); len(v.Shards) != shards {
+				t.Errorf("%d shards, want %d", len(v.Shards), shards)
 			}
-		}
-		if report.GivenBack != 18 || report.Overdue != 0 || report.Tasks["firing"] != 18 {
-			t.Errorf("%+v", report)
-		}
-		for _, queue := range []string{"work", "held"} {
-			want, _, err := old.Node(0).Queue(t.Context(), "default", queue)
-			if err != nil {
-				t.Fatal(err)
+			after := all(t, n)
+			if len(after) != len(before) {
+				t.Errorf("%d tasks, want %d", len(after), len(before))
 			}
-			if got, _, err := n.Queue(t.Context(), "default", queue); err != nil || !proto.Equal(got, want) {
-				t.Errorf("policy %v, %v, want %v", got, err, want)
+			for id, was := range before {
+				is := after[id]
+				was = proto.CloneOf(was)
+				if was.State == fsmpb.State_STATE_FIRING {
+					firing++
+					was = givenBack(was)
+					is.Revision = 0
+				}
+				if !proto.Equal(was, is) {
+					t.Errorf("before %v\nafter  %v", was, is)
+				}
 			}
+			if report.GivenBack != 18 || report.Overdue != 0 || report.Tasks["firing"] != 18 {
+				t.Errorf("%+v", report)
+			}
+			for _, queue := range []string{"work", "held"} {
+				want, _, err := old.Node(0).Queue(t.Context(), "default", queue)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, _, err := n.Queue(t.Context(), "default", queue); err != nil || !proto.Equal(got, want) {
+					t.Errorf("policy %v, %v, want %v", got, err, want)
+				}
+			}
+			again := n.Do(t.Context(), []*fsmpb.Command{schedule("later-7", "other", time.Hour+7*time.Millisecond)})[0]
+			if again.Err != nil || !again.Result.Repeated || again.Result.Revision != before["later-7"].Revision {
+				t.Errorf("the call of before the backup, repeated: %+v", again)
+			}
+			lease(t, n, 30)
 		}
-		again := n.Do(t.Context(), []*fsmpb.Command{schedule("later-7", "other", time.Hour+7*time.Millisecond)})[0]
-		if again.Err != nil || !again.Result.Repeated || again.Result.Revision != before["later-7"].Revision {
-			t.Errorf("the call of before the backup, repeated: %+v", again)
+		if firing != 3*18 {
+			t.Errorf("%d tasks were leased", firing)
 		}
-		lease(t, n, 30)
-	}
-	if firing != 3*18 {
-		t.Errorf("%d tasks were leased", firing)
-	}
+	})
 }
 
 // A restored cluster of one takes other nodes, and keeps its data over a restart.
 func TestRestoredClusterGrows(t *testing.T) {
-	old := used(t)
-	data := backupOf(t, old.Node(0))
-	c := clustertest.Prepare(t, 1, func(i int, cfg *cluster.Config) {
-		cfg.BootstrapExpect = 0
-		if i == 0 {
-			cfg.Join = nil
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		old := used(t)
+		data := backupOf(t, old.Node(0))
+		c := clustertest.Prepare(t, 1, func(i int, cfg *cluster.Config) {
+			cfg.BootstrapExpect = 0
+			if i == 0 {
+				cfg.Join = nil
+			}
+		})
+		if _, err := restore.Run(t.Context(), restore.Config{From: bytes.NewReader(data), Dir: c.DataDir(0), Shards: 3}); err != nil {
+			t.Fatal(err)
+		}
+		c.Start(0)
+		c.WaitReady()
+		c.Start(c.Add())
+		c.WaitReady()
+		if got := c.Node(1); got.ClusterID() != c.Node(0).ClusterID() {
+			t.Errorf("the second node is in cluster %q", got.ClusterID())
+		}
+		c.Stop(0)
+		c.Start(0)
+		c.WaitReady()
+		if v, err := c.Node(1).Get(t.Context(), "", "later-9", false); err != nil || v.GetState() != fsmpb.State_STATE_SCHEDULED {
+			t.Errorf("%v, %v", v, err)
 		}
 	})
-	if _, err := restore.Run(t.Context(), restore.Config{From: bytes.NewReader(data), Dir: c.DataDir(0), Shards: 3}); err != nil {
-		t.Fatal(err)
-	}
-	c.Start(0)
-	c.WaitReady()
-	c.Start(c.Add())
-	c.WaitReady()
-	if got := c.Node(1); got.ClusterID() != c.Node(0).ClusterID() {
-		t.Errorf("the second node is in cluster %q", got.ClusterID())
-	}
-	c.Stop(0)
-	c.Start(0)
-	c.WaitReady()
-	if v, err := c.Node(1).Get(t.Context(), "", "later-9", false); err != nil || v.GetState() != fsmpb.State_STATE_SCHEDULED {
-		t.Errorf("%v, %v", v, err)
-	}
 }
 
 // A copy of a restored folder is recognised as an old one, once another node has seen the folder acknowledge more.
 func TestOldCopyOfARestoredFolder(t *testing.T) {
-	data := backupOf(t, used(t).Node(0))
-	c := clustertest.Prepare(t, 1, func(i int, cfg *cluster.Config) {
-		cfg.BootstrapExpect = 0
-		if i == 0 {
-			cfg.Join = nil
-		}
-	})
-	if _, err := restore.Run(t.Context(), restore.Config{From: bytes.NewReader(data), Dir: c.DataDir(0), Shards: 3}); err != nil {
-		t.Fatal(err)
-	}
-	c.Start(0)
-	c.WaitReady()
-	for range 2 {
-		c.Start(c.Add())
-	}
-	c.WaitReady()
-	c.Until("three nodes hold each shard", func() error {
-		for _, s := range c.Node(1).View(t.Context()).Shards {
-			if len(s.Replicas) != 3 {
-				return fmt.Errorf("shard %d has %d replicas", s.ID, len(s.Replicas))
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		data := backupOf(t, used(t).Node(0))
+		c := clustertest.Prepare(t, 1, func(i int, cfg *cluster.Config) {
+			cfg.BootstrapExpect = 0
+			if i == 0 {
+				cfg.Join = nil
 			}
+		})
+		if _, err := restore.Run(t.Context(), restore.Config{From: bytes.NewReader(data), Dir: c.DataDir(0), Shards: 3}); err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-	c.Stop(0)
-	kept := filepath.Join(t.TempDir(), "kept")
-	if err := os.CopyFS(kept, os.DirFS(c.DataDir(0))); err != nil {
-		t.Fatal(err)
-	}
-	c.Start(0)
-	c.WaitReady()
-	do(t, c.Node(1), schedule("new", "work", time.Hour))
-	c.Stop(0)
-	if err := errors.Join(os.RemoveAll(c.DataDir(0)), os.CopyFS(c.DataDir(0), os.DirFS(kept))); err != nil {
-		t.Fatal(err)
-	}
-	c.Damaged = true // the copy answers nothing
-	n := c.Start(0)
-	c.Until("the copy is refused", func() error {
-		if said := n.Barred(); !strings.Contains(said, "older copy") {
-			return fmt.Errorf("it says %q", said)
+		c.Start(0)
+		c.WaitReady()
+		for range 2 {
+			c.Start(c.Add())
 		}
-		return nil
+		c.WaitReady()
+		c.Until("three nodes hold each shard", func() error {
+			for _, s := range c.Node(1).View(t.Context()).Shards {
+				if len(s.Replicas) != 3 {
+					return fmt.Errorf("shard %d has %d replicas", s.ID, len(s.Replicas))
+				}
+			}
+			return nil
+		})
+		c.Stop(0)
+		kept := filepath.Join(t.TempDir(), "kept")
+		if err := os.CopyFS(kept, os.DirFS(c.DataDir(0))); err != nil {
+			t.Fatal(err)
+		}
+		c.Start(0)
+		c.WaitReady()
+		do(t, c.Node(1), schedule("new", "work", time.Hour))
+		c.Stop(0)
+		if err := errors.Join(os.RemoveAll(c.DataDir(0)), os.CopyFS(c.DataDir(0), os.DirFS(kept))); err != nil {
+			t.Fatal(err)
+		}
+		c.Damaged = true // the copy answers nothing
+		n := c.Start(0)
+		c.Until("the copy is refused", func() error {
+			if said := n.Barred(); !strings.Contains(said, "older copy") {
+				return fmt.Errorf("it says %q", said)
+			}
+			return nil
+		})
+		if v, err := c.Node(1).Get(t.Context(), "", "new", false); err != nil || v == nil {
+			t.Errorf("%v, %v", v, err)
+		}
 	})
-	if v, err := c.Node(1).Get(t.Context(), "", "new", false); err != nil || v == nil {
-		t.Errorf("%v, %v", v, err)
-	}
 }
 
 func TestOverdueTasks(t *testing.T) {
-	old := used(t)
-	data := backupOf(t, old.Node(2))
-	now := time.Now().Add(2 * time.Hour)
-	t.Run("dead", func(t *testing.T) {
+	t.Parallel()
+	var data []byte
+	synctest.Test(t, func(t *testing.T) { data = backupOf(t, used(t).Node(2)) })
+	overdue := func(name string, test func(t *testing.T, now time.Time)) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, time.Now().Add(2*time.Hour)) })
+		})
+	}
+	overdue("dead", func(t *testing.T, now time.Time) {
 		c, report := started(t, data, restore.Config{Shards: 4, Overdue: restore.Dead, Now: now})
 		if report.Overdue != later-1 || report.Buried != later-1 {
 			t.Errorf("%+v", report)
@@ -295,7 +311,7 @@ func TestOverdueTasks(t *testing.T) {
 			t.Errorf("%v, %v", v, err)
 		}
 	})
-	t.Run("hold", func(t *testing.T) {
+	overdue("hold", func(t *testing.T, now time.Time) {
 		c, report := started(t, data, restore.Config{Shards: 4, Overdue: restore.Hold, Now: now})
 		paused := map[string]bool{}
 		for _, q := range report.Queues {
@@ -311,7 +327,7 @@ func TestOverdueTasks(t *testing.T) {
 			}
 		}
 	})
-	t.Run("fire", func(t *testing.T) {
+	overdue("fire", func(t *testing.T, now time.Time) {
 		_, report := started(t, data, restore.Config{Shards: 4, Now: now})
 		if report.Overdue != later-1 || report.Buried != 0 {
 			t.Errorf("%+v", report)
@@ -320,36 +336,39 @@ func TestOverdueTasks(t *testing.T) {
 }
 
 func TestRestoreWantsAnEmptyFolder(t *testing.T) {
-	data := backupOf(t, used(t).Node(0))
-	dir := t.TempDir()
-	file := filepath.Join(dir, "notes.txt")
-	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cfg := restore.Config{From: bytes.NewReader(data), Dir: dir}
-	if _, err := restore.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "notes.txt") {
-		t.Errorf("into a folder with a file: %v", err)
-	}
-	if _, err := os.Stat(file); err != nil {
-		t.Error(err)
-	}
-	c := clustertest.Prepare(t, 1, nil)
-	cfg = restore.Config{From: bytes.NewReader(data[:len(data)-100]), Dir: c.DataDir(0)}
-	if _, err := restore.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "damaged") {
-		t.Errorf("of half a backup: %v", err)
-	}
-	if _, err := cluster.Open(cluster.Config{
-		DataDir: cfg.Dir, Name: "n", Deliver: c.Deliver, Fatal: func(error) {},
-	}); err == nil || !strings.Contains(err.Error(), "restore") {
-		t.Errorf("a node opened the folder of a restore that failed: %v", err)
-	}
-	if err := errors.Join(os.MkdirAll(filepath.Join(cfg.Dir, "groups", "0001"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
-	cfg.From = bytes.NewReader(data)
-	if _, err := restore.Run(t.Context(), cfg); err != nil {
-		t.Fatalf("the restore, repeated: %v", err)
-	}
-	c.Start(0)
-	c.WaitReady()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		data := backupOf(t, used(t).Node(0))
+		dir := t.TempDir()
+		file := filepath.Join(dir, "notes.txt")
+		if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg := restore.Config{From: bytes.NewReader(data), Dir: dir}
+		if _, err := restore.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "notes.txt") {
+			t.Errorf("into a folder with a file: %v", err)
+		}
+		if _, err := os.Stat(file); err != nil {
+			t.Error(err)
+		}
+		c := clustertest.Prepare(t, 1, nil)
+		cfg = restore.Config{From: bytes.NewReader(data[:len(data)-100]), Dir: c.DataDir(0)}
+		if _, err := restore.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("of half a backup: %v", err)
+		}
+		if _, err := cluster.Open(cluster.Config{
+			DataDir: cfg.Dir, Name: "n", Deliver: c.Deliver, Fatal: func(error) {},
+		}); err == nil || !strings.Contains(err.Error(), "restore") {
+			t.Errorf("a node opened the folder of a restore that failed: %v", err)
+		}
+		if err := errors.Join(os.MkdirAll(filepath.Join(cfg.Dir, "groups", "0001"), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		cfg.From = bytes.NewReader(data)
+		if _, err := restore.Run(t.Context(), cfg); err != nil {
+			t.Fatalf("the restore, repeated: %v", err)
+		}
+		c.Start(0)
+		c.WaitReady()
+	})
 }
