@@ -22,6 +22,7 @@ type stream struct {
 	changed *sync.Cond
 	buf     []byte
 	read    int   // bytes of buf that have been read
+	limit   int   // most bytes in buf that have not been read
 	ended   error // io.EOF once the writer has closed, or a reset; reads return it after the bytes in buf
 	dropped error // error of writes once the reader has closed
 
@@ -29,7 +30,7 @@ type stream struct {
 }
 
 func newStream() *stream {
-	s := &stream{}
+	s := &stream{limit: buffer}
 	s.changed = sync.NewCond(&s.mu)
 	return s
 }
@@ -66,7 +67,7 @@ func (s *stream) Write(b []byte) (written int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for {
-		room := buffer - (len(s.buf) - s.read)
+		room := s.limit - (len(s.buf) - s.read)
 		switch {
 		case s.ended != nil:
 			return written, net.ErrClosed
@@ -126,6 +127,7 @@ func (s *stream) setDeadline(d *deadline, at time.Time) {
 type conn struct {
 	in, out       *stream
 	local, remote *net.TCPAddr
+	host          *Host // nil: none that can be cut off
 
 	mu     sync.Mutex // guards the fields below
 	closed bool
@@ -165,15 +167,16 @@ func (c *conn) Close() error {
 	abort, again := c.abort, c.closed
 	c.closed = true
 	c.mu.Unlock()
-	switch {
-	case again:
+	if again {
 		return c.as("close", net.ErrClosed)
-	case abort:
-		c.reset()
-	default:
-		c.out.end(io.EOF)
-		c.in.drop(syscall.EPIPE)
 	}
+	c.host.remove(c)
+	if abort {
+		c.reset()
+		return nil
+	}
+	c.out.end(io.EOF)
+	c.in.drop(syscall.EPIPE)
 	return nil
 }
 
@@ -186,6 +189,15 @@ func (c *conn) reset() {
 // CloseWrite ends the stream to the peer.
 func (c *conn) CloseWrite() error {
 	c.out.end(io.EOF)
+	return nil
+}
+
+// SetReadBuffer sets the number of bytes that wait to be read before the peer's writes wait.
+func (c *conn) SetReadBuffer(bytes int) error {
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	c.in.limit = bytes
+	c.in.changed.Broadcast()
 	return nil
 }
 

@@ -15,6 +15,7 @@ const backlog = 128
 // listener accepts the connections to one address.
 type listener struct {
 	network *Network
+	host    *Host // nil: none that can be cut off
 	addr    *net.TCPAddr
 
 	mu       sync.Mutex // guards the fields below
@@ -24,8 +25,8 @@ type listener struct {
 	closed   bool
 }
 
-func newListener(n *Network, addr *net.TCPAddr) *listener {
-	l := &listener{network: n, addr: addr}
+func newListener(n *Network, host *Host, addr *net.TCPAddr) *listener {
+	l := &listener{network: n, host: host, addr: addr}
 	l.changed = sync.NewCond(&l.mu)
 	return l
 }
@@ -83,6 +84,7 @@ func (l *listener) Close() error {
 	l.closed = true
 	l.deadline.set(time.Time{}, l.changed)
 	for _, c := range l.waiting {
+		l.host.remove(c)
 		c.reset()
 	}
 	l.waiting = nil

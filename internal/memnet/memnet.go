@@ -45,6 +45,10 @@ func (n *Network) addr() string {
 // Listen opens the listener and the packet socket of an address, which is an IP address with a port. Port 0 gives a port
 // that no other listener has had.
 func (n *Network) Listen(addr string) (net.Listener, net.PacketConn, error) {
+	return n.listen(nil, addr)
+}
+
+func (n *Network) listen(host *Host, addr string) (net.Listener, net.PacketConn, error) {
 	want, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		return nil, nil, err
@@ -60,9 +64,9 @@ func (n *Network) Listen(addr string) (net.Listener, net.PacketConn, error) {
 	if n.open[key] != nil {
 		return nil, nil, &net.OpError{Op: "listen", Net: "tcp", Addr: want, Err: syscall.EADDRINUSE}
 	}
-	l := newListener(n, want)
+	l := newListener(n, host, want)
 	p := &packets{
-		network: n, addr: &net.UDPAddr{IP: want.IP, Port: want.Port},
+		network: n, host: host, addr: &net.UDPAddr{IP: want.IP, Port: want.Port},
 		arrived: make(chan packet, queue), closed: make(chan struct{}),
 	}
 	n.open[key], n.udp[key] = l, p
@@ -71,26 +75,47 @@ func (n *Network) Listen(addr string) (net.Listener, net.PacketConn, error) {
 
 // Dial connects to the listener at an address. It fails at once if there is none.
 func (n *Network) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	return n.dial(ctx, nil, addr)
+}
+
+func (n *Network) dial(ctx context.Context, host *Host, addr string) (net.Conn, error) {
 	to, err := net.ResolveTCPAddr("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	n.mu.Lock()
-	l, from := n.open[to.String()], &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: n.caller}
-	if n.caller++; n.caller > lastCaller {
-		n.caller = firstCaller
-	}
-	n.mu.Unlock()
-	if err = ctx.Err(); err == nil && l == nil {
-		err = syscall.ECONNREFUSED
-	}
-	if err == nil {
-		ours, theirs := pair(from, to)
-		if err = l.enqueue(ctx, theirs); err == nil {
-			return ours, nil
+	if err = ctx.Err(); err == nil {
+		var l *listener
+		var ours, theirs *conn
+		if l, ours, theirs, err = n.connect(host, to); err == nil {
+			if err = l.enqueue(ctx, theirs); err == nil {
+				return ours, nil
+			}
+			host.remove(ours)
+			l.host.remove(theirs)
 		}
 	}
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: to, Err: err}
+}
+
+// connect returns the listener at an address, and both ends of a connection to it.
+func (n *Network) connect(host *Host, to *net.TCPAddr) (l *listener, ours, theirs *conn, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	l = n.open[to.String()]
+	switch {
+	case host.isCut():
+		return nil, nil, nil, syscall.ENETUNREACH
+	case l == nil || l.host.isCut():
+		return nil, nil, nil, syscall.ECONNREFUSED
+	}
+	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: n.caller}
+	if n.caller++; n.caller > lastCaller {
+		n.caller = firstCaller
+	}
+	ours, theirs = pair(from, to)
+	host.add(ours)
+	l.host.add(theirs)
+	return l, ours, theirs, nil
 }
 
 // closed frees the address of a listener.

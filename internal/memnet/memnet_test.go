@@ -165,3 +165,62 @@ func TestListener(t *testing.T) {
 		}
 	})
 }
+
+// TestHost checks that a host that is cut off reaches no other and is reached by none.
+func TestHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := New()
+		one, other := network.Host(), network.Host()
+		here, hereUDP, err := one.Listen("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		there, thereUDP, err := other.Listen("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dialled, err := one.Dial(t.Context(), there.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		peer, err := there.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting, err := other.Dial(t.Context(), here.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		one.Cut()
+		for _, c := range []net.Conn{peer, waiting} {
+			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("read: %v", err)
+			}
+			if _, err := c.Write(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("write: %v", err)
+			}
+		}
+		if _, err := dialled.Read(make([]byte, 1)); err == nil {
+			t.Error("the host reads on")
+		}
+		if _, err := other.Dial(t.Context(), here.Addr().String()); !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("dial to the host: %v", err)
+		}
+		if _, err := one.Dial(t.Context(), there.Addr().String()); !errors.Is(err, syscall.ENETUNREACH) {
+			t.Errorf("dial from the host: %v", err)
+		}
+		for from, to := range map[net.PacketConn]net.PacketConn{hereUDP: thereUDP, thereUDP: hereUDP} {
+			if _, err := from.WriteTo([]byte("x"), to.LocalAddr()); err != nil || len(to.(*packets).arrived) > 0 {
+				t.Errorf("a packet arrives, or %v", err)
+			}
+		}
+		for _, c := range []io.Closer{dialled, peer, waiting, here, there, hereUDP, thereUDP} {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := len(one.conns) + len(other.conns); n != 0 {
+			t.Errorf("%d connections are noted", n)
+		}
+	})
+}

@@ -17,6 +17,7 @@ type packet struct {
 // packets is the packet socket of one address.
 type packets struct {
 	network *Network
+	host    *Host // nil: none that can be cut off
 	addr    *net.UDPAddr
 	arrived chan packet
 	closed  chan struct{}
@@ -41,8 +42,9 @@ func (p *packets) WriteTo(b []byte, to net.Addr) (int, error) {
 	}
 	p.network.mu.Lock()
 	target := p.network.udp[to.String()]
+	lost := target == nil || p.host.isCut() || target.host.isCut()
 	p.network.mu.Unlock()
-	if target != nil {
+	if !lost {
 		select {
 		case target.arrived <- packet{append([]byte(nil), b...), p.addr}:
 		default:
