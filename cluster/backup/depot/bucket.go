@@ -9,18 +9,18 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
+	"time"
 )
 
 // partBytes is the length of a part of an upload, which is in memory while it is sent. A store takes 10,000 parts.
 const partBytes = 32 << 20
 
+// abortTime bounds the removal of the parts of an upload that failed.
+const abortTime = 10 * time.Second
+
 // Bucket keeps backups as objects of a bucket, under a prefix.
 type Bucket struct {
-	store  *minio.Client
-	bucket string
+	store  *s3Store
 	prefix string // empty, or ends in a slash
 }
 
@@ -41,19 +41,12 @@ func openBucket(target string, lookupEnv func(string) (string, bool)) (*Bucket, 
 	}
 	endpoint := env("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 	if endpoint == "" {
-		endpoint = "https://s3.amazonaws.com"
+		endpoint = "https://" + amazonHost
 	}
 	at, err := url.Parse(endpoint)
 	if err != nil || at.Host == "" || at.User != nil || at.Scheme != "http" && at.Scheme != "https" {
 		// Not with its value: a wrong one may hold a password.
 		return nil, errors.New("AWS_ENDPOINT_URL must be a URL without a user, such as https://s3.example:9000")
-	}
-	store, err := minio.New(at.Host, &minio.Options{
-		Creds:  credentials.NewStaticV4(key, secret, env("AWS_SESSION_TOKEN")),
-		Secure: at.Scheme == "https", Region: env("AWS_REGION", "AWS_DEFAULT_REGION"),
-	})
-	if err != nil {
-		return nil, fmt.Errorf("s3: %w", err)
 	}
 	bucket, prefix, _ := strings.Cut(target, "/")
 	if bucket == "" {
@@ -62,7 +55,8 @@ func openBucket(target string, lookupEnv func(string) (string, bool)) (*Bucket, 
 	if prefix = strings.Trim(prefix, "/"); prefix != "" {
 		prefix += "/"
 	}
-	return &Bucket{store: store, bucket: bucket, prefix: prefix}, nil
+	store := newS3Store(at, bucket, key, secret, env("AWS_SESSION_TOKEN"), env("AWS_REGION", "AWS_DEFAULT_REGION"))
+	return &Bucket{store: store, prefix: prefix}, nil
 }
 
 // Put uploads an object in parts, which the store makes an object only at the end, and reads it back.
@@ -82,37 +76,22 @@ func (b *Bucket) Put(ctx context.Context, name string, write func(io.Writer) err
 }
 
 func (b *Bucket) upload(ctx context.Context, name string, write func(io.Writer) error) error {
-	from, to := io.Pipe()
-	written := make(chan error, 1)
-	go func() {
-		err := write(to)
-		written <- err
-		if err != nil {
-			err = errBroken // an io.ErrUnexpectedEOF would end the upload as after the last byte
-		}
-		_ = to.CloseWithError(err) // never fails
-	}()
-	_, err := b.store.PutObject(ctx, b.bucket, b.prefix+name, from, -1, minio.PutObjectOptions{
-		ContentType: "application/vnd.belfry.backup", PartSize: partBytes, NumThreads: 1,
-	})
-	_ = from.CloseWithError(errEnded) // ends write; never fails
-	if failed := <-written; failed != nil && !errors.Is(failed, errEnded) {
-		err = failed
+	to := &s3Upload{ctx: ctx, store: b.store, object: b.prefix + name}
+	err := write(to)
+	if err == nil {
+		err = to.close()
 	}
-	if err != nil {
-		return fmt.Errorf("upload to %s: %w", b.Place(name), err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTime)
+	defer cancel()
+	return fmt.Errorf("upload to %s: %w", b.Place(name), errors.Join(err, to.abort(ctx)))
 }
-
-var (
-	errBroken = errors.New("the backup broke off")
-	errEnded  = errors.New("the upload has ended")
-)
 
 // Open opens an object.
 func (b *Bucket) Open(ctx context.Context, name string) (io.ReadCloser, error) {
-	object, err := b.store.GetObject(ctx, b.bucket, b.prefix+name, minio.GetObjectOptions{})
+	object, err := b.store.get(ctx, b.prefix+name)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", b.Place(name), err)
 	}
@@ -121,12 +100,12 @@ func (b *Bucket) Open(ctx context.Context, name string) (io.ReadCloser, error) {
 
 // List returns the names of objects under the prefix.
 func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
-	var names []string
-	for object := range b.store.ListObjects(ctx, b.bucket, minio.ListObjectsOptions{Prefix: b.prefix + prefix}) {
-		if object.Err != nil {
-			return nil, fmt.Errorf("list %s: %w", b.Place(""), object.Err)
-		}
-		names = append(names, strings.TrimPrefix(object.Key, b.prefix))
+	names, err := b.store.list(ctx, b.prefix+prefix)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", b.Place(""), err)
+	}
+	for i := range names {
+		names[i] = strings.TrimPrefix(names[i], b.prefix)
 	}
 	slices.Sort(names)
 	return names, nil
@@ -134,8 +113,10 @@ func (b *Bucket) List(ctx context.Context, prefix string) ([]string, error) {
 
 // Remove removes an object.
 func (b *Bucket) Remove(ctx context.Context, name string) error {
-	return b.store.RemoveObject(ctx, b.bucket, b.prefix+name, minio.RemoveObjectOptions{})
+	return b.store.remove(ctx, b.prefix+name)
 }
 
 // Place returns the address of an object.
-func (b *Bucket) Place(name string) string { return bucketScheme + path.Join(b.bucket, b.prefix, name) }
+func (b *Bucket) Place(name string) string {
+	return bucketScheme + path.Join(b.store.bucket, b.prefix, name)
+}

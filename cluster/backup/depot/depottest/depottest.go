@@ -2,15 +2,18 @@
 package depottest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
-	"github.com/minio/minio-go/v7"
-	"github.com/minio/minio-go/v7/pkg/credentials"
+	"github.com/minio/minio-go/v7/pkg/signer"
 )
 
 // ServerVariable names the program in the environment. Without it the tests are skipped.
@@ -39,15 +42,11 @@ func Start(t *testing.T) (env map[string]string, bucket string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Wait() }) // the end of the test's context kills it
-	store, err := minio.New(addr, &minio.Options{Creds: credentials.NewStaticV4(key, secret, "")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const name = "backups"
+	const name, region = "backups", "us-east-1"
 	tick, late := time.NewTicker(50*time.Millisecond), time.After(patience)
 	defer tick.Stop()
 	for {
-		err := store.MakeBucket(t.Context(), name, minio.MakeBucketOptions{Region: "us-east-1"})
+		err := makeBucket(t, "http://"+addr+"/"+name, key, secret, region)
 		if err == nil {
 			break
 		}
@@ -59,8 +58,26 @@ func Start(t *testing.T) (env map[string]string, bucket string) {
 	}
 	return map[string]string{
 		"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret, "AWS_ENDPOINT_URL": "http://" + addr,
-		"AWS_REGION": "us-east-1",
+		"AWS_REGION": region,
 	}, name
+}
+
+func makeBucket(t *testing.T, url, key, secret, region string) error {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, url, http.NoBody)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(nil)
+	req.Header.Set("X-Amz-Content-Sha256", hex.EncodeToString(sum[:]))
+	answer, err := http.DefaultClient.Do(signer.SignV4(*req, key, secret, "", region))
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("make a bucket: %s", answer.Status)
+	}
+	return nil
 }
 
 func freeAddr(t *testing.T) string {
