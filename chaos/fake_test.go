@@ -2,10 +2,12 @@ package chaos_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/belfryhq/belfry/chaos/load"
 )
 
 // bug names a mistake that a fake cluster makes, some bugs at each call and some now and then.
@@ -51,10 +55,12 @@ const (
 
 // fake is a cluster of one shard in the memory of the test. It keeps the contract except for its bug.
 type fake struct {
-	bug   bug
-	ended atomic.Bool // no timer has an effect any more
+	bug    bug
+	client *http.Client // carries attempts to receivers
+	ended  atomic.Bool  // no timer has an effect any more
 
 	mu    sync.Mutex // guards the fields below
+	rng   *rand.Rand // of the durations of calls
 	count uint64     // number of changes: the source of revisions and fences
 	tasks map[string]*fakeTask
 	keys  map[string]reply // the first answer to each idempotency key
@@ -119,9 +125,9 @@ type reply struct {
 	revision uint64 // left by a cancel
 }
 
-func newFake(b bug) *fake {
+func newFake(b bug, seed uint64, client *http.Client) *fake {
 	return &fake{
-		bug: b, tasks: map[string]*fakeTask{}, keys: map[string]reply{}, schedules: map[string]*fakeSchedule{},
+		bug: b, client: client, rng: rand.New(rand.NewPCG(seed, 0)), tasks: map[string]*fakeTask{}, keys: map[string]reply{}, schedules: map[string]*fakeSchedule{},
 		targets: map[string]fakeTarget{},
 	}
 }
@@ -145,6 +151,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the caller is gone
 	}
+	f.work(r.Context())
 	if path, about := strings.CutPrefix(r.URL.Path, "/v1/schedules/"); about {
 		answer(w, f.repeat(r, path, body))
 		return
@@ -178,6 +185,17 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, f.change(in))
+}
+
+// callTime is the longest time that a call takes. Some callers give up sooner, and do not learn whether it happened.
+const callTime = 6 * time.Millisecond
+
+// work takes the time of a call.
+func (f *fake) work(ctx context.Context) {
+	f.mu.Lock()
+	d := time.Duration(f.rng.Int64N(int64(callTime)))
+	f.mu.Unlock()
+	load.Wait(ctx, d)
 }
 
 func answer(w http.ResponseWriter, r reply) {
@@ -382,7 +400,7 @@ func (f *fake) arm(t *fakeTask, due time.Time) {
 	t.FireAt = due
 	in := time.Until(due)
 	if f.bug == firesEarly || f.bug == leasesEarly && t.Target.URL == "" {
-		in /= 2 // a larger error than the lateness of a starved machine
+		in /= 2
 	}
 	t.armed++
 	armed := t.armed
@@ -418,15 +436,15 @@ func (f *fake) fire(t *fakeTask, armed int) {
 	if f.bug == altersBody && again {
 		payload = slices.Concat(bytes.TrimSuffix(payload, []byte("}")), []byte(" }"))
 	}
-	ok := deliver(t, webhook, attempt, fence, due, payload)
+	ok := f.deliver(t, webhook, attempt, fence, due, payload)
 	switch {
 	case !again || attempt > 1:
 	case f.bug == firesTwice:
-		ok = deliver(t, webhook, attempt, fence+1<<32, due, payload)
+		ok = f.deliver(t, webhook, attempt, fence+1<<32, due, payload)
 	case f.bug == changesID:
-		ok = deliver(t, webhook+"x", attempt, fence+1<<32, due, payload)
+		ok = f.deliver(t, webhook+"x", attempt, fence+1<<32, due, payload)
 	case f.bug == repeatsFence:
-		ok = deliver(t, webhook, attempt, fence, due, payload)
+		ok = f.deliver(t, webhook, attempt, fence, due, payload)
 	}
 	f.settle(t, ok)
 }
@@ -466,7 +484,7 @@ func (f *fake) retry(t *fakeTask, in time.Duration) {
 	f.after(in, func() { f.fire(t, armed) })
 }
 
-func deliver(t *fakeTask, webhook string, attempt int, fence uint64, due time.Time, payload []byte) bool {
+func (f *fake) deliver(t *fakeTask, webhook string, attempt int, fence uint64, due time.Time, payload []byte) bool {
 	req, err := http.NewRequest(http.MethodPost, t.Target.URL, bytes.NewReader(payload))
 	if err != nil {
 		return false
@@ -478,7 +496,7 @@ func deliver(t *fakeTask, webhook string, attempt int, fence uint64, due time.Ti
 	} {
 		req.Header.Set(name, value)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := f.client.Do(req)
 	if err != nil {
 		return false
 	}

@@ -34,7 +34,7 @@ func newCaller(cfg Config) (*caller, error) {
 		rec: cfg.Recorder, nodes: cfg.Nodes, space: cfg.Namespace, run: strconv.FormatInt(int64(cfg.Recorder.Now()), 36),
 		target: cfg.Target, queue: cfg.Queue, bulkPushed: cfg.pushQueue(), bulkPulled: cfg.pullQueue(),
 	}
-	transport := &http.Transport{MaxIdleConnsPerHost: 128, IdleConnTimeout: 30 * time.Second}
+	transport := &http.Transport{DialContext: cfg.Dial, MaxIdleConnsPerHost: 128, IdleConnTimeout: 30 * time.Second}
 	for _, n := range cfg.Nodes {
 		one, err := client.New(client.Config{
 			Addrs: []string{n.URL}, KeyFile: n.KeyFile, Namespace: cfg.Namespace, MaxAttempts: 1,

@@ -1,7 +1,9 @@
 package workload
 
 import (
+	"context"
 	"errors"
+	"net"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
@@ -58,6 +60,9 @@ type Config struct {
 	Groups int
 
 	Kept time.Duration // how long finished tasks of scripts can be read, for Keep
+
+	// Dial opens the connections to nodes; nil: those of the machine's network.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	CallTimeout time.Duration // longest timeout of a request; some get less. Default 2 s
 	RetryFor    time.Duration // how long an operation is repeated. Default 10 s

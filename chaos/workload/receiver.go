@@ -42,12 +42,17 @@ func Listen(ctx context.Context, rec *history.Recorder, host string) (*Receiver,
 	if err != nil {
 		return nil, err
 	}
+	return Serve(rec, l), nil
+}
+
+// Serve starts a receiver of the connections to a listener, which it closes in the end.
+func Serve(rec *history.Recorder, l net.Listener) *Receiver {
 	r := &Receiver{URL: "http://" + l.Addr().String() + "/hook", ended: make(chan error, 1)}
 	r.Record(rec, "")
 	r.Behave(Mood{})
 	r.server = &http.Server{Handler: r.moody(receiver.RequestHandler(r.take)), ReadHeaderTimeout: 10 * time.Second}
 	go func() { r.ended <- r.server.Serve(l) }()
-	return r, nil
+	return r
 }
 
 // Record turns to another recorder, for ids that begin with prefix. From now on all other ids are strangers: their
