@@ -157,7 +157,7 @@ func TestRestoreIntoAnotherShape(t *testing.T) {
 		data := backupOf(t, old.Node(1))
 		before := all(t, old.Node(0))
 		firing := 0
-		for _, shards := range []int{1, 5, 20} {
+		for _, shards := range []int{1, 5, 12} {
 			c, report := started(t, data, restore.Config{Shards: shards})
 			n := c.Node(0)
 			if n.ClusterID() == old.Node(0).ClusterID() || n.ClusterID() != report.ClusterID || report.From != old.Node(0).ClusterID() ||
