@@ -2,16 +2,19 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 
 	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// codec encodes and decodes gRPC's messages with the code that is generated for each message, without reflection. The
-// bytes are those of any other protobuf library.
+// codec encodes and decodes gRPC's messages: the frequent ones with the code that is generated for them, without
+// reflection, and the others with protobuf's library. The bytes are the same.
 type codec struct{}
 
-// message is any message of package clusterpb.
-type message interface {
+// frequent is a message of clusterpb's forward.proto.
+type frequent interface {
 	SizeVT() int
 	MarshalToSizedBufferVT(b []byte) (int, error)
 	UnmarshalVT(b []byte) error
@@ -22,32 +25,84 @@ func (codec) Name() string { return "proto" }
 
 // Marshal encodes a message.
 func (codec) Marshal(v any) (mem.BufferSlice, error) {
-	m, ok := v.(message)
-	if !ok {
-		return nil, fmt.Errorf("a %T cannot be sent", v)
+	switch m := v.(type) {
+	case frequent:
+		return encode(m.SizeVT(), m.MarshalToSizedBufferVT)
+	case proto.Message:
+		b, err := encodeRare(m)
+		if err != nil { // perhaps since text is not UTF-8
+			m = proto.Clone(m)
+			repair(m.ProtoReflect())
+			b, err = encodeRare(m)
+		}
+		return b, err
 	}
-	size := m.SizeVT()
+	return nil, fmt.Errorf("a %T cannot be sent", v)
+}
+
+func encodeRare(m proto.Message) (mem.BufferSlice, error) {
+	return encode(proto.Size(m), func(b []byte) (int, error) {
+		b, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b[:0], m)
+		return len(b), err
+	})
+}
+
+// encode returns the bytes that write writes into a buffer of the given size.
+func encode(size int, write func(b []byte) (int, error)) (mem.BufferSlice, error) {
 	if mem.IsBelowBufferPoolingThreshold(size) {
 		b := make([]byte, size)
-		_, err := m.MarshalToSizedBufferVT(b)
-		return mem.BufferSlice{mem.SliceBuffer(b)}, err
+		if _, err := write(b); err != nil {
+			return nil, err
+		}
+		return mem.BufferSlice{mem.SliceBuffer(b)}, nil
 	}
 	pool := mem.DefaultBufferPool()
 	b := pool.Get(size)
-	if _, err := m.MarshalToSizedBufferVT((*b)[:size]); err != nil {
+	if _, err := write((*b)[:size]); err != nil {
 		pool.Put(b)
 		return nil, err
 	}
 	return mem.BufferSlice{mem.NewBuffer(b, pool)}, nil
 }
 
+// repair makes all text in a message UTF-8. The library refuses other text, which the text of an error may be: it may
+// hold the name of a file.
+func repair(m protoreflect.Message) {
+	fix := func(kind protoreflect.Kind, v protoreflect.Value, set func(protoreflect.Value)) {
+		switch kind {
+		case protoreflect.StringKind:
+			set(protoreflect.ValueOfString(strings.ToValidUTF8(v.String(), "\uFFFD")))
+		case protoreflect.MessageKind:
+			repair(v.Message())
+		}
+	}
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case f.IsList():
+			for i := range v.List().Len() {
+				fix(f.Kind(), v.List().Get(i), func(fixed protoreflect.Value) { v.List().Set(i, fixed) })
+			}
+		case f.IsMap():
+			v.Map().Range(func(key protoreflect.MapKey, element protoreflect.Value) bool {
+				fix(f.MapValue().Kind(), element, func(fixed protoreflect.Value) { v.Map().Set(key, fixed) })
+				return true
+			})
+		default:
+			fix(f.Kind(), v, func(fixed protoreflect.Value) { m.Set(f, fixed) })
+		}
+		return true
+	})
+}
+
 // Unmarshal decodes data into a message. The message keeps no reference to data.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
-	m, ok := v.(message)
-	if !ok {
-		return fmt.Errorf("a %T cannot be received", v)
-	}
 	b := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer b.Free()
-	return m.UnmarshalVT(b.ReadOnlyData())
+	switch m := v.(type) {
+	case frequent:
+		return m.UnmarshalVT(b.ReadOnlyData())
+	case proto.Message:
+		return proto.Unmarshal(b.ReadOnlyData(), m)
+	}
+	return fmt.Errorf("a %T cannot be received", v)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
@@ -27,7 +29,7 @@ func (w *Writer) Pause() error { return w.put(pausePiece, nil) }
 // Header writes the header.
 func (w *Writer) Header(h *clusterpb.BackupHeader) error {
 	h.Format = Format
-	data, err := h.MarshalVT()
+	data, err := proto.Marshal(h)
 	if err != nil {
 		return err
 	}
@@ -40,7 +42,7 @@ func (w *Writer) Section(shard uint32, state io.Reader) error {
 	if len(w.shards) == 0 || w.shards[0].Shard != shard || w.left > 0 {
 		return fmt.Errorf("the section of shard %d is not the next one", shard)
 	}
-	data, err := w.shards[0].MarshalVT()
+	data, err := proto.Marshal(w.shards[0])
 	if err == nil {
 		err = w.put(sectionPiece, data)
 	}
@@ -85,7 +87,7 @@ func (w *Writer) Close() error {
 		return errors.New("the backup has not all its sections")
 	}
 	sum := w.out.hash.Sum(nil)
-	data, err := (&clusterpb.BackupEnd{Bytes: w.out.bytes, Sha256: sum}).MarshalVT()
+	data, err := proto.Marshal(&clusterpb.BackupEnd{Bytes: w.out.bytes, Sha256: sum})
 	if err != nil {
 		return err
 	}

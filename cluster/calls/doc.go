@@ -11,7 +11,7 @@
 //
 // # To add a call between nodes
 //
-//  1. cluster/clusterpb/peer.proto: the request in Call.op, the answer in CallReply; then make generate
+//  1. cluster/clusterpb: the request in Call.op, the answer in CallReply, rare ones in admin.proto; then make generate
 //  2. cluster/calls/shards.go: the method of Shards, the method of Remote that makes the message, the case of Answer
 //  3. cluster/replicas/answers.go: how a replica here answers
 //  4. cluster/router: the choice of the shards that get the call

@@ -10,8 +10,6 @@
 package clusterpb
 
 import (
-	fsmpb "github.com/belfryhq/belfry/fsm/fsmpb"
-	historypb "github.com/belfryhq/belfry/history/historypb"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -86,88 +84,6 @@ func (x MoveWait) Number() protoreflect.EnumNumber {
 // Deprecated: Use MoveWait.Descriptor instead.
 func (MoveWait) EnumDescriptor() ([]byte, []int) {
 	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{0}
-}
-
-type ErrorKind int32
-
-const (
-	ErrorKind_ERROR_KIND_UNSPECIFIED  ErrorKind = 0 // a kind of a newer build; the caller treats it as UNKNOWN
-	ErrorKind_ERROR_KIND_NOT_PROPOSED ErrorKind = 1
-	ErrorKind_ERROR_KIND_NOT_LEADER   ErrorKind = 2
-	ErrorKind_ERROR_KIND_UNKNOWN      ErrorKind = 3
-	ErrorKind_ERROR_KIND_OVERLOADED   ErrorKind = 4
-	ErrorKind_ERROR_KIND_INVALID      ErrorKind = 5 // a field breaks a limit
-	ErrorKind_ERROR_KIND_NO_ROOM      ErrorKind = 6
-	ErrorKind_ERROR_KIND_NO_MEMORY    ErrorKind = 7
-	ErrorKind_ERROR_KIND_QUEUES_FULL  ErrorKind = 8
-	ErrorKind_ERROR_KIND_UNFIT        ErrorKind = 9  // the change of membership does not fit; nothing has changed
-	ErrorKind_ERROR_KIND_QUOTA        ErrorKind = 10 // a quota of the namespace or the key is used up; nothing was proposed
-	ErrorKind_ERROR_KIND_MOVED        ErrorKind = 16 // the task's slot is not open; nothing was proposed
-	ErrorKind_ERROR_KIND_MOVE_LOST    ErrorKind = 17 // a leader of a move of slots has changed
-	ErrorKind_ERROR_KIND_MOVE_REFUSED ErrorKind = 18 // the state of a shard does not allow a step of a move of slots
-)
-
-// Enum value maps for ErrorKind.
-var (
-	ErrorKind_name = map[int32]string{
-		0:  "ERROR_KIND_UNSPECIFIED",
-		1:  "ERROR_KIND_NOT_PROPOSED",
-		2:  "ERROR_KIND_NOT_LEADER",
-		3:  "ERROR_KIND_UNKNOWN",
-		4:  "ERROR_KIND_OVERLOADED",
-		5:  "ERROR_KIND_INVALID",
-		6:  "ERROR_KIND_NO_ROOM",
-		7:  "ERROR_KIND_NO_MEMORY",
-		8:  "ERROR_KIND_QUEUES_FULL",
-		9:  "ERROR_KIND_UNFIT",
-		10: "ERROR_KIND_QUOTA",
-		16: "ERROR_KIND_MOVED",
-		17: "ERROR_KIND_MOVE_LOST",
-		18: "ERROR_KIND_MOVE_REFUSED",
-	}
-	ErrorKind_value = map[string]int32{
-		"ERROR_KIND_UNSPECIFIED":  0,
-		"ERROR_KIND_NOT_PROPOSED": 1,
-		"ERROR_KIND_NOT_LEADER":   2,
-		"ERROR_KIND_UNKNOWN":      3,
-		"ERROR_KIND_OVERLOADED":   4,
-		"ERROR_KIND_INVALID":      5,
-		"ERROR_KIND_NO_ROOM":      6,
-		"ERROR_KIND_NO_MEMORY":    7,
-		"ERROR_KIND_QUEUES_FULL":  8,
-		"ERROR_KIND_UNFIT":        9,
-		"ERROR_KIND_QUOTA":        10,
-		"ERROR_KIND_MOVED":        16,
-		"ERROR_KIND_MOVE_LOST":    17,
-		"ERROR_KIND_MOVE_REFUSED": 18,
-	}
-)
-
-func (x ErrorKind) Enum() *ErrorKind {
-	p := new(ErrorKind)
-	*p = x
-	return p
-}
-
-func (x ErrorKind) String() string {
-	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
-}
-
-func (ErrorKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_cluster_clusterpb_peer_proto_enumTypes[1].Descriptor()
-}
-
-func (ErrorKind) Type() protoreflect.EnumType {
-	return &file_cluster_clusterpb_peer_proto_enumTypes[1]
-}
-
-func (x ErrorKind) Number() protoreflect.EnumNumber {
-	return protoreflect.EnumNumber(x)
-}
-
-// Deprecated: Use ErrorKind.Descriptor instead.
-func (ErrorKind) EnumDescriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{1}
 }
 
 // NodeRun is one start of a node.
@@ -1273,297 +1189,6 @@ func (*AwaitAccessReply) Descriptor() ([]byte, []int) {
 	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
 }
 
-// PullRequest carries every demand that began, changed or ended during the send of the previous request.
-type PullRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Demands       []*PullDemand          `protobuf:"bytes,1,rep,name=demands,proto3" json:"demands,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PullRequest) Reset() {
-	*x = PullRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PullRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PullRequest) ProtoMessage() {}
-
-func (x *PullRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PullRequest.ProtoReflect.Descriptor instead.
-func (*PullRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *PullRequest) GetDemands() []*PullDemand {
-	if x != nil {
-		return x.Demands
-	}
-	return nil
-}
-
-// PullDemand is a node's standing demand for tasks of one queue in one shard. Its counts are totals over the demand's
-// life, so that a message stays right while tasks are on their way.
-type PullDemand struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // unique in the stream
-	Shard         uint32                 `protobuf:"varint,2,opt,name=shard,proto3" json:"shard,omitempty"`   // shard, namespace, queue, lease_ms and holder are set in the demand's first message only
-	Namespace     string                 `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Queue         string                 `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`
-	LeaseMs       int64                  `protobuf:"varint,5,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
-	Total         uint64                 `protobuf:"varint,6,opt,name=total,proto3" json:"total,omitempty"`       // tasks that may come in all
-	Received      uint64                 `protobuf:"varint,7,opt,name=received,proto3" json:"received,omitempty"` // tasks that have come; it frees room for further tasks, whose bytes under way are bounded
-	End           bool                   `protobuf:"varint,8,opt,name=end,proto3" json:"end,omitempty"`           // ends the demand; the last answer has ended set
-	Holder        uint32                 `protobuf:"varint,9,opt,name=holder,proto3" json:"holder,omitempty"`     // run of the asking node, as in ArrivedReply
-	Look          uint64                 `protobuf:"varint,10,opt,name=look,proto3" json:"look,omitempty"`        // number of the last question whether a task is there; 0: none
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PullDemand) Reset() {
-	*x = PullDemand{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PullDemand) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PullDemand) ProtoMessage() {}
-
-func (x *PullDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PullDemand.ProtoReflect.Descriptor instead.
-func (*PullDemand) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *PullDemand) GetNumber() uint64 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-func (x *PullDemand) GetShard() uint32 {
-	if x != nil {
-		return x.Shard
-	}
-	return 0
-}
-
-func (x *PullDemand) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *PullDemand) GetQueue() string {
-	if x != nil {
-		return x.Queue
-	}
-	return ""
-}
-
-func (x *PullDemand) GetLeaseMs() int64 {
-	if x != nil {
-		return x.LeaseMs
-	}
-	return 0
-}
-
-func (x *PullDemand) GetTotal() uint64 {
-	if x != nil {
-		return x.Total
-	}
-	return 0
-}
-
-func (x *PullDemand) GetReceived() uint64 {
-	if x != nil {
-		return x.Received
-	}
-	return 0
-}
-
-func (x *PullDemand) GetEnd() bool {
-	if x != nil {
-		return x.End
-	}
-	return false
-}
-
-func (x *PullDemand) GetHolder() uint32 {
-	if x != nil {
-		return x.Holder
-	}
-	return 0
-}
-
-func (x *PullDemand) GetLook() uint64 {
-	if x != nil {
-		return x.Look
-	}
-	return 0
-}
-
-type PullReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Answers       []*PullAnswer          `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PullReply) Reset() {
-	*x = PullReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PullReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PullReply) ProtoMessage() {}
-
-func (x *PullReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PullReply.ProtoReflect.Descriptor instead.
-func (*PullReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
-}
-
-func (x *PullReply) GetAnswers() []*PullAnswer {
-	if x != nil {
-		return x.Answers
-	}
-	return nil
-}
-
-type PullAnswer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	Tasks         []*fsmpb.Task          `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`    // leased, with their payloads
-	Ready         uint64                 `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`   // further tasks that waited in the lane
-	Ended         bool                   `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`   // last answer with this number
-	Error         *CallError             `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`    // reason of the end; absent if the asking node ended the demand
-	Looked        uint64                 `protobuf:"varint,6,opt,name=looked,proto3" json:"looked,omitempty"` // number of a question that found no task; 0: none
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PullAnswer) Reset() {
-	*x = PullAnswer{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PullAnswer) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PullAnswer) ProtoMessage() {}
-
-func (x *PullAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PullAnswer.ProtoReflect.Descriptor instead.
-func (*PullAnswer) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
-}
-
-func (x *PullAnswer) GetNumber() uint64 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-func (x *PullAnswer) GetTasks() []*fsmpb.Task {
-	if x != nil {
-		return x.Tasks
-	}
-	return nil
-}
-
-func (x *PullAnswer) GetReady() uint64 {
-	if x != nil {
-		return x.Ready
-	}
-	return 0
-}
-
-func (x *PullAnswer) GetEnded() bool {
-	if x != nil {
-		return x.Ended
-	}
-	return false
-}
-
-func (x *PullAnswer) GetError() *CallError {
-	if x != nil {
-		return x.Error
-	}
-	return nil
-}
-
-func (x *PullAnswer) GetLooked() uint64 {
-	if x != nil {
-		return x.Looked
-	}
-	return 0
-}
-
 // ArrivedRequest comes from a shard's new leader.
 type ArrivedRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1575,7 +1200,7 @@ type ArrivedRequest struct {
 
 func (x *ArrivedRequest) Reset() {
 	*x = ArrivedRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1212,7 @@ func (x *ArrivedRequest) String() string {
 func (*ArrivedRequest) ProtoMessage() {}
 
 func (x *ArrivedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1225,7 @@ func (x *ArrivedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrivedRequest.ProtoReflect.Descriptor instead.
 func (*ArrivedRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ArrivedRequest) GetShard() uint32 {
@@ -1627,7 +1252,7 @@ type ArrivedReply struct {
 
 func (x *ArrivedReply) Reset() {
 	*x = ArrivedReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1639,7 +1264,7 @@ func (x *ArrivedReply) String() string {
 func (*ArrivedReply) ProtoMessage() {}
 
 func (x *ArrivedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1652,7 +1277,7 @@ func (x *ArrivedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrivedReply.ProtoReflect.Descriptor instead.
 func (*ArrivedReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ArrivedReply) GetHolder() uint32 {
@@ -1677,7 +1302,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +1314,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +1327,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
 }
 
 type StatusReply struct {
@@ -1717,7 +1342,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +1354,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +1367,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StatusReply) GetReplicas() []*ReplicaStatus {
@@ -1781,7 +1406,7 @@ type FaultsRequest struct {
 
 func (x *FaultsRequest) Reset() {
 	*x = FaultsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +1418,7 @@ func (x *FaultsRequest) String() string {
 func (*FaultsRequest) ProtoMessage() {}
 
 func (x *FaultsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +1431,7 @@ func (x *FaultsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FaultsRequest.ProtoReflect.Descriptor instead.
 func (*FaultsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
 }
 
 type FaultsReply struct {
@@ -1818,7 +1443,7 @@ type FaultsReply struct {
 
 func (x *FaultsReply) Reset() {
 	*x = FaultsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +1455,7 @@ func (x *FaultsReply) String() string {
 func (*FaultsReply) ProtoMessage() {}
 
 func (x *FaultsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1843,7 +1468,7 @@ func (x *FaultsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FaultsReply.ProtoReflect.Descriptor instead.
 func (*FaultsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FaultsReply) GetFaults() []*ReplicaFault {
@@ -1863,7 +1488,7 @@ type ReplicaFault struct {
 
 func (x *ReplicaFault) Reset() {
 	*x = ReplicaFault{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1875,7 +1500,7 @@ func (x *ReplicaFault) String() string {
 func (*ReplicaFault) ProtoMessage() {}
 
 func (x *ReplicaFault) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1888,7 +1513,7 @@ func (x *ReplicaFault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaFault.ProtoReflect.Descriptor instead.
 func (*ReplicaFault) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReplicaFault) GetShard() uint32 {
@@ -1917,7 +1542,7 @@ type AppliedRequest struct {
 
 func (x *AppliedRequest) Reset() {
 	*x = AppliedRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1929,7 +1554,7 @@ func (x *AppliedRequest) String() string {
 func (*AppliedRequest) ProtoMessage() {}
 
 func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1942,7 +1567,7 @@ func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedRequest.ProtoReflect.Descriptor instead.
 func (*AppliedRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *AppliedRequest) GetShard() uint32 {
@@ -1968,7 +1593,7 @@ type AppliedReply struct {
 
 func (x *AppliedReply) Reset() {
 	*x = AppliedReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1980,7 +1605,7 @@ func (x *AppliedReply) String() string {
 func (*AppliedReply) ProtoMessage() {}
 
 func (x *AppliedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1993,7 +1618,7 @@ func (x *AppliedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedReply.ProtoReflect.Descriptor instead.
 func (*AppliedReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *AppliedReply) GetReplicas() []*ReplicaApplied {
@@ -2014,7 +1639,7 @@ type ReplicaApplied struct {
 
 func (x *ReplicaApplied) Reset() {
 	*x = ReplicaApplied{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2026,7 +1651,7 @@ func (x *ReplicaApplied) String() string {
 func (*ReplicaApplied) ProtoMessage() {}
 
 func (x *ReplicaApplied) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2039,7 +1664,7 @@ func (x *ReplicaApplied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaApplied.ProtoReflect.Descriptor instead.
 func (*ReplicaApplied) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ReplicaApplied) GetShard() uint32 {
@@ -2089,7 +1714,7 @@ type Vitals struct {
 
 func (x *Vitals) Reset() {
 	*x = Vitals{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2101,7 +1726,7 @@ func (x *Vitals) String() string {
 func (*Vitals) ProtoMessage() {}
 
 func (x *Vitals) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2114,7 +1739,7 @@ func (x *Vitals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vitals.ProtoReflect.Descriptor instead.
 func (*Vitals) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Vitals) GetBuild() string {
@@ -2248,7 +1873,7 @@ type AuditRequest struct {
 
 func (x *AuditRequest) Reset() {
 	*x = AuditRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2260,7 +1885,7 @@ func (x *AuditRequest) String() string {
 func (*AuditRequest) ProtoMessage() {}
 
 func (x *AuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2273,7 +1898,7 @@ func (x *AuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRequest.ProtoReflect.Descriptor instead.
 func (*AuditRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AuditRequest) GetAfter() string {
@@ -2309,7 +1934,7 @@ type AuditReply struct {
 
 func (x *AuditReply) Reset() {
 	*x = AuditReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2321,7 +1946,7 @@ func (x *AuditReply) String() string {
 func (*AuditReply) ProtoMessage() {}
 
 func (x *AuditReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2334,7 +1959,7 @@ func (x *AuditReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditReply.ProtoReflect.Descriptor instead.
 func (*AuditReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *AuditReply) GetLines() [][]byte {
@@ -2365,389 +1990,6 @@ func (x *AuditReply) GetLost() []uint64 {
 	return nil
 }
 
-// ReadEventsRequest selects events of a namespace in one shard.
-type ReadEventsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	After         *EventPosition         `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`                                     // absent: from the beginning
-	Queue         string                 `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`                                     // empty: any
-	Types         []historypb.Type       `protobuf:"varint,5,rep,packed,name=types,proto3,enum=belfry.history.v1.Type" json:"types,omitempty"` // empty: all
-	Labels        []*historypb.Label     `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty"`
-	Prefix        string                 `protobuf:"bytes,7,opt,name=prefix,proto3" json:"prefix,omitempty"`                   // of the task's id
-	SinceMs       int64                  `protobuf:"varint,8,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"` // only events of this instant or later
-	Limit         uint32                 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`                    // 0: no event, only the last position
-	WaitMs        int64                  `protobuf:"varint,10,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`   // how long the answer may wait for an event after the position
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReadEventsRequest) Reset() {
-	*x = ReadEventsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReadEventsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReadEventsRequest) ProtoMessage() {}
-
-func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
-func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
-}
-
-func (x *ReadEventsRequest) GetShard() uint32 {
-	if x != nil {
-		return x.Shard
-	}
-	return 0
-}
-
-func (x *ReadEventsRequest) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *ReadEventsRequest) GetAfter() *EventPosition {
-	if x != nil {
-		return x.After
-	}
-	return nil
-}
-
-func (x *ReadEventsRequest) GetQueue() string {
-	if x != nil {
-		return x.Queue
-	}
-	return ""
-}
-
-func (x *ReadEventsRequest) GetTypes() []historypb.Type {
-	if x != nil {
-		return x.Types
-	}
-	return nil
-}
-
-func (x *ReadEventsRequest) GetLabels() []*historypb.Label {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *ReadEventsRequest) GetPrefix() string {
-	if x != nil {
-		return x.Prefix
-	}
-	return ""
-}
-
-func (x *ReadEventsRequest) GetSinceMs() int64 {
-	if x != nil {
-		return x.SinceMs
-	}
-	return 0
-}
-
-func (x *ReadEventsRequest) GetLimit() uint32 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
-func (x *ReadEventsRequest) GetWaitMs() int64 {
-	if x != nil {
-		return x.WaitMs
-	}
-	return 0
-}
-
-type EventPosition struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
-	Number        uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *EventPosition) Reset() {
-	*x = EventPosition{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *EventPosition) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*EventPosition) ProtoMessage() {}
-
-func (x *EventPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use EventPosition.ProtoReflect.Descriptor instead.
-func (*EventPosition) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
-}
-
-func (x *EventPosition) GetIndex() uint64 {
-	if x != nil {
-		return x.Index
-	}
-	return 0
-}
-
-func (x *EventPosition) GetNumber() uint32 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-type ReadEventsReply struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Events []*historypb.Event     `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
-	Next   *EventPosition         `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`      // where to go on
-	Gapped bool                   `protobuf:"varint,3,opt,name=gapped,proto3" json:"gapped,omitempty"` // events between after and next are missing
-	Last   *EventPosition         `protobuf:"bytes,4,opt,name=last,proto3" json:"last,omitempty"`      // of the replica
-	// Set if events after the position have been removed. The events that are left begin after this one.
-	Gone          *EventPosition `protobuf:"bytes,5,opt,name=gone,proto3" json:"gone,omitempty"`
-	GoneMs        int64          `protobuf:"varint,6,opt,name=gone_ms,json=goneMs,proto3" json:"gone_ms,omitempty"` // events up to this instant may be gone
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReadEventsReply) Reset() {
-	*x = ReadEventsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReadEventsReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReadEventsReply) ProtoMessage() {}
-
-func (x *ReadEventsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReadEventsReply.ProtoReflect.Descriptor instead.
-func (*ReadEventsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
-}
-
-func (x *ReadEventsReply) GetEvents() []*historypb.Event {
-	if x != nil {
-		return x.Events
-	}
-	return nil
-}
-
-func (x *ReadEventsReply) GetNext() *EventPosition {
-	if x != nil {
-		return x.Next
-	}
-	return nil
-}
-
-func (x *ReadEventsReply) GetGapped() bool {
-	if x != nil {
-		return x.Gapped
-	}
-	return false
-}
-
-func (x *ReadEventsReply) GetLast() *EventPosition {
-	if x != nil {
-		return x.Last
-	}
-	return nil
-}
-
-func (x *ReadEventsReply) GetGone() *EventPosition {
-	if x != nil {
-		return x.Gone
-	}
-	return nil
-}
-
-func (x *ReadEventsReply) GetGoneMs() int64 {
-	if x != nil {
-		return x.GoneMs
-	}
-	return 0
-}
-
-// TaskEventsRequest selects the events of one task.
-type TaskEventsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Task          string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TaskEventsRequest) Reset() {
-	*x = TaskEventsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TaskEventsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TaskEventsRequest) ProtoMessage() {}
-
-func (x *TaskEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TaskEventsRequest.ProtoReflect.Descriptor instead.
-func (*TaskEventsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
-}
-
-func (x *TaskEventsRequest) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *TaskEventsRequest) GetTask() string {
-	if x != nil {
-		return x.Task
-	}
-	return ""
-}
-
-func (x *TaskEventsRequest) GetLimit() uint32 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
-type TaskEventsReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Events        []*historypb.Event     `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
-	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`                      // events were left out at the end
-	Gapped        bool                   `protobuf:"varint,3,opt,name=gapped,proto3" json:"gapped,omitempty"`                  // events may be missing
-	SinceMs       int64                  `protobuf:"varint,4,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"` // events up to this instant may be gone; 0: none is
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TaskEventsReply) Reset() {
-	*x = TaskEventsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TaskEventsReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TaskEventsReply) ProtoMessage() {}
-
-func (x *TaskEventsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TaskEventsReply.ProtoReflect.Descriptor instead.
-func (*TaskEventsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
-}
-
-func (x *TaskEventsReply) GetEvents() []*historypb.Event {
-	if x != nil {
-		return x.Events
-	}
-	return nil
-}
-
-func (x *TaskEventsReply) GetMore() bool {
-	if x != nil {
-		return x.More
-	}
-	return false
-}
-
-func (x *TaskEventsReply) GetGapped() bool {
-	if x != nil {
-		return x.Gapped
-	}
-	return false
-}
-
-func (x *TaskEventsReply) GetSinceMs() int64 {
-	if x != nil {
-		return x.SinceMs
-	}
-	return 0
-}
-
 // BackupOutcome describes the newest backups that were made through a node since its start, in Unix milliseconds.
 type BackupOutcome struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2760,7 +2002,7 @@ type BackupOutcome struct {
 
 func (x *BackupOutcome) Reset() {
 	*x = BackupOutcome{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2772,7 +2014,7 @@ func (x *BackupOutcome) String() string {
 func (*BackupOutcome) ProtoMessage() {}
 
 func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2785,7 +2027,7 @@ func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupOutcome.ProtoReflect.Descriptor instead.
 func (*BackupOutcome) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *BackupOutcome) GetWholeMs() int64 {
@@ -2830,7 +2072,7 @@ type Shape struct {
 
 func (x *Shape) Reset() {
 	*x = Shape{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2842,7 +2084,7 @@ func (x *Shape) String() string {
 func (*Shape) ProtoMessage() {}
 
 func (x *Shape) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2855,7 +2097,7 @@ func (x *Shape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shape.ProtoReflect.Descriptor instead.
 func (*Shape) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Shape) GetWaits() string {
@@ -2953,7 +2195,7 @@ type Deletion struct {
 
 func (x *Deletion) Reset() {
 	*x = Deletion{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +2207,7 @@ func (x *Deletion) String() string {
 func (*Deletion) ProtoMessage() {}
 
 func (x *Deletion) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +2220,7 @@ func (x *Deletion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deletion.ProtoReflect.Descriptor instead.
 func (*Deletion) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Deletion) GetLeft() uint64 {
@@ -3008,7 +2250,7 @@ type AutoSplit struct {
 
 func (x *AutoSplit) Reset() {
 	*x = AutoSplit{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3020,7 +2262,7 @@ func (x *AutoSplit) String() string {
 func (*AutoSplit) ProtoMessage() {}
 
 func (x *AutoSplit) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3033,7 +2275,7 @@ func (x *AutoSplit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AutoSplit.ProtoReflect.Descriptor instead.
 func (*AutoSplit) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AutoSplit) GetBytes() uint64 {
@@ -3077,7 +2319,7 @@ type SlotsWait struct {
 
 func (x *SlotsWait) Reset() {
 	*x = SlotsWait{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3089,7 +2331,7 @@ func (x *SlotsWait) String() string {
 func (*SlotsWait) ProtoMessage() {}
 
 func (x *SlotsWait) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3102,7 +2344,7 @@ func (x *SlotsWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsWait.ProtoReflect.Descriptor instead.
 func (*SlotsWait) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SlotsWait) GetStillMs() int64 {
@@ -3145,7 +2387,7 @@ type NodeHealth struct {
 
 func (x *NodeHealth) Reset() {
 	*x = NodeHealth{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3157,7 +2399,7 @@ func (x *NodeHealth) String() string {
 func (*NodeHealth) ProtoMessage() {}
 
 func (x *NodeHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3170,7 +2412,7 @@ func (x *NodeHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeHealth.ProtoReflect.Descriptor instead.
 func (*NodeHealth) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *NodeHealth) GetDiskLow() bool {
@@ -3217,7 +2459,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3229,7 +2471,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3242,7 +2484,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -3354,7 +2596,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3366,7 +2608,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3379,7 +2621,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{49}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -3405,7 +2647,7 @@ type CompareRequest struct {
 
 func (x *CompareRequest) Reset() {
 	*x = CompareRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3417,7 +2659,7 @@ func (x *CompareRequest) String() string {
 func (*CompareRequest) ProtoMessage() {}
 
 func (x *CompareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3430,7 +2672,7 @@ func (x *CompareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
 func (*CompareRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{50}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CompareRequest) GetReplicas() []*ReplicaAsked {
@@ -3451,7 +2693,7 @@ type ReplicaAsked struct {
 
 func (x *ReplicaAsked) Reset() {
 	*x = ReplicaAsked{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3463,7 +2705,7 @@ func (x *ReplicaAsked) String() string {
 func (*ReplicaAsked) ProtoMessage() {}
 
 func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3476,7 +2718,7 @@ func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAsked.ProtoReflect.Descriptor instead.
 func (*ReplicaAsked) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{51}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ReplicaAsked) GetShard() uint32 {
@@ -3503,7 +2745,7 @@ type CompareReply struct {
 
 func (x *CompareReply) Reset() {
 	*x = CompareReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3515,7 +2757,7 @@ func (x *CompareReply) String() string {
 func (*CompareReply) ProtoMessage() {}
 
 func (x *CompareReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3528,7 +2770,7 @@ func (x *CompareReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareReply.ProtoReflect.Descriptor instead.
 func (*CompareReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{52}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CompareReply) GetReplicas() []*ReplicaReport {
@@ -3558,7 +2800,7 @@ type ReplicaReport struct {
 
 func (x *ReplicaReport) Reset() {
 	*x = ReplicaReport{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3570,7 +2812,7 @@ func (x *ReplicaReport) String() string {
 func (*ReplicaReport) ProtoMessage() {}
 
 func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3583,7 +2825,7 @@ func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaReport.ProtoReflect.Descriptor instead.
 func (*ReplicaReport) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ReplicaReport) GetShard() uint32 {
@@ -3614,4050 +2856,6 @@ func (x *ReplicaReport) GetDiverged() bool {
 	return false
 }
 
-// ForwardRequest carries every call that waited during the send of the previous request.
-type ForwardRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Calls         []*Call                `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ForwardRequest) Reset() {
-	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ForwardRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ForwardRequest) ProtoMessage() {}
-
-func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[54]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
-func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{54}
-}
-
-func (x *ForwardRequest) GetCalls() []*Call {
-	if x != nil {
-		return x.Calls
-	}
-	return nil
-}
-
-// Call is one call to a shard, or to the control group.
-type Call struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Number    uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // unique in the stream; the answer carries it
-	TimeoutMs int64                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
-	Shard     uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"`
-	// Types that are valid to be assigned to Op:
-	//
-	//	*Call_Commands
-	//	*Call_Get
-	//	*Call_List
-	//	*Call_ChangeQueue
-	//	*Call_Queues
-	//	*Call_Lend
-	//	*Call_Members
-	//	*Call_Begin
-	//	*Call_ChangeAccess
-	//	*Call_ReadSlots
-	//	*Call_PullSlots
-	//	*Call_NamespaceUse
-	//	*Call_Quota
-	//	*Call_ChangeBulk
-	//	*Call_AskGroups
-	//	*Call_LookGroups
-	//	*Call_Outlook
-	//	*Call_Activity
-	Op            isCall_Op `protobuf_oneof:"op"`
-	Traceparent   string    `protobuf:"bytes,28,opt,name=traceparent,proto3" json:"traceparent,omitempty"` // of the span of the caller's call; empty: it has none
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Call) Reset() {
-	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Call) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Call) ProtoMessage() {}
-
-func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[55]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Call.ProtoReflect.Descriptor instead.
-func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{55}
-}
-
-func (x *Call) GetNumber() uint64 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-func (x *Call) GetTimeoutMs() int64 {
-	if x != nil {
-		return x.TimeoutMs
-	}
-	return 0
-}
-
-func (x *Call) GetShard() uint32 {
-	if x != nil {
-		return x.Shard
-	}
-	return 0
-}
-
-func (x *Call) GetOp() isCall_Op {
-	if x != nil {
-		return x.Op
-	}
-	return nil
-}
-
-func (x *Call) GetCommands() *Commands {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Commands); ok {
-			return x.Commands
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetGet() *GetCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Get); ok {
-			return x.Get
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetList() *ListCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_List); ok {
-			return x.List
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetChangeQueue() *QueueChange {
-	if x != nil {
-		if x, ok := x.Op.(*Call_ChangeQueue); ok {
-			return x.ChangeQueue
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetQueues() *QueuesCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Queues); ok {
-			return x.Queues
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetLend() *LendCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Lend); ok {
-			return x.Lend
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetMembers() *MembersCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Members); ok {
-			return x.Members
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetBegin() *BeginCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Begin); ok {
-			return x.Begin
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetChangeAccess() *AccessChange {
-	if x != nil {
-		if x, ok := x.Op.(*Call_ChangeAccess); ok {
-			return x.ChangeAccess
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetReadSlots() *ReadSlotsCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_ReadSlots); ok {
-			return x.ReadSlots
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetPullSlots() *PullSlotsCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_PullSlots); ok {
-			return x.PullSlots
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetNamespaceUse() *NamespaceCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_NamespaceUse); ok {
-			return x.NamespaceUse
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetQuota() *QuotaCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Quota); ok {
-			return x.Quota
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetChangeBulk() *BulkChange {
-	if x != nil {
-		if x, ok := x.Op.(*Call_ChangeBulk); ok {
-			return x.ChangeBulk
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetAskGroups() *GroupsAsk {
-	if x != nil {
-		if x, ok := x.Op.(*Call_AskGroups); ok {
-			return x.AskGroups
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetLookGroups() *GroupsLook {
-	if x != nil {
-		if x, ok := x.Op.(*Call_LookGroups); ok {
-			return x.LookGroups
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetOutlook() *OutlookCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Outlook); ok {
-			return x.Outlook
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetActivity() *ActivityCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Activity); ok {
-			return x.Activity
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetTraceparent() string {
-	if x != nil {
-		return x.Traceparent
-	}
-	return ""
-}
-
-type isCall_Op interface {
-	isCall_Op()
-}
-
-type Call_Commands struct {
-	Commands *Commands `protobuf:"bytes,4,opt,name=commands,proto3,oneof"`
-}
-
-type Call_Get struct {
-	Get *GetCall `protobuf:"bytes,5,opt,name=get,proto3,oneof"`
-}
-
-type Call_List struct {
-	List *ListCall `protobuf:"bytes,6,opt,name=list,proto3,oneof"`
-}
-
-type Call_ChangeQueue struct {
-	ChangeQueue *QueueChange `protobuf:"bytes,7,opt,name=change_queue,json=changeQueue,proto3,oneof"` // for the leader of the control group, shard 0
-}
-
-type Call_Queues struct {
-	Queues *QueuesCall `protobuf:"bytes,8,opt,name=queues,proto3,oneof"`
-}
-
-type Call_Lend struct {
-	Lend *LendCall `protobuf:"bytes,9,opt,name=lend,proto3,oneof"`
-}
-
-type Call_Members struct {
-	Members *MembersCall `protobuf:"bytes,10,opt,name=members,proto3,oneof"`
-}
-
-type Call_Begin struct {
-	Begin *BeginCall `protobuf:"bytes,11,opt,name=begin,proto3,oneof"` // for the leader of the control group, shard 0
-}
-
-type Call_ChangeAccess struct {
-	ChangeAccess *AccessChange `protobuf:"bytes,12,opt,name=change_access,json=changeAccess,proto3,oneof"` // likewise
-}
-
-type Call_ReadSlots struct {
-	ReadSlots *ReadSlotsCall `protobuf:"bytes,16,opt,name=read_slots,json=readSlots,proto3,oneof"`
-}
-
-type Call_PullSlots struct {
-	PullSlots *PullSlotsCall `protobuf:"bytes,17,opt,name=pull_slots,json=pullSlots,proto3,oneof"`
-}
-
-type Call_NamespaceUse struct {
-	NamespaceUse *NamespaceCall `protobuf:"bytes,18,opt,name=namespace_use,json=namespaceUse,proto3,oneof"`
-}
-
-type Call_Quota struct {
-	Quota *QuotaCall `protobuf:"bytes,19,opt,name=quota,proto3,oneof"`
-}
-
-type Call_ChangeBulk struct {
-	ChangeBulk *BulkChange `protobuf:"bytes,20,opt,name=change_bulk,json=changeBulk,proto3,oneof"` // for the leader of the control group, shard 0
-}
-
-type Call_AskGroups struct {
-	AskGroups *GroupsAsk `protobuf:"bytes,24,opt,name=ask_groups,json=askGroups,proto3,oneof"`
-}
-
-type Call_LookGroups struct {
-	LookGroups *GroupsLook `protobuf:"bytes,25,opt,name=look_groups,json=lookGroups,proto3,oneof"`
-}
-
-type Call_Outlook struct {
-	Outlook *OutlookCall `protobuf:"bytes,26,opt,name=outlook,proto3,oneof"`
-}
-
-type Call_Activity struct {
-	Activity *ActivityCall `protobuf:"bytes,27,opt,name=activity,proto3,oneof"`
-}
-
-func (*Call_Commands) isCall_Op() {}
-
-func (*Call_Get) isCall_Op() {}
-
-func (*Call_List) isCall_Op() {}
-
-func (*Call_ChangeQueue) isCall_Op() {}
-
-func (*Call_Queues) isCall_Op() {}
-
-func (*Call_Lend) isCall_Op() {}
-
-func (*Call_Members) isCall_Op() {}
-
-func (*Call_Begin) isCall_Op() {}
-
-func (*Call_ChangeAccess) isCall_Op() {}
-
-func (*Call_ReadSlots) isCall_Op() {}
-
-func (*Call_PullSlots) isCall_Op() {}
-
-func (*Call_NamespaceUse) isCall_Op() {}
-
-func (*Call_Quota) isCall_Op() {}
-
-func (*Call_ChangeBulk) isCall_Op() {}
-
-func (*Call_AskGroups) isCall_Op() {}
-
-func (*Call_LookGroups) isCall_Op() {}
-
-func (*Call_Outlook) isCall_Op() {}
-
-func (*Call_Activity) isCall_Op() {}
-
-// GroupsAsk asks the shard that owns a queue for permits of the queue's groups.
-type GroupsAsk struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
-	Shard         uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"`   // shard that asks
-	Term          uint64                 `protobuf:"varint,4,opt,name=term,proto3" json:"term,omitempty"`     // term of the asking leadership
-	Number        uint64                 `protobuf:"varint,5,opt,name=number,proto3" json:"number,omitempty"` // number of the ask in that leadership
-	Wants         []*GroupWant           `protobuf:"bytes,6,rep,name=wants,proto3" json:"wants,omitempty"`
-	Ended         []string               `protobuf:"bytes,7,rep,name=ended,proto3" json:"ended,omitempty"`  // groups with fewer attempts under way than before
-	Wait          bool                   `protobuf:"varint,8,opt,name=wait,proto3" json:"wait,omitempty"`   // the answer waits for a permit
-	Epoch         uint64                 `protobuf:"varint,9,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the slot that makes the shard the owner
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GroupsAsk) Reset() {
-	*x = GroupsAsk{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GroupsAsk) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GroupsAsk) ProtoMessage() {}
-
-func (x *GroupsAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[56]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GroupsAsk.ProtoReflect.Descriptor instead.
-func (*GroupsAsk) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{56}
-}
-
-func (x *GroupsAsk) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *GroupsAsk) GetQueue() string {
-	if x != nil {
-		return x.Queue
-	}
-	return ""
-}
-
-func (x *GroupsAsk) GetShard() uint32 {
-	if x != nil {
-		return x.Shard
-	}
-	return 0
-}
-
-func (x *GroupsAsk) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
-}
-
-func (x *GroupsAsk) GetNumber() uint64 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-func (x *GroupsAsk) GetWants() []*GroupWant {
-	if x != nil {
-		return x.Wants
-	}
-	return nil
-}
-
-func (x *GroupsAsk) GetEnded() []string {
-	if x != nil {
-		return x.Ended
-	}
-	return nil
-}
-
-func (x *GroupsAsk) GetWait() bool {
-	if x != nil {
-		return x.Wait
-	}
-	return false
-}
-
-func (x *GroupsAsk) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
-}
-
-type GroupWant struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
-	Permits       uint32                 `protobuf:"varint,2,opt,name=permits,proto3" json:"permits,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GroupWant) Reset() {
-	*x = GroupWant{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GroupWant) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GroupWant) ProtoMessage() {}
-
-func (x *GroupWant) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[57]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GroupWant.ProtoReflect.Descriptor instead.
-func (*GroupWant) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{57}
-}
-
-func (x *GroupWant) GetGroup() string {
-	if x != nil {
-		return x.Group
-	}
-	return ""
-}
-
-func (x *GroupWant) GetPermits() uint32 {
-	if x != nil {
-		return x.Permits
-	}
-	return 0
-}
-
-// GroupsAnswer is the answer to a GroupsAsk.
-type GroupsAnswer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the owner, as is the term
-	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
-	Given         []*GroupGiven          `protobuf:"bytes,3,rep,name=given,proto3" json:"given,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GroupsAnswer) Reset() {
-	*x = GroupsAnswer{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GroupsAnswer) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GroupsAnswer) ProtoMessage() {}
-
-func (x *GroupsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[58]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GroupsAnswer.ProtoReflect.Descriptor instead.
-func (*GroupsAnswer) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{58}
-}
-
-func (x *GroupsAnswer) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
-}
-
-func (x *GroupsAnswer) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
-}
-
-func (x *GroupsAnswer) GetGiven() []*GroupGiven {
-	if x != nil {
-		return x.Given
-	}
-	return nil
-}
-
-type GroupGiven struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
-	Permits       uint32                 `protobuf:"varint,2,opt,name=permits,proto3" json:"permits,omitempty"`
-	FirstMs       int64                  `protobuf:"zigzag64,3,opt,name=first_ms,json=firstMs,proto3" json:"first_ms,omitempty"` // in order: due time of the task that the permit is for
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GroupGiven) Reset() {
-	*x = GroupGiven{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GroupGiven) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GroupGiven) ProtoMessage() {}
-
-func (x *GroupGiven) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[59]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GroupGiven.ProtoReflect.Descriptor instead.
-func (*GroupGiven) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{59}
-}
-
-func (x *GroupGiven) GetGroup() string {
-	if x != nil {
-		return x.Group
-	}
-	return ""
-}
-
-func (x *GroupGiven) GetPermits() uint32 {
-	if x != nil {
-		return x.Permits
-	}
-	return 0
-}
-
-func (x *GroupGiven) GetFirstMs() int64 {
-	if x != nil {
-		return x.FirstMs
-	}
-	return 0
-}
-
-// GroupsLook asks the leader of a shard where groups stand.
-type GroupsLook struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the owner, as is the term
-	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
-	Namespace     string                 `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Queue         string                 `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`
-	Groups        []string               `protobuf:"bytes,5,rep,name=groups,proto3" json:"groups,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GroupsLook) Reset() {
-	*x = GroupsLook{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GroupsLook) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GroupsLook) ProtoMessage() {}
-
-func (x *GroupsLook) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[60]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GroupsLook.ProtoReflect.Descriptor instead.
-func (*GroupsLook) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{60}
-}
-
-func (x *GroupsLook) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
-}
-
-func (x *GroupsLook) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
-}
-
-func (x *GroupsLook) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *GroupsLook) GetQueue() string {
-	if x != nil {
-		return x.Queue
-	}
-	return ""
-}
-
-func (x *GroupsLook) GetGroups() []string {
-	if x != nil {
-		return x.Groups
-	}
-	return nil
-}
-
-// GroupsStanding is the answer to a GroupsLook.
-type GroupsStanding struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
-	Done          uint64                 `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`                        // number of the last ask of the queue whose outcome is in the counts
-	ClearMs       int64                  `protobuf:"zigzag64,3,opt,name=clear_ms,json=clearMs,proto3" json:"clear_ms,omitempty"` // last instant for which no task waits in the wheel
-	Groups        []*GroupCount          `protobuf:"bytes,4,rep,name=groups,proto3" json:"groups,omitempty"`                     // in the order of the look
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GroupsStanding) Reset() {
-	*x = GroupsStanding{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GroupsStanding) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GroupsStanding) ProtoMessage() {}
-
-func (x *GroupsStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[61]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GroupsStanding.ProtoReflect.Descriptor instead.
-func (*GroupsStanding) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{61}
-}
-
-func (x *GroupsStanding) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
-}
-
-func (x *GroupsStanding) GetDone() uint64 {
-	if x != nil {
-		return x.Done
-	}
-	return 0
-}
-
-func (x *GroupsStanding) GetClearMs() int64 {
-	if x != nil {
-		return x.ClearMs
-	}
-	return 0
-}
-
-func (x *GroupsStanding) GetGroups() []*GroupCount {
-	if x != nil {
-		return x.Groups
-	}
-	return nil
-}
-
-type GroupCount struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	UnderWay      uint32                 `protobuf:"varint,1,opt,name=under_way,json=underWay,proto3" json:"under_way,omitempty"` // attempts, leases and permits not yet used
-	Retrying      uint32                 `protobuf:"varint,2,opt,name=retrying,proto3" json:"retrying,omitempty"`
-	Waiting       bool                   `protobuf:"varint,3,opt,name=waiting,proto3" json:"waiting,omitempty"`                  // a task waits for a permit
-	Priority      uint32                 `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`                // of the best waiting task
-	FirstMs       int64                  `protobuf:"zigzag64,5,opt,name=first_ms,json=firstMs,proto3" json:"first_ms,omitempty"` // due time of the earliest waiting task; the lowest number: an attempt was made before
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GroupCount) Reset() {
-	*x = GroupCount{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GroupCount) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GroupCount) ProtoMessage() {}
-
-func (x *GroupCount) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[62]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GroupCount.ProtoReflect.Descriptor instead.
-func (*GroupCount) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{62}
-}
-
-func (x *GroupCount) GetUnderWay() uint32 {
-	if x != nil {
-		return x.UnderWay
-	}
-	return 0
-}
-
-func (x *GroupCount) GetRetrying() uint32 {
-	if x != nil {
-		return x.Retrying
-	}
-	return 0
-}
-
-func (x *GroupCount) GetWaiting() bool {
-	if x != nil {
-		return x.Waiting
-	}
-	return false
-}
-
-func (x *GroupCount) GetPriority() uint32 {
-	if x != nil {
-		return x.Priority
-	}
-	return 0
-}
-
-func (x *GroupCount) GetFirstMs() int64 {
-	if x != nil {
-		return x.FirstMs
-	}
-	return 0
-}
-
-// BulkChange begins or stops a bulk operation. The leader sets the times. A repeated change has no further effect.
-type BulkChange struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to Op:
-	//
-	//	*BulkChange_Begin
-	//	*BulkChange_Stop
-	Op            isBulkChange_Op `protobuf_oneof:"op"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *BulkChange) Reset() {
-	*x = BulkChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *BulkChange) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*BulkChange) ProtoMessage() {}
-
-func (x *BulkChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[63]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use BulkChange.ProtoReflect.Descriptor instead.
-func (*BulkChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{63}
-}
-
-func (x *BulkChange) GetOp() isBulkChange_Op {
-	if x != nil {
-		return x.Op
-	}
-	return nil
-}
-
-func (x *BulkChange) GetBegin() *BulkOperation {
-	if x != nil {
-		if x, ok := x.Op.(*BulkChange_Begin); ok {
-			return x.Begin
-		}
-	}
-	return nil
-}
-
-func (x *BulkChange) GetStop() string {
-	if x != nil {
-		if x, ok := x.Op.(*BulkChange_Stop); ok {
-			return x.Stop
-		}
-	}
-	return ""
-}
-
-type isBulkChange_Op interface {
-	isBulkChange_Op()
-}
-
-type BulkChange_Begin struct {
-	Begin *BulkOperation `protobuf:"bytes,1,opt,name=begin,proto3,oneof"`
-}
-
-type BulkChange_Stop struct {
-	Stop string `protobuf:"bytes,2,opt,name=stop,proto3,oneof"` // id of the operation
-}
-
-func (*BulkChange_Begin) isBulkChange_Op() {}
-
-func (*BulkChange_Stop) isBulkChange_Op() {}
-
-// BulkChanged is the answer to a BulkChange.
-type BulkChanged struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Impossible    string                 `protobuf:"bytes,1,opt,name=impossible,proto3" json:"impossible,omitempty"` // reason why nothing has changed; empty: it has
-	Operation     *BulkOperation         `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`   // absent: there is none to stop
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *BulkChanged) Reset() {
-	*x = BulkChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *BulkChanged) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*BulkChanged) ProtoMessage() {}
-
-func (x *BulkChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[64]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use BulkChanged.ProtoReflect.Descriptor instead.
-func (*BulkChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{64}
-}
-
-func (x *BulkChanged) GetImpossible() string {
-	if x != nil {
-		return x.Impossible
-	}
-	return ""
-}
-
-func (x *BulkChanged) GetOperation() *BulkOperation {
-	if x != nil {
-		return x.Operation
-	}
-	return nil
-}
-
-// NamespaceCall asks a shard's leader for the use of a namespace.
-type NamespaceCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *NamespaceCall) Reset() {
-	*x = NamespaceCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *NamespaceCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*NamespaceCall) ProtoMessage() {}
-
-func (x *NamespaceCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[65]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use NamespaceCall.ProtoReflect.Descriptor instead.
-func (*NamespaceCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{65}
-}
-
-func (x *NamespaceCall) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-// NamespaceUse is what a shard counts for a namespace.
-type NamespaceUse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Pending       uint64                 `protobuf:"varint,1,opt,name=pending,proto3" json:"pending,omitempty"` // tasks that are scheduled, ready, firing or retrying
-	Dead          uint64                 `protobuf:"varint,2,opt,name=dead,proto3" json:"dead,omitempty"`
-	Bytes         uint64                 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`   // of the pending tasks and the dead letters
-	Queues        uint64                 `protobuf:"varint,4,opt,name=queues,proto3" json:"queues,omitempty"` // with a task or a rule in the shard
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *NamespaceUse) Reset() {
-	*x = NamespaceUse{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *NamespaceUse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*NamespaceUse) ProtoMessage() {}
-
-func (x *NamespaceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[66]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use NamespaceUse.ProtoReflect.Descriptor instead.
-func (*NamespaceUse) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{66}
-}
-
-func (x *NamespaceUse) GetPending() uint64 {
-	if x != nil {
-		return x.Pending
-	}
-	return 0
-}
-
-func (x *NamespaceUse) GetDead() uint64 {
-	if x != nil {
-		return x.Dead
-	}
-	return 0
-}
-
-func (x *NamespaceUse) GetBytes() uint64 {
-	if x != nil {
-		return x.Bytes
-	}
-	return 0
-}
-
-func (x *NamespaceUse) GetQueues() uint64 {
-	if x != nil {
-		return x.Queues
-	}
-	return 0
-}
-
-// QuotaSubject is the namespace or the key that has quotas. One of the fields is set.
-type QuotaSubject struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"` // id
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *QuotaSubject) Reset() {
-	*x = QuotaSubject{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *QuotaSubject) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*QuotaSubject) ProtoMessage() {}
-
-func (x *QuotaSubject) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[67]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use QuotaSubject.ProtoReflect.Descriptor instead.
-func (*QuotaSubject) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{67}
-}
-
-func (x *QuotaSubject) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *QuotaSubject) GetKey() string {
-	if x != nil {
-		return x.Key
-	}
-	return ""
-}
-
-// QuotaCall is one message of the way in which a cluster keeps a quota. Its number is that of package quota.
-type QuotaCall struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Subject *QuotaSubject          `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
-	Quota   uint32                 `protobuf:"varint,2,opt,name=quota,proto3" json:"quota,omitempty"`
-	// Types that are valid to be assigned to Op:
-	//
-	//	*QuotaCall_Draw
-	//	*QuotaCall_Divide
-	//	*QuotaCall_Admit
-	//	*QuotaCall_Trim
-	//	*QuotaCall_Raise
-	//	*QuotaCall_Names
-	//	*QuotaCall_Use
-	Op            isQuotaCall_Op `protobuf_oneof:"op"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *QuotaCall) Reset() {
-	*x = QuotaCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *QuotaCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*QuotaCall) ProtoMessage() {}
-
-func (x *QuotaCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[68]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use QuotaCall.ProtoReflect.Descriptor instead.
-func (*QuotaCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{68}
-}
-
-func (x *QuotaCall) GetSubject() *QuotaSubject {
-	if x != nil {
-		return x.Subject
-	}
-	return nil
-}
-
-func (x *QuotaCall) GetQuota() uint32 {
-	if x != nil {
-		return x.Quota
-	}
-	return 0
-}
-
-func (x *QuotaCall) GetOp() isQuotaCall_Op {
-	if x != nil {
-		return x.Op
-	}
-	return nil
-}
-
-func (x *QuotaCall) GetDraw() *DrawCall {
-	if x != nil {
-		if x, ok := x.Op.(*QuotaCall_Draw); ok {
-			return x.Draw
-		}
-	}
-	return nil
-}
-
-func (x *QuotaCall) GetDivide() *DivideCall {
-	if x != nil {
-		if x, ok := x.Op.(*QuotaCall_Divide); ok {
-			return x.Divide
-		}
-	}
-	return nil
-}
-
-func (x *QuotaCall) GetAdmit() *AdmitCall {
-	if x != nil {
-		if x, ok := x.Op.(*QuotaCall_Admit); ok {
-			return x.Admit
-		}
-	}
-	return nil
-}
-
-func (x *QuotaCall) GetTrim() *TrimCall {
-	if x != nil {
-		if x, ok := x.Op.(*QuotaCall_Trim); ok {
-			return x.Trim
-		}
-	}
-	return nil
-}
-
-func (x *QuotaCall) GetRaise() *RaiseCall {
-	if x != nil {
-		if x, ok := x.Op.(*QuotaCall_Raise); ok {
-			return x.Raise
-		}
-	}
-	return nil
-}
-
-func (x *QuotaCall) GetNames() *NamesCall {
-	if x != nil {
-		if x, ok := x.Op.(*QuotaCall_Names); ok {
-			return x.Names
-		}
-	}
-	return nil
-}
-
-func (x *QuotaCall) GetUse() *UseCall {
-	if x != nil {
-		if x, ok := x.Op.(*QuotaCall_Use); ok {
-			return x.Use
-		}
-	}
-	return nil
-}
-
-type isQuotaCall_Op interface {
-	isQuotaCall_Op()
-}
-
-type QuotaCall_Draw struct {
-	Draw *DrawCall `protobuf:"bytes,3,opt,name=draw,proto3,oneof"` // for the subject's owner
-}
-
-type QuotaCall_Divide struct {
-	Divide *DivideCall `protobuf:"bytes,4,opt,name=divide,proto3,oneof"` // for the subject's owner
-}
-
-type QuotaCall_Admit struct {
-	Admit *AdmitCall `protobuf:"bytes,5,opt,name=admit,proto3,oneof"` // for the subject's owner
-}
-
-type QuotaCall_Trim struct {
-	Trim *TrimCall `protobuf:"bytes,6,opt,name=trim,proto3,oneof"` // for a shard that holds a part of the level, or for a node: shard 0
-}
-
-type QuotaCall_Raise struct {
-	Raise *RaiseCall `protobuf:"bytes,7,opt,name=raise,proto3,oneof"` // likewise
-}
-
-type QuotaCall_Names struct {
-	Names *NamesCall `protobuf:"bytes,8,opt,name=names,proto3,oneof"` // for each shard
-}
-
-type QuotaCall_Use struct {
-	Use *UseCall `protobuf:"bytes,9,opt,name=use,proto3,oneof"` // for the subject's owner, and for each node: shard 0
-}
-
-func (*QuotaCall_Draw) isQuotaCall_Op() {}
-
-func (*QuotaCall_Divide) isQuotaCall_Op() {}
-
-func (*QuotaCall_Admit) isQuotaCall_Op() {}
-
-func (*QuotaCall_Trim) isQuotaCall_Op() {}
-
-func (*QuotaCall_Raise) isQuotaCall_Op() {}
-
-func (*QuotaCall_Names) isQuotaCall_Op() {}
-
-func (*QuotaCall_Use) isQuotaCall_Op() {}
-
-// NamesCall asks for the names of a namespace's queues.
-type NamesCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *NamesCall) Reset() {
-	*x = NamesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *NamesCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*NamesCall) ProtoMessage() {}
-
-func (x *NamesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[69]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use NamesCall.ProtoReflect.Descriptor instead.
-func (*NamesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{69}
-}
-
-// UseCall asks the owner for the present rates, and a node for its consumers.
-type UseCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *UseCall) Reset() {
-	*x = UseCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *UseCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*UseCall) ProtoMessage() {}
-
-func (x *UseCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[70]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use UseCall.ProtoReflect.Descriptor instead.
-func (*UseCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{70}
-}
-
-// DrawCall asks for tokens of a rate.
-type DrawCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
-	PerSecond     float64                `protobuf:"fixed64,2,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"` // the limit as the node knows it
-	Want          uint32                 `protobuf:"varint,3,opt,name=want,proto3" json:"want,omitempty"`
-	Spent         uint32                 `protobuf:"varint,4,opt,name=spent,proto3" json:"spent,omitempty"` // tokens that the node has used without the owner since its last draw
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DrawCall) Reset() {
-	*x = DrawCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DrawCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DrawCall) ProtoMessage() {}
-
-func (x *DrawCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[71]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DrawCall.ProtoReflect.Descriptor instead.
-func (*DrawCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{71}
-}
-
-func (x *DrawCall) GetNode() string {
-	if x != nil {
-		return x.Node
-	}
-	return ""
-}
-
-func (x *DrawCall) GetPerSecond() float64 {
-	if x != nil {
-		return x.PerSecond
-	}
-	return 0
-}
-
-func (x *DrawCall) GetWant() uint32 {
-	if x != nil {
-		return x.Want
-	}
-	return 0
-}
-
-func (x *DrawCall) GetSpent() uint32 {
-	if x != nil {
-		return x.Spent
-	}
-	return 0
-}
-
-// DivideCall asks for a higher ceiling of a level.
-type DivideCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Holder        string                 `protobuf:"bytes,1,opt,name=holder,proto3" json:"holder,omitempty"`
-	Limit         int64                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"` // as the holder knows it
-	Want          int64                  `protobuf:"varint,3,opt,name=want,proto3" json:"want,omitempty"`   // above the present use
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *DivideCall) Reset() {
-	*x = DivideCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *DivideCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*DivideCall) ProtoMessage() {}
-
-func (x *DivideCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[72]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use DivideCall.ProtoReflect.Descriptor instead.
-func (*DivideCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{72}
-}
-
-func (x *DivideCall) GetHolder() string {
-	if x != nil {
-		return x.Holder
-	}
-	return ""
-}
-
-func (x *DivideCall) GetLimit() int64 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
-func (x *DivideCall) GetWant() int64 {
-	if x != nil {
-		return x.Want
-	}
-	return 0
-}
-
-// AdmitCall asks for a new queue.
-type AdmitCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Queue         string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
-	Limit         uint64                 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AdmitCall) Reset() {
-	*x = AdmitCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AdmitCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AdmitCall) ProtoMessage() {}
-
-func (x *AdmitCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[73]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AdmitCall.ProtoReflect.Descriptor instead.
-func (*AdmitCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{73}
-}
-
-func (x *AdmitCall) GetQueue() string {
-	if x != nil {
-		return x.Queue
-	}
-	return ""
-}
-
-func (x *AdmitCall) GetLimit() uint64 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
-// TrimCall lowers a ceiling to the present use.
-type TrimCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
-	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TrimCall) Reset() {
-	*x = TrimCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TrimCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TrimCall) ProtoMessage() {}
-
-func (x *TrimCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[74]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TrimCall.ProtoReflect.Descriptor instead.
-func (*TrimCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{74}
-}
-
-func (x *TrimCall) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
-}
-
-func (x *TrimCall) GetNumber() uint64 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-// RaiseCall sets the ceiling after the trim of the same round.
-type RaiseCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
-	Number        uint64                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
-	Limit         int64                  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	Ceiling       int64                  `protobuf:"varint,4,opt,name=ceiling,proto3" json:"ceiling,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RaiseCall) Reset() {
-	*x = RaiseCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RaiseCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RaiseCall) ProtoMessage() {}
-
-func (x *RaiseCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[75]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RaiseCall.ProtoReflect.Descriptor instead.
-func (*RaiseCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{75}
-}
-
-func (x *RaiseCall) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
-}
-
-func (x *RaiseCall) GetNumber() uint64 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-func (x *RaiseCall) GetLimit() int64 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
-func (x *RaiseCall) GetCeiling() int64 {
-	if x != nil {
-		return x.Ceiling
-	}
-	return 0
-}
-
-// QuotaReply answers a QuotaCall.
-type QuotaReply struct {
-	state              protoimpl.MessageState `protogen:"open.v1"`
-	Tokens             uint32                 `protobuf:"varint,1,opt,name=tokens,proto3" json:"tokens,omitempty"`                                                      // of a draw
-	RetryAfterUs       int64                  `protobuf:"varint,2,opt,name=retry_after_us,json=retryAfterUs,proto3" json:"retry_after_us,omitempty"`                    // of a draw: the rate is used up for so long; 0: it is not
-	Used               int64                  `protobuf:"varint,3,opt,name=used,proto3" json:"used,omitempty"`                                                          // of a division: by all holders; of a trim, or a node's use: by this one
-	Refused            bool                   `protobuf:"varint,4,opt,name=refused,proto3" json:"refused,omitempty"`                                                    // the trim is of an old round
-	Unsure             bool                   `protobuf:"varint,5,opt,name=unsure,proto3" json:"unsure,omitempty"`                                                      // holders that do not answer may use the room
-	Names              []string               `protobuf:"bytes,6,rep,name=names,proto3" json:"names,omitempty"`                                                         // of the shard's queues
-	SchedulesPerSecond float64                `protobuf:"fixed64,7,opt,name=schedules_per_second,json=schedulesPerSecond,proto3" json:"schedules_per_second,omitempty"` // that the owner has admitted of late
-	CallsPerSecond     float64                `protobuf:"fixed64,8,opt,name=calls_per_second,json=callsPerSecond,proto3" json:"calls_per_second,omitempty"`             // likewise
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
-}
-
-func (x *QuotaReply) Reset() {
-	*x = QuotaReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *QuotaReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*QuotaReply) ProtoMessage() {}
-
-func (x *QuotaReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[76]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use QuotaReply.ProtoReflect.Descriptor instead.
-func (*QuotaReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{76}
-}
-
-func (x *QuotaReply) GetTokens() uint32 {
-	if x != nil {
-		return x.Tokens
-	}
-	return 0
-}
-
-func (x *QuotaReply) GetRetryAfterUs() int64 {
-	if x != nil {
-		return x.RetryAfterUs
-	}
-	return 0
-}
-
-func (x *QuotaReply) GetUsed() int64 {
-	if x != nil {
-		return x.Used
-	}
-	return 0
-}
-
-func (x *QuotaReply) GetRefused() bool {
-	if x != nil {
-		return x.Refused
-	}
-	return false
-}
-
-func (x *QuotaReply) GetUnsure() bool {
-	if x != nil {
-		return x.Unsure
-	}
-	return false
-}
-
-func (x *QuotaReply) GetNames() []string {
-	if x != nil {
-		return x.Names
-	}
-	return nil
-}
-
-func (x *QuotaReply) GetSchedulesPerSecond() float64 {
-	if x != nil {
-		return x.SchedulesPerSecond
-	}
-	return 0
-}
-
-func (x *QuotaReply) GetCallsPerSecond() float64 {
-	if x != nil {
-		return x.CallsPerSecond
-	}
-	return 0
-}
-
-type Commands struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Commands      []*fsmpb.Command       `protobuf:"bytes,1,rep,name=commands,proto3" json:"commands,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Commands) Reset() {
-	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Commands) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Commands) ProtoMessage() {}
-
-func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[77]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Commands.ProtoReflect.Descriptor instead.
-func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{77}
-}
-
-func (x *Commands) GetCommands() []*fsmpb.Command {
-	if x != nil {
-		return x.Commands
-	}
-	return nil
-}
-
-type GetCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	Stale         bool                   `protobuf:"varint,3,opt,name=stale,proto3" json:"stale,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetCall) Reset() {
-	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetCall) ProtoMessage() {}
-
-func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[78]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
-func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{78}
-}
-
-func (x *GetCall) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *GetCall) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *GetCall) GetStale() bool {
-	if x != nil {
-		return x.Stale
-	}
-	return false
-}
-
-type ListCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Query         *fsmpb.ListQuery       `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
-	Stale         bool                   `protobuf:"varint,2,opt,name=stale,proto3" json:"stale,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListCall) Reset() {
-	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListCall) ProtoMessage() {}
-
-func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[79]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
-func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{79}
-}
-
-func (x *ListCall) GetQuery() *fsmpb.ListQuery {
-	if x != nil {
-		return x.Query
-	}
-	return nil
-}
-
-func (x *ListCall) GetStale() bool {
-	if x != nil {
-		return x.Stale
-	}
-	return false
-}
-
-// QueueChange changes one queue's policy.
-type QueueChange struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to Op:
-	//
-	//	*QueueChange_Set
-	//	*QueueChange_Delete
-	//	*QueueChange_SetCalendar
-	//	*QueueChange_DeleteCalendar
-	Op            isQueueChange_Op `protobuf_oneof:"op"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *QueueChange) Reset() {
-	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *QueueChange) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*QueueChange) ProtoMessage() {}
-
-func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[80]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
-func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{80}
-}
-
-func (x *QueueChange) GetOp() isQueueChange_Op {
-	if x != nil {
-		return x.Op
-	}
-	return nil
-}
-
-func (x *QueueChange) GetSet() *SetQueue {
-	if x != nil {
-		if x, ok := x.Op.(*QueueChange_Set); ok {
-			return x.Set
-		}
-	}
-	return nil
-}
-
-func (x *QueueChange) GetDelete() *DeleteQueue {
-	if x != nil {
-		if x, ok := x.Op.(*QueueChange_Delete); ok {
-			return x.Delete
-		}
-	}
-	return nil
-}
-
-func (x *QueueChange) GetSetCalendar() *SetCalendar {
-	if x != nil {
-		if x, ok := x.Op.(*QueueChange_SetCalendar); ok {
-			return x.SetCalendar
-		}
-	}
-	return nil
-}
-
-func (x *QueueChange) GetDeleteCalendar() *DeleteCalendar {
-	if x != nil {
-		if x, ok := x.Op.(*QueueChange_DeleteCalendar); ok {
-			return x.DeleteCalendar
-		}
-	}
-	return nil
-}
-
-type isQueueChange_Op interface {
-	isQueueChange_Op()
-}
-
-type QueueChange_Set struct {
-	Set *SetQueue `protobuf:"bytes,1,opt,name=set,proto3,oneof"`
-}
-
-type QueueChange_Delete struct {
-	Delete *DeleteQueue `protobuf:"bytes,2,opt,name=delete,proto3,oneof"`
-}
-
-type QueueChange_SetCalendar struct {
-	SetCalendar *SetCalendar `protobuf:"bytes,3,opt,name=set_calendar,json=setCalendar,proto3,oneof"`
-}
-
-type QueueChange_DeleteCalendar struct {
-	DeleteCalendar *DeleteCalendar `protobuf:"bytes,4,opt,name=delete_calendar,json=deleteCalendar,proto3,oneof"`
-}
-
-func (*QueueChange_Set) isQueueChange_Op() {}
-
-func (*QueueChange_Delete) isQueueChange_Op() {}
-
-func (*QueueChange_SetCalendar) isQueueChange_Op() {}
-
-func (*QueueChange_DeleteCalendar) isQueueChange_Op() {}
-
-// AccessChange changes a key or a namespace. The leader sets its times. A repeated change has no further effect.
-type AccessChange struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to Op:
-	//
-	//	*AccessChange_AddKey
-	//	*AccessChange_RemoveKey
-	//	*AccessChange_RotateKey
-	//	*AccessChange_UseKeys
-	//	*AccessChange_EnforceKeys
-	//	*AccessChange_SetNamespace
-	//	*AccessChange_DeleteNamespace
-	Op            isAccessChange_Op `protobuf_oneof:"op"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AccessChange) Reset() {
-	*x = AccessChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AccessChange) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AccessChange) ProtoMessage() {}
-
-func (x *AccessChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[81]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AccessChange.ProtoReflect.Descriptor instead.
-func (*AccessChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{81}
-}
-
-func (x *AccessChange) GetOp() isAccessChange_Op {
-	if x != nil {
-		return x.Op
-	}
-	return nil
-}
-
-func (x *AccessChange) GetAddKey() *AddKey {
-	if x != nil {
-		if x, ok := x.Op.(*AccessChange_AddKey); ok {
-			return x.AddKey
-		}
-	}
-	return nil
-}
-
-func (x *AccessChange) GetRemoveKey() *RemoveKey {
-	if x != nil {
-		if x, ok := x.Op.(*AccessChange_RemoveKey); ok {
-			return x.RemoveKey
-		}
-	}
-	return nil
-}
-
-func (x *AccessChange) GetRotateKey() *RotateKey {
-	if x != nil {
-		if x, ok := x.Op.(*AccessChange_RotateKey); ok {
-			return x.RotateKey
-		}
-	}
-	return nil
-}
-
-func (x *AccessChange) GetUseKeys() *UseKeys {
-	if x != nil {
-		if x, ok := x.Op.(*AccessChange_UseKeys); ok {
-			return x.UseKeys
-		}
-	}
-	return nil
-}
-
-func (x *AccessChange) GetEnforceKeys() *EnforceKeys {
-	if x != nil {
-		if x, ok := x.Op.(*AccessChange_EnforceKeys); ok {
-			return x.EnforceKeys
-		}
-	}
-	return nil
-}
-
-func (x *AccessChange) GetSetNamespace() *SetNamespace {
-	if x != nil {
-		if x, ok := x.Op.(*AccessChange_SetNamespace); ok {
-			return x.SetNamespace
-		}
-	}
-	return nil
-}
-
-func (x *AccessChange) GetDeleteNamespace() *DeleteNamespace {
-	if x != nil {
-		if x, ok := x.Op.(*AccessChange_DeleteNamespace); ok {
-			return x.DeleteNamespace
-		}
-	}
-	return nil
-}
-
-type isAccessChange_Op interface {
-	isAccessChange_Op()
-}
-
-type AccessChange_AddKey struct {
-	AddKey *AddKey `protobuf:"bytes,1,opt,name=add_key,json=addKey,proto3,oneof"`
-}
-
-type AccessChange_RemoveKey struct {
-	RemoveKey *RemoveKey `protobuf:"bytes,2,opt,name=remove_key,json=removeKey,proto3,oneof"`
-}
-
-type AccessChange_RotateKey struct {
-	RotateKey *RotateKey `protobuf:"bytes,3,opt,name=rotate_key,json=rotateKey,proto3,oneof"`
-}
-
-type AccessChange_UseKeys struct {
-	UseKeys *UseKeys `protobuf:"bytes,4,opt,name=use_keys,json=useKeys,proto3,oneof"`
-}
-
-type AccessChange_EnforceKeys struct {
-	EnforceKeys *EnforceKeys `protobuf:"bytes,5,opt,name=enforce_keys,json=enforceKeys,proto3,oneof"`
-}
-
-type AccessChange_SetNamespace struct {
-	SetNamespace *SetNamespace `protobuf:"bytes,6,opt,name=set_namespace,json=setNamespace,proto3,oneof"`
-}
-
-type AccessChange_DeleteNamespace struct {
-	DeleteNamespace *DeleteNamespace `protobuf:"bytes,7,opt,name=delete_namespace,json=deleteNamespace,proto3,oneof"`
-}
-
-func (*AccessChange_AddKey) isAccessChange_Op() {}
-
-func (*AccessChange_RemoveKey) isAccessChange_Op() {}
-
-func (*AccessChange_RotateKey) isAccessChange_Op() {}
-
-func (*AccessChange_UseKeys) isAccessChange_Op() {}
-
-func (*AccessChange_EnforceKeys) isAccessChange_Op() {}
-
-func (*AccessChange_SetNamespace) isAccessChange_Op() {}
-
-func (*AccessChange_DeleteNamespace) isAccessChange_Op() {}
-
-// AccessChanged is the answer to an AccessChange.
-type AccessChanged struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Impossible    string                 `protobuf:"bytes,1,opt,name=impossible,proto3" json:"impossible,omitempty"` // reason why nothing has changed; empty: it has
-	Existed       bool                   `protobuf:"varint,2,opt,name=existed,proto3" json:"existed,omitempty"`      // the key or the namespace was there before
-	Version       uint64                 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`      // first version of the keys and namespaces that has the change
-	Key           *ApiKey                `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`               // after the change; of a removal: before it
-	Namespace     *Namespace             `protobuf:"bytes,5,opt,name=namespace,proto3" json:"namespace,omitempty"`   // after the change
-	Operation     *Operation             `protobuf:"bytes,6,opt,name=operation,proto3" json:"operation,omitempty"`   // that deletes the namespace
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AccessChanged) Reset() {
-	*x = AccessChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AccessChanged) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AccessChanged) ProtoMessage() {}
-
-func (x *AccessChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[82]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AccessChanged.ProtoReflect.Descriptor instead.
-func (*AccessChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{82}
-}
-
-func (x *AccessChanged) GetImpossible() string {
-	if x != nil {
-		return x.Impossible
-	}
-	return ""
-}
-
-func (x *AccessChanged) GetExisted() bool {
-	if x != nil {
-		return x.Existed
-	}
-	return false
-}
-
-func (x *AccessChanged) GetVersion() uint64 {
-	if x != nil {
-		return x.Version
-	}
-	return 0
-}
-
-func (x *AccessChanged) GetKey() *ApiKey {
-	if x != nil {
-		return x.Key
-	}
-	return nil
-}
-
-func (x *AccessChanged) GetNamespace() *Namespace {
-	if x != nil {
-		return x.Namespace
-	}
-	return nil
-}
-
-func (x *AccessChanged) GetOperation() *Operation {
-	if x != nil {
-		return x.Operation
-	}
-	return nil
-}
-
-// OutlookCall asks for the tasks that wait in a shard's timing wheel.
-type OutlookCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *OutlookCall) Reset() {
-	*x = OutlookCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *OutlookCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*OutlookCall) ProtoMessage() {}
-
-func (x *OutlookCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[83]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use OutlookCall.ProtoReflect.Descriptor instead.
-func (*OutlookCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{83}
-}
-
-// ActivityCall asks for the events of a shard in the last quarter of an hour.
-type ActivityCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	AfterMs       int64                  `protobuf:"varint,1,opt,name=after_ms,json=afterMs,proto3" json:"after_ms,omitempty"` // only steps that begin later
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ActivityCall) Reset() {
-	*x = ActivityCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ActivityCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ActivityCall) ProtoMessage() {}
-
-func (x *ActivityCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[84]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ActivityCall.ProtoReflect.Descriptor instead.
-func (*ActivityCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{84}
-}
-
-func (x *ActivityCall) GetAfterMs() int64 {
-	if x != nil {
-		return x.AfterMs
-	}
-	return 0
-}
-
-// QueuesCall asks for the number of tasks in a shard, of one queue or of each queue of a namespace.
-type QueuesCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
-	All           bool                   `protobuf:"varint,3,opt,name=all,proto3" json:"all,omitempty"` // all queues with a policy, and the first ones by name of the others; queue is ignored
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *QueuesCall) Reset() {
-	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *QueuesCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*QueuesCall) ProtoMessage() {}
-
-func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[85]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
-func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{85}
-}
-
-func (x *QueuesCall) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *QueuesCall) GetQueue() string {
-	if x != nil {
-		return x.Queue
-	}
-	return ""
-}
-
-func (x *QueuesCall) GetAll() bool {
-	if x != nil {
-		return x.All
-	}
-	return false
-}
-
-// LendCall asks the owner of a limited queue for permits to begin attempts. A later call from the same shard replaces
-// an earlier one.
-type LendCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
-	Borrower      uint32                 `protobuf:"varint,3,opt,name=borrower,proto3" json:"borrower,omitempty"`                 // shard that asks
-	InFlight      uint32                 `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"` // attempts and leases under way in that shard
-	Unused        uint32                 `protobuf:"varint,5,opt,name=unused,proto3" json:"unused,omitempty"`                     // permits lent before and not yet used
-	Want          uint32                 `protobuf:"varint,6,opt,name=want,proto3" json:"want,omitempty"`                         // further permits wanted
-	Term          uint64                 `protobuf:"varint,7,opt,name=term,proto3" json:"term,omitempty"`                         // term of the asking leadership
-	Round         uint64                 `protobuf:"varint,8,opt,name=round,proto3" json:"round,omitempty"`                       // number of the call in that leadership
-	Priority      uint32                 `protobuf:"varint,9,opt,name=priority,proto3" json:"priority,omitempty"`                 // best priority of the waiting tasks; 0: not known
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *LendCall) Reset() {
-	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *LendCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*LendCall) ProtoMessage() {}
-
-func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[86]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
-func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{86}
-}
-
-func (x *LendCall) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *LendCall) GetQueue() string {
-	if x != nil {
-		return x.Queue
-	}
-	return ""
-}
-
-func (x *LendCall) GetBorrower() uint32 {
-	if x != nil {
-		return x.Borrower
-	}
-	return 0
-}
-
-func (x *LendCall) GetInFlight() uint32 {
-	if x != nil {
-		return x.InFlight
-	}
-	return 0
-}
-
-func (x *LendCall) GetUnused() uint32 {
-	if x != nil {
-		return x.Unused
-	}
-	return 0
-}
-
-func (x *LendCall) GetWant() uint32 {
-	if x != nil {
-		return x.Want
-	}
-	return 0
-}
-
-func (x *LendCall) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
-}
-
-func (x *LendCall) GetRound() uint64 {
-	if x != nil {
-		return x.Round
-	}
-	return 0
-}
-
-func (x *LendCall) GetPriority() uint32 {
-	if x != nil {
-		return x.Priority
-	}
-	return 0
-}
-
-// MembersCall asks a shard's leader for the members of its group, after a change if one is set.
-type MembersCall struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Membership that the change was decided for. The leader changes nothing if there is another one by now.
-	Seen *Membership `protobuf:"bytes,1,opt,name=seen,proto3" json:"seen,omitempty"`
-	// Types that are valid to be assigned to Change:
-	//
-	//	*MembersCall_AddNonvoter
-	//	*MembersCall_AddVoter
-	//	*MembersCall_Remove
-	//	*MembersCall_Transfer
-	Change        isMembersCall_Change `protobuf_oneof:"change"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *MembersCall) Reset() {
-	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *MembersCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*MembersCall) ProtoMessage() {}
-
-func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[87]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
-func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{87}
-}
-
-func (x *MembersCall) GetSeen() *Membership {
-	if x != nil {
-		return x.Seen
-	}
-	return nil
-}
-
-func (x *MembersCall) GetChange() isMembersCall_Change {
-	if x != nil {
-		return x.Change
-	}
-	return nil
-}
-
-func (x *MembersCall) GetAddNonvoter() string {
-	if x != nil {
-		if x, ok := x.Change.(*MembersCall_AddNonvoter); ok {
-			return x.AddNonvoter
-		}
-	}
-	return ""
-}
-
-func (x *MembersCall) GetAddVoter() string {
-	if x != nil {
-		if x, ok := x.Change.(*MembersCall_AddVoter); ok {
-			return x.AddVoter
-		}
-	}
-	return ""
-}
-
-func (x *MembersCall) GetRemove() string {
-	if x != nil {
-		if x, ok := x.Change.(*MembersCall_Remove); ok {
-			return x.Remove
-		}
-	}
-	return ""
-}
-
-func (x *MembersCall) GetTransfer() string {
-	if x != nil {
-		if x, ok := x.Change.(*MembersCall_Transfer); ok {
-			return x.Transfer
-		}
-	}
-	return ""
-}
-
-type isMembersCall_Change interface {
-	isMembersCall_Change()
-}
-
-type MembersCall_AddNonvoter struct {
-	AddNonvoter string `protobuf:"bytes,2,opt,name=add_nonvoter,json=addNonvoter,proto3,oneof"` // node that gets the log and does not vote
-}
-
-type MembersCall_AddVoter struct {
-	AddVoter string `protobuf:"bytes,3,opt,name=add_voter,json=addVoter,proto3,oneof"` // member that gets a vote
-}
-
-type MembersCall_Remove struct {
-	Remove string `protobuf:"bytes,4,opt,name=remove,proto3,oneof"`
-}
-
-type MembersCall_Transfer struct {
-	Transfer string `protobuf:"bytes,5,opt,name=transfer,proto3,oneof"` // voter that gets the leadership
-}
-
-func (*MembersCall_AddNonvoter) isMembersCall_Change() {}
-
-func (*MembersCall_AddVoter) isMembersCall_Change() {}
-
-func (*MembersCall_Remove) isMembersCall_Change() {}
-
-func (*MembersCall_Transfer) isMembersCall_Change() {}
-
-// BeginCall begins an operation, or previews its moves.
-type BeginCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Operation     *Operation             `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
-	Preview       bool                   `protobuf:"varint,2,opt,name=preview,proto3" json:"preview,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *BeginCall) Reset() {
-	*x = BeginCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *BeginCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*BeginCall) ProtoMessage() {}
-
-func (x *BeginCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[88]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
-func (*BeginCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{88}
-}
-
-func (x *BeginCall) GetOperation() *Operation {
-	if x != nil {
-		return x.Operation
-	}
-	return nil
-}
-
-func (x *BeginCall) GetPreview() bool {
-	if x != nil {
-		return x.Preview
-	}
-	return false
-}
-
-// Began is the answer to a BeginCall.
-type Began struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Impossible    string                 `protobuf:"bytes,1,opt,name=impossible,proto3" json:"impossible,omitempty"` // reason why nothing has begun; empty: it has
-	Operation     *Operation             `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
-	Moves         []*PlannedMove         `protobuf:"bytes,3,rep,name=moves,proto3" json:"moves,omitempty"` // by shard, in the order in which a shard takes them
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Began) Reset() {
-	*x = Began{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Began) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Began) ProtoMessage() {}
-
-func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[89]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Began.ProtoReflect.Descriptor instead.
-func (*Began) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{89}
-}
-
-func (x *Began) GetImpossible() string {
-	if x != nil {
-		return x.Impossible
-	}
-	return ""
-}
-
-func (x *Began) GetOperation() *Operation {
-	if x != nil {
-		return x.Operation
-	}
-	return nil
-}
-
-func (x *Began) GetMoves() []*PlannedMove {
-	if x != nil {
-		return x.Moves
-	}
-	return nil
-}
-
-// PlannedMove is a move of a replica, or of slots to a shard.
-type PlannedMove struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	Action        string                 `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"` // add, lead, remove; of slots: split (to a new shard), move
-	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`     // of a replica
-	From          uint32                 `protobuf:"varint,4,opt,name=from,proto3" json:"from,omitempty"`    // shard that gives slots
-	Slots         uint32                 `protobuf:"varint,5,opt,name=slots,proto3" json:"slots,omitempty"`  // number of slots
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PlannedMove) Reset() {
-	*x = PlannedMove{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PlannedMove) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PlannedMove) ProtoMessage() {}
-
-func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[90]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
-func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{90}
-}
-
-func (x *PlannedMove) GetShard() uint32 {
-	if x != nil {
-		return x.Shard
-	}
-	return 0
-}
-
-func (x *PlannedMove) GetAction() string {
-	if x != nil {
-		return x.Action
-	}
-	return ""
-}
-
-func (x *PlannedMove) GetNode() string {
-	if x != nil {
-		return x.Node
-	}
-	return ""
-}
-
-func (x *PlannedMove) GetFrom() uint32 {
-	if x != nil {
-		return x.From
-	}
-	return 0
-}
-
-func (x *PlannedMove) GetSlots() uint32 {
-	if x != nil {
-		return x.Slots
-	}
-	return 0
-}
-
-// Membership is the configuration of a group in the view of its leader.
-type Membership struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
-	Members       []*Member              `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`      // sorted by node
-	Committed     uint64                 `protobuf:"varint,3,opt,name=committed,proto3" json:"committed,omitempty"` // Raft index
-	Leader        string                 `protobuf:"bytes,4,opt,name=leader,proto3" json:"leader,omitempty"`        // node id
-	Changes       uint64                 `protobuf:"varint,5,opt,name=changes,proto3" json:"changes,omitempty"`     // that the leader has begun in its term
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Membership) Reset() {
-	*x = Membership{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Membership) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Membership) ProtoMessage() {}
-
-func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[91]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Membership.ProtoReflect.Descriptor instead.
-func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{91}
-}
-
-func (x *Membership) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
-}
-
-func (x *Membership) GetMembers() []*Member {
-	if x != nil {
-		return x.Members
-	}
-	return nil
-}
-
-func (x *Membership) GetCommitted() uint64 {
-	if x != nil {
-		return x.Committed
-	}
-	return 0
-}
-
-func (x *Membership) GetLeader() string {
-	if x != nil {
-		return x.Leader
-	}
-	return ""
-}
-
-func (x *Membership) GetChanges() uint64 {
-	if x != nil {
-		return x.Changes
-	}
-	return 0
-}
-
-type Member struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
-	Voter         bool                   `protobuf:"varint,2,opt,name=voter,proto3" json:"voter,omitempty"`
-	SilenceMs     int64                  `protobuf:"varint,3,opt,name=silence_ms,json=silenceMs,proto3" json:"silence_ms,omitempty"` // since the leader sent the newest request that the node answered; -1: none in this term
-	Lag           uint64                 `protobuf:"varint,4,opt,name=lag,proto3" json:"lag,omitempty"`                              // log entries that the node lacks, as far as known
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Member) Reset() {
-	*x = Member{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Member) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Member) ProtoMessage() {}
-
-func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[92]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Member.ProtoReflect.Descriptor instead.
-func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{92}
-}
-
-func (x *Member) GetNode() string {
-	if x != nil {
-		return x.Node
-	}
-	return ""
-}
-
-func (x *Member) GetVoter() bool {
-	if x != nil {
-		return x.Voter
-	}
-	return false
-}
-
-func (x *Member) GetSilenceMs() int64 {
-	if x != nil {
-		return x.SilenceMs
-	}
-	return 0
-}
-
-func (x *Member) GetLag() uint64 {
-	if x != nil {
-		return x.Lag
-	}
-	return 0
-}
-
-type ForwardReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Replies       []*CallReply           `protobuf:"bytes,1,rep,name=replies,proto3" json:"replies,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ForwardReply) Reset() {
-	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ForwardReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ForwardReply) ProtoMessage() {}
-
-func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[93]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
-func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{93}
-}
-
-func (x *ForwardReply) GetReplies() []*CallReply {
-	if x != nil {
-		return x.Replies
-	}
-	return nil
-}
-
-// CallReply is the answer to the call of the same number.
-type CallReply struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Number         uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	Error          *CallError             `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // error of the whole call
-	Commands       []*CommandReply        `protobuf:"bytes,3,rep,name=commands,proto3" json:"commands,omitempty"`
-	Task           *fsmpb.Task            `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"` // absent: no such task
-	Page           *fsmpb.ListPage        `protobuf:"bytes,5,opt,name=page,proto3" json:"page,omitempty"`
-	Queue          *QueueChanged          `protobuf:"bytes,6,opt,name=queue,proto3" json:"queue,omitempty"`
-	Counts         []*fsmpb.QueueCounts   `protobuf:"bytes,7,rep,name=counts,proto3" json:"counts,omitempty"` // of each queue that has tasks, sorted by queue
-	Loan           *Loan                  `protobuf:"bytes,8,opt,name=loan,proto3" json:"loan,omitempty"`
-	Members        *Membership            `protobuf:"bytes,9,opt,name=members,proto3" json:"members,omitempty"`
-	Began          *Began                 `protobuf:"bytes,10,opt,name=began,proto3" json:"began,omitempty"`
-	Access         *AccessChanged         `protobuf:"bytes,11,opt,name=access,proto3" json:"access,omitempty"`
-	Batch          *SlotsBatch            `protobuf:"bytes,16,opt,name=batch,proto3" json:"batch,omitempty"`
-	Progress       *SlotsProgress         `protobuf:"bytes,17,opt,name=progress,proto3" json:"progress,omitempty"`
-	NamespaceUse   *NamespaceUse          `protobuf:"bytes,18,opt,name=namespace_use,json=namespaceUse,proto3" json:"namespace_use,omitempty"`
-	Quota          *QuotaReply            `protobuf:"bytes,19,opt,name=quota,proto3" json:"quota,omitempty"`
-	Bulk           *BulkChanged           `protobuf:"bytes,20,opt,name=bulk,proto3" json:"bulk,omitempty"`
-	GroupsAnswer   *GroupsAnswer          `protobuf:"bytes,24,opt,name=groups_answer,json=groupsAnswer,proto3" json:"groups_answer,omitempty"`
-	GroupsStanding *GroupsStanding        `protobuf:"bytes,25,opt,name=groups_standing,json=groupsStanding,proto3" json:"groups_standing,omitempty"`
-	Outlook        *fsmpb.Outlook         `protobuf:"bytes,26,opt,name=outlook,proto3" json:"outlook,omitempty"`
-	Activity       *fsmpb.Activity        `protobuf:"bytes,27,opt,name=activity,proto3" json:"activity,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *CallReply) Reset() {
-	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[94]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CallReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CallReply) ProtoMessage() {}
-
-func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[94]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
-func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{94}
-}
-
-func (x *CallReply) GetNumber() uint64 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-func (x *CallReply) GetError() *CallError {
-	if x != nil {
-		return x.Error
-	}
-	return nil
-}
-
-func (x *CallReply) GetCommands() []*CommandReply {
-	if x != nil {
-		return x.Commands
-	}
-	return nil
-}
-
-func (x *CallReply) GetTask() *fsmpb.Task {
-	if x != nil {
-		return x.Task
-	}
-	return nil
-}
-
-func (x *CallReply) GetPage() *fsmpb.ListPage {
-	if x != nil {
-		return x.Page
-	}
-	return nil
-}
-
-func (x *CallReply) GetQueue() *QueueChanged {
-	if x != nil {
-		return x.Queue
-	}
-	return nil
-}
-
-func (x *CallReply) GetCounts() []*fsmpb.QueueCounts {
-	if x != nil {
-		return x.Counts
-	}
-	return nil
-}
-
-func (x *CallReply) GetLoan() *Loan {
-	if x != nil {
-		return x.Loan
-	}
-	return nil
-}
-
-func (x *CallReply) GetMembers() *Membership {
-	if x != nil {
-		return x.Members
-	}
-	return nil
-}
-
-func (x *CallReply) GetBegan() *Began {
-	if x != nil {
-		return x.Began
-	}
-	return nil
-}
-
-func (x *CallReply) GetAccess() *AccessChanged {
-	if x != nil {
-		return x.Access
-	}
-	return nil
-}
-
-func (x *CallReply) GetBatch() *SlotsBatch {
-	if x != nil {
-		return x.Batch
-	}
-	return nil
-}
-
-func (x *CallReply) GetProgress() *SlotsProgress {
-	if x != nil {
-		return x.Progress
-	}
-	return nil
-}
-
-func (x *CallReply) GetNamespaceUse() *NamespaceUse {
-	if x != nil {
-		return x.NamespaceUse
-	}
-	return nil
-}
-
-func (x *CallReply) GetQuota() *QuotaReply {
-	if x != nil {
-		return x.Quota
-	}
-	return nil
-}
-
-func (x *CallReply) GetBulk() *BulkChanged {
-	if x != nil {
-		return x.Bulk
-	}
-	return nil
-}
-
-func (x *CallReply) GetGroupsAnswer() *GroupsAnswer {
-	if x != nil {
-		return x.GroupsAnswer
-	}
-	return nil
-}
-
-func (x *CallReply) GetGroupsStanding() *GroupsStanding {
-	if x != nil {
-		return x.GroupsStanding
-	}
-	return nil
-}
-
-func (x *CallReply) GetOutlook() *fsmpb.Outlook {
-	if x != nil {
-		return x.Outlook
-	}
-	return nil
-}
-
-func (x *CallReply) GetActivity() *fsmpb.Activity {
-	if x != nil {
-		return x.Activity
-	}
-	return nil
-}
-
-type QueueChanged struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Existed       bool                   `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`   // the queue had a policy before
-	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`   // first version of the policies that has the change
-	Conflict      bool                   `protobuf:"varint,3,opt,name=conflict,proto3" json:"conflict,omitempty"` // the policy was not the expected one, so nothing changed
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *QueueChanged) Reset() {
-	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[95]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *QueueChanged) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*QueueChanged) ProtoMessage() {}
-
-func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[95]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
-func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{95}
-}
-
-func (x *QueueChanged) GetExisted() bool {
-	if x != nil {
-		return x.Existed
-	}
-	return false
-}
-
-func (x *QueueChanged) GetVersion() uint64 {
-	if x != nil {
-		return x.Version
-	}
-	return 0
-}
-
-func (x *QueueChanged) GetConflict() bool {
-	if x != nil {
-		return x.Conflict
-	}
-	return false
-}
-
-type Loan struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Permits       uint32                 `protobuf:"varint,1,opt,name=permits,proto3" json:"permits,omitempty"`
-	LifeUs        int64                  `protobuf:"varint,2,opt,name=life_us,json=lifeUs,proto3" json:"life_us,omitempty"`                     // how long the owner counts the permits and the report without another call
-	RetryAfterUs  int64                  `protobuf:"varint,3,opt,name=retry_after_us,json=retryAfterUs,proto3" json:"retry_after_us,omitempty"` // earliest time of the next call if no attempt is under way; 0: any time
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Loan) Reset() {
-	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[96]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Loan) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Loan) ProtoMessage() {}
-
-func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[96]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Loan.ProtoReflect.Descriptor instead.
-func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{96}
-}
-
-func (x *Loan) GetPermits() uint32 {
-	if x != nil {
-		return x.Permits
-	}
-	return 0
-}
-
-func (x *Loan) GetLifeUs() int64 {
-	if x != nil {
-		return x.LifeUs
-	}
-	return 0
-}
-
-func (x *Loan) GetRetryAfterUs() int64 {
-	if x != nil {
-		return x.RetryAfterUs
-	}
-	return 0
-}
-
-type CommandReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Result        *fsmpb.Result          `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
-	Error         *CallError             `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CommandReply) Reset() {
-	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[97]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CommandReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CommandReply) ProtoMessage() {}
-
-func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[97]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
-func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{97}
-}
-
-func (x *CommandReply) GetResult() *fsmpb.Result {
-	if x != nil {
-		return x.Result
-	}
-	return nil
-}
-
-func (x *CommandReply) GetError() *CallError {
-	if x != nil {
-		return x.Error
-	}
-	return nil
-}
-
-type CallError struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          ErrorKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=belfry.cluster.v1.ErrorKind" json:"kind,omitempty"`
-	Leader        string                 `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"` // with NOT_LEADER: node id of the leader; empty: not known
-	Detail        string                 `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
-	Field         string                 `protobuf:"bytes,4,opt,name=field,proto3" json:"field,omitempty"`    // with INVALID: the field that breaks a limit
-	Limit         string                 `protobuf:"bytes,5,opt,name=limit,proto3" json:"limit,omitempty"`    // with INVALID, NO_MEMORY and QUEUES_FULL: the limit
-	Node          string                 `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`      // with NO_MEMORY: the node whose memory is full
-	Shard         uint32                 `protobuf:"varint,7,opt,name=shard,proto3" json:"shard,omitempty"`   // with MOVED: the shard that owns the slot from epoch on
-	Epoch         uint64                 `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`   // with MOVED
-	Moving        bool                   `protobuf:"varint,9,opt,name=moving,proto3" json:"moving,omitempty"` // with MOVED: that shard does not take calls yet
-	Quota         *QuotaExceeded         `protobuf:"bytes,10,opt,name=quota,proto3" json:"quota,omitempty"`   // with QUOTA
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CallError) Reset() {
-	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[98]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CallError) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CallError) ProtoMessage() {}
-
-func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[98]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CallError.ProtoReflect.Descriptor instead.
-func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{98}
-}
-
-func (x *CallError) GetKind() ErrorKind {
-	if x != nil {
-		return x.Kind
-	}
-	return ErrorKind_ERROR_KIND_UNSPECIFIED
-}
-
-func (x *CallError) GetLeader() string {
-	if x != nil {
-		return x.Leader
-	}
-	return ""
-}
-
-func (x *CallError) GetDetail() string {
-	if x != nil {
-		return x.Detail
-	}
-	return ""
-}
-
-func (x *CallError) GetField() string {
-	if x != nil {
-		return x.Field
-	}
-	return ""
-}
-
-func (x *CallError) GetLimit() string {
-	if x != nil {
-		return x.Limit
-	}
-	return ""
-}
-
-func (x *CallError) GetNode() string {
-	if x != nil {
-		return x.Node
-	}
-	return ""
-}
-
-func (x *CallError) GetShard() uint32 {
-	if x != nil {
-		return x.Shard
-	}
-	return 0
-}
-
-func (x *CallError) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
-}
-
-func (x *CallError) GetMoving() bool {
-	if x != nil {
-		return x.Moving
-	}
-	return false
-}
-
-func (x *CallError) GetQuota() *QuotaExceeded {
-	if x != nil {
-		return x.Quota
-	}
-	return nil
-}
-
-// QuotaExceeded is a quota that refuses a command.
-type QuotaExceeded struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Subject       *QuotaSubject          `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
-	Quota         uint32                 `protobuf:"varint,2,opt,name=quota,proto3" json:"quota,omitempty"` // as in QuotaCall
-	Limit         float64                `protobuf:"fixed64,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	Used          float64                `protobuf:"fixed64,4,opt,name=used,proto3" json:"used,omitempty"`
-	RetryAfterUs  int64                  `protobuf:"varint,5,opt,name=retry_after_us,json=retryAfterUs,proto3" json:"retry_after_us,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *QuotaExceeded) Reset() {
-	*x = QuotaExceeded{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[99]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *QuotaExceeded) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*QuotaExceeded) ProtoMessage() {}
-
-func (x *QuotaExceeded) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[99]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use QuotaExceeded.ProtoReflect.Descriptor instead.
-func (*QuotaExceeded) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{99}
-}
-
-func (x *QuotaExceeded) GetSubject() *QuotaSubject {
-	if x != nil {
-		return x.Subject
-	}
-	return nil
-}
-
-func (x *QuotaExceeded) GetQuota() uint32 {
-	if x != nil {
-		return x.Quota
-	}
-	return 0
-}
-
-func (x *QuotaExceeded) GetLimit() float64 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
-func (x *QuotaExceeded) GetUsed() float64 {
-	if x != nil {
-		return x.Used
-	}
-	return 0
-}
-
-func (x *QuotaExceeded) GetRetryAfterUs() int64 {
-	if x != nil {
-		return x.RetryAfterUs
-	}
-	return 0
-}
-
-// ReadSlotsCall asks the leader of a move's source for a batch of tasks. It may be repeated.
-type ReadSlotsCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
-	Ranges        []*fsmpb.SlotRange     `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"`
-	Session       uint64                 `protobuf:"varint,3,opt,name=session,proto3" json:"session,omitempty"` // of the last batch; 0: begin
-	Batch         uint64                 `protobuf:"varint,4,opt,name=batch,proto3" json:"batch,omitempty"`     // number of the batch, from 1 on
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReadSlotsCall) Reset() {
-	*x = ReadSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[100]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReadSlotsCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReadSlotsCall) ProtoMessage() {}
-
-func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[100]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReadSlotsCall.ProtoReflect.Descriptor instead.
-func (*ReadSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{100}
-}
-
-func (x *ReadSlotsCall) GetMove() uint64 {
-	if x != nil {
-		return x.Move
-	}
-	return 0
-}
-
-func (x *ReadSlotsCall) GetRanges() []*fsmpb.SlotRange {
-	if x != nil {
-		return x.Ranges
-	}
-	return nil
-}
-
-func (x *ReadSlotsCall) GetSession() uint64 {
-	if x != nil {
-		return x.Session
-	}
-	return 0
-}
-
-func (x *ReadSlotsCall) GetBatch() uint64 {
-	if x != nil {
-		return x.Batch
-	}
-	return 0
-}
-
-// SlotsBatch is a part of the tasks in slots that move, or of their changes.
-type SlotsBatch struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
-	Tasks         [][]byte               `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"` // as ImportTasks has them
-	Gone          []*fsmpb.TaskName      `protobuf:"bytes,3,rep,name=gone,proto3" json:"gone,omitempty"`
-	Copied        bool                   `protobuf:"varint,4,opt,name=copied,proto3" json:"copied,omitempty"` // all tasks were read; tasks are changes
-	Left          uint32                 `protobuf:"varint,5,opt,name=left,proto3" json:"left,omitempty"`     // number of further changes
-	Ready         *fsmpb.ReadySlots      `protobuf:"bytes,6,opt,name=ready,proto3" json:"ready,omitempty"`    // after the last change of sealed slots
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SlotsBatch) Reset() {
-	*x = SlotsBatch{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[101]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SlotsBatch) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SlotsBatch) ProtoMessage() {}
-
-func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[101]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SlotsBatch.ProtoReflect.Descriptor instead.
-func (*SlotsBatch) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{101}
-}
-
-func (x *SlotsBatch) GetSession() uint64 {
-	if x != nil {
-		return x.Session
-	}
-	return 0
-}
-
-func (x *SlotsBatch) GetTasks() [][]byte {
-	if x != nil {
-		return x.Tasks
-	}
-	return nil
-}
-
-func (x *SlotsBatch) GetGone() []*fsmpb.TaskName {
-	if x != nil {
-		return x.Gone
-	}
-	return nil
-}
-
-func (x *SlotsBatch) GetCopied() bool {
-	if x != nil {
-		return x.Copied
-	}
-	return false
-}
-
-func (x *SlotsBatch) GetLeft() uint32 {
-	if x != nil {
-		return x.Left
-	}
-	return 0
-}
-
-func (x *SlotsBatch) GetReady() *fsmpb.ReadySlots {
-	if x != nil {
-		return x.Ready
-	}
-	return nil
-}
-
-// PullSlotsCall has the leader of a move's target go on with the copy for a while. It may be repeated.
-type PullSlotsCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
-	Ranges        []*fsmpb.SlotRange     `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"`
-	From          uint32                 `protobuf:"varint,3,opt,name=from,proto3" json:"from,omitempty"`
-	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`              // epoch of the target's ownership
-	ForMs         int64                  `protobuf:"varint,5,opt,name=for_ms,json=forMs,proto3" json:"for_ms,omitempty"` // longest time; the copy goes on at the next call
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *PullSlotsCall) Reset() {
-	*x = PullSlotsCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[102]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PullSlotsCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PullSlotsCall) ProtoMessage() {}
-
-func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[102]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PullSlotsCall.ProtoReflect.Descriptor instead.
-func (*PullSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{102}
-}
-
-func (x *PullSlotsCall) GetMove() uint64 {
-	if x != nil {
-		return x.Move
-	}
-	return 0
-}
-
-func (x *PullSlotsCall) GetRanges() []*fsmpb.SlotRange {
-	if x != nil {
-		return x.Ranges
-	}
-	return nil
-}
-
-func (x *PullSlotsCall) GetFrom() uint32 {
-	if x != nil {
-		return x.From
-	}
-	return 0
-}
-
-func (x *PullSlotsCall) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
-}
-
-func (x *PullSlotsCall) GetForMs() int64 {
-	if x != nil {
-		return x.ForMs
-	}
-	return 0
-}
-
-// SlotsProgress is the progress of a move in its target.
-type SlotsProgress struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Tasks         uint64                 `protobuf:"varint,1,opt,name=tasks,proto3" json:"tasks,omitempty"`
-	Bytes         uint64                 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	Copied        bool                   `protobuf:"varint,3,opt,name=copied,proto3" json:"copied,omitempty"`
-	Left          uint32                 `protobuf:"varint,4,opt,name=left,proto3" json:"left,omitempty"` // changes that the source had left at the last batch
-	Sealed        bool                   `protobuf:"varint,5,opt,name=sealed,proto3" json:"sealed,omitempty"`
-	Ready         bool                   `protobuf:"varint,6,opt,name=ready,proto3" json:"ready,omitempty"`
-	Step          string                 `protobuf:"bytes,10,opt,name=step,proto3" json:"step,omitempty"` // name of the step that the move takes, if the driver tells the progress
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SlotsProgress) Reset() {
-	*x = SlotsProgress{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[103]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SlotsProgress) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SlotsProgress) ProtoMessage() {}
-
-func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[103]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SlotsProgress.ProtoReflect.Descriptor instead.
-func (*SlotsProgress) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{103}
-}
-
-func (x *SlotsProgress) GetTasks() uint64 {
-	if x != nil {
-		return x.Tasks
-	}
-	return 0
-}
-
-func (x *SlotsProgress) GetBytes() uint64 {
-	if x != nil {
-		return x.Bytes
-	}
-	return 0
-}
-
-func (x *SlotsProgress) GetCopied() bool {
-	if x != nil {
-		return x.Copied
-	}
-	return false
-}
-
-func (x *SlotsProgress) GetLeft() uint32 {
-	if x != nil {
-		return x.Left
-	}
-	return 0
-}
-
-func (x *SlotsProgress) GetSealed() bool {
-	if x != nil {
-		return x.Sealed
-	}
-	return false
-}
-
-func (x *SlotsProgress) GetReady() bool {
-	if x != nil {
-		return x.Ready
-	}
-	return false
-}
-
-func (x *SlotsProgress) GetStep() string {
-	if x != nil {
-		return x.Step
-	}
-	return ""
-}
-
 type BackupRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
@@ -7667,7 +2865,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[104]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7679,7 +2877,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[104]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7692,7 +2890,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{104}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -7713,7 +2911,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[105]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7725,7 +2923,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[105]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7738,7 +2936,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{105}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -7771,7 +2969,7 @@ type SetBackupsRequest struct {
 
 func (x *SetBackupsRequest) Reset() {
 	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[106]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7783,7 +2981,7 @@ func (x *SetBackupsRequest) String() string {
 func (*SetBackupsRequest) ProtoMessage() {}
 
 func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[106]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7796,7 +2994,7 @@ func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
 func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{106}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SetBackupsRequest) GetBackups() *Backups {
@@ -7816,7 +3014,7 @@ type SetBackupsReply struct {
 
 func (x *SetBackupsReply) Reset() {
 	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[107]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7828,7 +3026,7 @@ func (x *SetBackupsReply) String() string {
 func (*SetBackupsReply) ProtoMessage() {}
 
 func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[107]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7841,7 +3039,7 @@ func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
 func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{107}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SetBackupsReply) GetError() *CallError {
@@ -7862,7 +3060,7 @@ var File_cluster_clusterpb_peer_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\n" +
-	"\x1ccluster/clusterpb/peer.proto\x12\x11belfry.cluster.v1\x1a\x1ecluster/clusterpb/backup.proto\x1a\x1fcluster/clusterpb/control.proto\x1a\x13fsm/fsmpb/fsm.proto\x1a\x1fhistory/historypb/history.proto\"P\n" +
+	"\x1ccluster/clusterpb/peer.proto\x12\x11belfry.cluster.v1\x1a\x1dcluster/clusterpb/admin.proto\x1a\x1ecluster/clusterpb/backup.proto\x1a\x1fcluster/clusterpb/control.proto\x1a\x1fcluster/clusterpb/forward.proto\"P\n" +
 	"\aNodeRun\x12\x12\n" +
 	"\x04boot\x18\x01 \x01(\x04R\x04boot\x12\x14\n" +
 	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\x12\x1b\n" +
@@ -7931,32 +3129,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x10AwaitQueuesReply\".\n" +
 	"\x12AwaitAccessRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\"\x12\n" +
-	"\x10AwaitAccessReply\"F\n" +
-	"\vPullRequest\x127\n" +
-	"\ademands\x18\x01 \x03(\v2\x1d.belfry.cluster.v1.PullDemandR\ademands\"\xf9\x01\n" +
-	"\n" +
-	"PullDemand\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x14\n" +
-	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x1c\n" +
-	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x14\n" +
-	"\x05queue\x18\x04 \x01(\tR\x05queue\x12\x19\n" +
-	"\blease_ms\x18\x05 \x01(\x03R\aleaseMs\x12\x14\n" +
-	"\x05total\x18\x06 \x01(\x04R\x05total\x12\x1a\n" +
-	"\breceived\x18\a \x01(\x04R\breceived\x12\x10\n" +
-	"\x03end\x18\b \x01(\bR\x03end\x12\x16\n" +
-	"\x06holder\x18\t \x01(\rR\x06holder\x12\x12\n" +
-	"\x04look\x18\n" +
-	" \x01(\x04R\x04look\"D\n" +
-	"\tPullReply\x127\n" +
-	"\aanswers\x18\x01 \x03(\v2\x1d.belfry.cluster.v1.PullAnswerR\aanswers\"\xc7\x01\n" +
-	"\n" +
-	"PullAnswer\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x04R\x06number\x12)\n" +
-	"\x05tasks\x18\x02 \x03(\v2\x13.belfry.fsm.v1.TaskR\x05tasks\x12\x14\n" +
-	"\x05ready\x18\x03 \x01(\x04R\x05ready\x12\x14\n" +
-	"\x05ended\x18\x04 \x01(\bR\x05ended\x122\n" +
-	"\x05error\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12\x16\n" +
-	"\x06looked\x18\x06 \x01(\x04R\x06looked\">\n" +
+	"\x10AwaitAccessReply\">\n" +
 	"\x0eArrivedRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06fences\x18\x02 \x03(\x06R\x06fences\">\n" +
@@ -8015,38 +3188,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05lines\x18\x01 \x03(\fR\x05lines\x12\x12\n" +
 	"\x04next\x18\x02 \x01(\tR\x04next\x12\x12\n" +
 	"\x04more\x18\x03 \x01(\bR\x04more\x12\x12\n" +
-	"\x04lost\x18\x04 \x03(\x04R\x04lost\"\xd8\x02\n" +
-	"\x11ReadEventsRequest\x12\x14\n" +
-	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x1c\n" +
-	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x126\n" +
-	"\x05after\x18\x03 \x01(\v2 .belfry.cluster.v1.EventPositionR\x05after\x12\x14\n" +
-	"\x05queue\x18\x04 \x01(\tR\x05queue\x12-\n" +
-	"\x05types\x18\x05 \x03(\x0e2\x17.belfry.history.v1.TypeR\x05types\x120\n" +
-	"\x06labels\x18\x06 \x03(\v2\x18.belfry.history.v1.LabelR\x06labels\x12\x16\n" +
-	"\x06prefix\x18\a \x01(\tR\x06prefix\x12\x19\n" +
-	"\bsince_ms\x18\b \x01(\x03R\asinceMs\x12\x14\n" +
-	"\x05limit\x18\t \x01(\rR\x05limit\x12\x17\n" +
-	"\await_ms\x18\n" +
-	" \x01(\x03R\x06waitMs\"=\n" +
-	"\rEventPosition\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\x96\x02\n" +
-	"\x0fReadEventsReply\x120\n" +
-	"\x06events\x18\x01 \x03(\v2\x18.belfry.history.v1.EventR\x06events\x124\n" +
-	"\x04next\x18\x02 \x01(\v2 .belfry.cluster.v1.EventPositionR\x04next\x12\x16\n" +
-	"\x06gapped\x18\x03 \x01(\bR\x06gapped\x124\n" +
-	"\x04last\x18\x04 \x01(\v2 .belfry.cluster.v1.EventPositionR\x04last\x124\n" +
-	"\x04gone\x18\x05 \x01(\v2 .belfry.cluster.v1.EventPositionR\x04gone\x12\x17\n" +
-	"\agone_ms\x18\x06 \x01(\x03R\x06goneMs\"[\n" +
-	"\x11TaskEventsRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04task\x18\x02 \x01(\tR\x04task\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\rR\x05limit\"\x8a\x01\n" +
-	"\x0fTaskEventsReply\x120\n" +
-	"\x06events\x18\x01 \x03(\v2\x18.belfry.history.v1.EventR\x06events\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more\x12\x16\n" +
-	"\x06gapped\x18\x03 \x01(\bR\x06gapped\x12\x19\n" +
-	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\"]\n" +
+	"\x04lost\x18\x04 \x03(\x04R\x04lost\"]\n" +
 	"\rBackupOutcome\x12\x19\n" +
 	"\bwhole_ms\x18\x01 \x01(\x03R\awholeMs\x12\x1b\n" +
 	"\tfailed_ms\x18\x02 \x01(\x03R\bfailedMs\x12\x14\n" +
@@ -8150,325 +3292,17 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12?\n" +
 	"\vcheckpoints\x18\x02 \x03(\v2\x1d.belfry.cluster.v1.CheckpointR\vcheckpoints\x12\x1a\n" +
 	"\boutvoted\x18\x03 \x03(\tR\boutvoted\x12\x1a\n" +
-	"\bdiverged\x18\x04 \x01(\bR\bdiverged\"?\n" +
-	"\x0eForwardRequest\x12-\n" +
-	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xc7\t\n" +
-	"\x04Call\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
-	"\n" +
-	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\x12\x14\n" +
-	"\x05shard\x18\x03 \x01(\rR\x05shard\x129\n" +
-	"\bcommands\x18\x04 \x01(\v2\x1b.belfry.cluster.v1.CommandsH\x00R\bcommands\x12.\n" +
-	"\x03get\x18\x05 \x01(\v2\x1a.belfry.cluster.v1.GetCallH\x00R\x03get\x121\n" +
-	"\x04list\x18\x06 \x01(\v2\x1b.belfry.cluster.v1.ListCallH\x00R\x04list\x12C\n" +
-	"\fchange_queue\x18\a \x01(\v2\x1e.belfry.cluster.v1.QueueChangeH\x00R\vchangeQueue\x127\n" +
-	"\x06queues\x18\b \x01(\v2\x1d.belfry.cluster.v1.QueuesCallH\x00R\x06queues\x121\n" +
-	"\x04lend\x18\t \x01(\v2\x1b.belfry.cluster.v1.LendCallH\x00R\x04lend\x12:\n" +
-	"\amembers\x18\n" +
-	" \x01(\v2\x1e.belfry.cluster.v1.MembersCallH\x00R\amembers\x124\n" +
-	"\x05begin\x18\v \x01(\v2\x1c.belfry.cluster.v1.BeginCallH\x00R\x05begin\x12F\n" +
-	"\rchange_access\x18\f \x01(\v2\x1f.belfry.cluster.v1.AccessChangeH\x00R\fchangeAccess\x12A\n" +
-	"\n" +
-	"read_slots\x18\x10 \x01(\v2 .belfry.cluster.v1.ReadSlotsCallH\x00R\treadSlots\x12A\n" +
-	"\n" +
-	"pull_slots\x18\x11 \x01(\v2 .belfry.cluster.v1.PullSlotsCallH\x00R\tpullSlots\x12G\n" +
-	"\rnamespace_use\x18\x12 \x01(\v2 .belfry.cluster.v1.NamespaceCallH\x00R\fnamespaceUse\x124\n" +
-	"\x05quota\x18\x13 \x01(\v2\x1c.belfry.cluster.v1.QuotaCallH\x00R\x05quota\x12@\n" +
-	"\vchange_bulk\x18\x14 \x01(\v2\x1d.belfry.cluster.v1.BulkChangeH\x00R\n" +
-	"changeBulk\x12=\n" +
-	"\n" +
-	"ask_groups\x18\x18 \x01(\v2\x1c.belfry.cluster.v1.GroupsAskH\x00R\taskGroups\x12@\n" +
-	"\vlook_groups\x18\x19 \x01(\v2\x1d.belfry.cluster.v1.GroupsLookH\x00R\n" +
-	"lookGroups\x12:\n" +
-	"\aoutlook\x18\x1a \x01(\v2\x1e.belfry.cluster.v1.OutlookCallH\x00R\aoutlook\x12=\n" +
-	"\bactivity\x18\x1b \x01(\v2\x1f.belfry.cluster.v1.ActivityCallH\x00R\bactivity\x12 \n" +
-	"\vtraceparent\x18\x1c \x01(\tR\vtraceparentB\x04\n" +
-	"\x02op\"\xf5\x01\n" +
-	"\tGroupsAsk\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
-	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x14\n" +
-	"\x05shard\x18\x03 \x01(\rR\x05shard\x12\x12\n" +
-	"\x04term\x18\x04 \x01(\x04R\x04term\x12\x16\n" +
-	"\x06number\x18\x05 \x01(\x04R\x06number\x122\n" +
-	"\x05wants\x18\x06 \x03(\v2\x1c.belfry.cluster.v1.GroupWantR\x05wants\x12\x14\n" +
-	"\x05ended\x18\a \x03(\tR\x05ended\x12\x12\n" +
-	"\x04wait\x18\b \x01(\bR\x04wait\x12\x14\n" +
-	"\x05epoch\x18\t \x01(\x04R\x05epoch\";\n" +
-	"\tGroupWant\x12\x14\n" +
-	"\x05group\x18\x01 \x01(\tR\x05group\x12\x18\n" +
-	"\apermits\x18\x02 \x01(\rR\apermits\"m\n" +
-	"\fGroupsAnswer\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
-	"\x04term\x18\x02 \x01(\x04R\x04term\x123\n" +
-	"\x05given\x18\x03 \x03(\v2\x1d.belfry.cluster.v1.GroupGivenR\x05given\"W\n" +
-	"\n" +
-	"GroupGiven\x12\x14\n" +
-	"\x05group\x18\x01 \x01(\tR\x05group\x12\x18\n" +
-	"\apermits\x18\x02 \x01(\rR\apermits\x12\x19\n" +
-	"\bfirst_ms\x18\x03 \x01(\x12R\afirstMs\"\x82\x01\n" +
-	"\n" +
-	"GroupsLook\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
-	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x1c\n" +
-	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x14\n" +
-	"\x05queue\x18\x04 \x01(\tR\x05queue\x12\x16\n" +
-	"\x06groups\x18\x05 \x03(\tR\x06groups\"\x8a\x01\n" +
-	"\x0eGroupsStanding\x12\x12\n" +
-	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x12\n" +
-	"\x04done\x18\x02 \x01(\x04R\x04done\x12\x19\n" +
-	"\bclear_ms\x18\x03 \x01(\x12R\aclearMs\x125\n" +
-	"\x06groups\x18\x04 \x03(\v2\x1d.belfry.cluster.v1.GroupCountR\x06groups\"\x96\x01\n" +
-	"\n" +
-	"GroupCount\x12\x1b\n" +
-	"\tunder_way\x18\x01 \x01(\rR\bunderWay\x12\x1a\n" +
-	"\bretrying\x18\x02 \x01(\rR\bretrying\x12\x18\n" +
-	"\awaiting\x18\x03 \x01(\bR\awaiting\x12\x1a\n" +
-	"\bpriority\x18\x04 \x01(\rR\bpriority\x12\x19\n" +
-	"\bfirst_ms\x18\x05 \x01(\x12R\afirstMs\"b\n" +
-	"\n" +
-	"BulkChange\x128\n" +
-	"\x05begin\x18\x01 \x01(\v2 .belfry.cluster.v1.BulkOperationH\x00R\x05begin\x12\x14\n" +
-	"\x04stop\x18\x02 \x01(\tH\x00R\x04stopB\x04\n" +
-	"\x02op\"m\n" +
-	"\vBulkChanged\x12\x1e\n" +
-	"\n" +
-	"impossible\x18\x01 \x01(\tR\n" +
-	"impossible\x12>\n" +
-	"\toperation\x18\x02 \x01(\v2 .belfry.cluster.v1.BulkOperationR\toperation\"-\n" +
-	"\rNamespaceCall\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"j\n" +
-	"\fNamespaceUse\x12\x18\n" +
-	"\apending\x18\x01 \x01(\x04R\apending\x12\x12\n" +
-	"\x04dead\x18\x02 \x01(\x04R\x04dead\x12\x14\n" +
-	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x12\x16\n" +
-	"\x06queues\x18\x04 \x01(\x04R\x06queues\">\n" +
-	"\fQuotaSubject\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\tR\x03key\"\xd3\x03\n" +
-	"\tQuotaCall\x129\n" +
-	"\asubject\x18\x01 \x01(\v2\x1f.belfry.cluster.v1.QuotaSubjectR\asubject\x12\x14\n" +
-	"\x05quota\x18\x02 \x01(\rR\x05quota\x121\n" +
-	"\x04draw\x18\x03 \x01(\v2\x1b.belfry.cluster.v1.DrawCallH\x00R\x04draw\x127\n" +
-	"\x06divide\x18\x04 \x01(\v2\x1d.belfry.cluster.v1.DivideCallH\x00R\x06divide\x124\n" +
-	"\x05admit\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.AdmitCallH\x00R\x05admit\x121\n" +
-	"\x04trim\x18\x06 \x01(\v2\x1b.belfry.cluster.v1.TrimCallH\x00R\x04trim\x124\n" +
-	"\x05raise\x18\a \x01(\v2\x1c.belfry.cluster.v1.RaiseCallH\x00R\x05raise\x124\n" +
-	"\x05names\x18\b \x01(\v2\x1c.belfry.cluster.v1.NamesCallH\x00R\x05names\x12.\n" +
-	"\x03use\x18\t \x01(\v2\x1a.belfry.cluster.v1.UseCallH\x00R\x03useB\x04\n" +
-	"\x02op\"\v\n" +
-	"\tNamesCall\"\t\n" +
-	"\aUseCall\"g\n" +
-	"\bDrawCall\x12\x12\n" +
-	"\x04node\x18\x01 \x01(\tR\x04node\x12\x1d\n" +
-	"\n" +
-	"per_second\x18\x02 \x01(\x01R\tperSecond\x12\x12\n" +
-	"\x04want\x18\x03 \x01(\rR\x04want\x12\x14\n" +
-	"\x05spent\x18\x04 \x01(\rR\x05spent\"N\n" +
-	"\n" +
-	"DivideCall\x12\x16\n" +
-	"\x06holder\x18\x01 \x01(\tR\x06holder\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\x03R\x05limit\x12\x12\n" +
-	"\x04want\x18\x03 \x01(\x03R\x04want\"7\n" +
-	"\tAdmitCall\x12\x14\n" +
-	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\x04R\x05limit\"6\n" +
-	"\bTrimCall\x12\x12\n" +
-	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\x04R\x06number\"g\n" +
-	"\tRaiseCall\x12\x12\n" +
-	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\x04R\x06number\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x03R\x05limit\x12\x18\n" +
-	"\aceiling\x18\x04 \x01(\x03R\aceiling\"\x82\x02\n" +
-	"\n" +
-	"QuotaReply\x12\x16\n" +
-	"\x06tokens\x18\x01 \x01(\rR\x06tokens\x12$\n" +
-	"\x0eretry_after_us\x18\x02 \x01(\x03R\fretryAfterUs\x12\x12\n" +
-	"\x04used\x18\x03 \x01(\x03R\x04used\x12\x18\n" +
-	"\arefused\x18\x04 \x01(\bR\arefused\x12\x16\n" +
-	"\x06unsure\x18\x05 \x01(\bR\x06unsure\x12\x14\n" +
-	"\x05names\x18\x06 \x03(\tR\x05names\x120\n" +
-	"\x14schedules_per_second\x18\a \x01(\x01R\x12schedulesPerSecond\x12(\n" +
-	"\x10calls_per_second\x18\b \x01(\x01R\x0ecallsPerSecond\">\n" +
-	"\bCommands\x122\n" +
-	"\bcommands\x18\x01 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"M\n" +
-	"\aGetCall\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\x12\x14\n" +
-	"\x05stale\x18\x03 \x01(\bR\x05stale\"P\n" +
-	"\bListCall\x12.\n" +
-	"\x05query\x18\x01 \x01(\v2\x18.belfry.fsm.v1.ListQueryR\x05query\x12\x14\n" +
-	"\x05stale\x18\x02 \x01(\bR\x05stale\"\x91\x02\n" +
-	"\vQueueChange\x12/\n" +
-	"\x03set\x18\x01 \x01(\v2\x1b.belfry.cluster.v1.SetQueueH\x00R\x03set\x128\n" +
-	"\x06delete\x18\x02 \x01(\v2\x1e.belfry.cluster.v1.DeleteQueueH\x00R\x06delete\x12C\n" +
-	"\fset_calendar\x18\x03 \x01(\v2\x1e.belfry.cluster.v1.SetCalendarH\x00R\vsetCalendar\x12L\n" +
-	"\x0fdelete_calendar\x18\x04 \x01(\v2!.belfry.cluster.v1.DeleteCalendarH\x00R\x0edeleteCalendarB\x04\n" +
-	"\x02op\"\xdf\x03\n" +
-	"\fAccessChange\x124\n" +
-	"\aadd_key\x18\x01 \x01(\v2\x19.belfry.cluster.v1.AddKeyH\x00R\x06addKey\x12=\n" +
-	"\n" +
-	"remove_key\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.RemoveKeyH\x00R\tremoveKey\x12=\n" +
-	"\n" +
-	"rotate_key\x18\x03 \x01(\v2\x1c.belfry.cluster.v1.RotateKeyH\x00R\trotateKey\x127\n" +
-	"\buse_keys\x18\x04 \x01(\v2\x1a.belfry.cluster.v1.UseKeysH\x00R\auseKeys\x12C\n" +
-	"\fenforce_keys\x18\x05 \x01(\v2\x1e.belfry.cluster.v1.EnforceKeysH\x00R\venforceKeys\x12F\n" +
-	"\rset_namespace\x18\x06 \x01(\v2\x1f.belfry.cluster.v1.SetNamespaceH\x00R\fsetNamespace\x12O\n" +
-	"\x10delete_namespace\x18\a \x01(\v2\".belfry.cluster.v1.DeleteNamespaceH\x00R\x0fdeleteNamespaceB\x04\n" +
-	"\x02op\"\x88\x02\n" +
-	"\rAccessChanged\x12\x1e\n" +
-	"\n" +
-	"impossible\x18\x01 \x01(\tR\n" +
-	"impossible\x12\x18\n" +
-	"\aexisted\x18\x02 \x01(\bR\aexisted\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\x04R\aversion\x12+\n" +
-	"\x03key\x18\x04 \x01(\v2\x19.belfry.cluster.v1.ApiKeyR\x03key\x12:\n" +
-	"\tnamespace\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.NamespaceR\tnamespace\x12:\n" +
-	"\toperation\x18\x06 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\"\r\n" +
-	"\vOutlookCall\")\n" +
-	"\fActivityCall\x12\x19\n" +
-	"\bafter_ms\x18\x01 \x01(\x03R\aafterMs\"R\n" +
-	"\n" +
-	"QueuesCall\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
-	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x10\n" +
-	"\x03all\x18\x03 \x01(\bR\x03all\"\xe9\x01\n" +
-	"\bLendCall\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
-	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1a\n" +
-	"\bborrower\x18\x03 \x01(\rR\bborrower\x12\x1b\n" +
-	"\tin_flight\x18\x04 \x01(\rR\binFlight\x12\x16\n" +
-	"\x06unused\x18\x05 \x01(\rR\x06unused\x12\x12\n" +
-	"\x04want\x18\x06 \x01(\rR\x04want\x12\x12\n" +
-	"\x04term\x18\a \x01(\x04R\x04term\x12\x14\n" +
-	"\x05round\x18\b \x01(\x04R\x05round\x12\x1a\n" +
-	"\bpriority\x18\t \x01(\rR\bpriority\"\xc6\x01\n" +
-	"\vMembersCall\x121\n" +
-	"\x04seen\x18\x01 \x01(\v2\x1d.belfry.cluster.v1.MembershipR\x04seen\x12#\n" +
-	"\fadd_nonvoter\x18\x02 \x01(\tH\x00R\vaddNonvoter\x12\x1d\n" +
-	"\tadd_voter\x18\x03 \x01(\tH\x00R\baddVoter\x12\x18\n" +
-	"\x06remove\x18\x04 \x01(\tH\x00R\x06remove\x12\x1c\n" +
-	"\btransfer\x18\x05 \x01(\tH\x00R\btransferB\b\n" +
-	"\x06change\"a\n" +
-	"\tBeginCall\x12:\n" +
-	"\toperation\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\x12\x18\n" +
-	"\apreview\x18\x02 \x01(\bR\apreview\"\x99\x01\n" +
-	"\x05Began\x12\x1e\n" +
-	"\n" +
-	"impossible\x18\x01 \x01(\tR\n" +
-	"impossible\x12:\n" +
-	"\toperation\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\x124\n" +
-	"\x05moves\x18\x03 \x03(\v2\x1e.belfry.cluster.v1.PlannedMoveR\x05moves\"y\n" +
-	"\vPlannedMove\x12\x14\n" +
-	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
-	"\x06action\x18\x02 \x01(\tR\x06action\x12\x12\n" +
-	"\x04node\x18\x03 \x01(\tR\x04node\x12\x12\n" +
-	"\x04from\x18\x04 \x01(\rR\x04from\x12\x14\n" +
-	"\x05slots\x18\x05 \x01(\rR\x05slots\"\xa5\x01\n" +
-	"\n" +
-	"Membership\x12\x12\n" +
-	"\x04term\x18\x01 \x01(\x04R\x04term\x123\n" +
-	"\amembers\x18\x02 \x03(\v2\x19.belfry.cluster.v1.MemberR\amembers\x12\x1c\n" +
-	"\tcommitted\x18\x03 \x01(\x04R\tcommitted\x12\x16\n" +
-	"\x06leader\x18\x04 \x01(\tR\x06leader\x12\x18\n" +
-	"\achanges\x18\x05 \x01(\x04R\achanges\"c\n" +
-	"\x06Member\x12\x12\n" +
-	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
-	"\x05voter\x18\x02 \x01(\bR\x05voter\x12\x1d\n" +
-	"\n" +
-	"silence_ms\x18\x03 \x01(\x03R\tsilenceMs\x12\x10\n" +
-	"\x03lag\x18\x04 \x01(\x04R\x03lag\"F\n" +
-	"\fForwardReply\x126\n" +
-	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xc0\b\n" +
-	"\tCallReply\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x04R\x06number\x122\n" +
-	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12;\n" +
-	"\bcommands\x18\x03 \x03(\v2\x1f.belfry.cluster.v1.CommandReplyR\bcommands\x12'\n" +
-	"\x04task\x18\x04 \x01(\v2\x13.belfry.fsm.v1.TaskR\x04task\x12+\n" +
-	"\x04page\x18\x05 \x01(\v2\x17.belfry.fsm.v1.ListPageR\x04page\x125\n" +
-	"\x05queue\x18\x06 \x01(\v2\x1f.belfry.cluster.v1.QueueChangedR\x05queue\x122\n" +
-	"\x06counts\x18\a \x03(\v2\x1a.belfry.fsm.v1.QueueCountsR\x06counts\x12+\n" +
-	"\x04loan\x18\b \x01(\v2\x17.belfry.cluster.v1.LoanR\x04loan\x127\n" +
-	"\amembers\x18\t \x01(\v2\x1d.belfry.cluster.v1.MembershipR\amembers\x12.\n" +
-	"\x05began\x18\n" +
-	" \x01(\v2\x18.belfry.cluster.v1.BeganR\x05began\x128\n" +
-	"\x06access\x18\v \x01(\v2 .belfry.cluster.v1.AccessChangedR\x06access\x123\n" +
-	"\x05batch\x18\x10 \x01(\v2\x1d.belfry.cluster.v1.SlotsBatchR\x05batch\x12<\n" +
-	"\bprogress\x18\x11 \x01(\v2 .belfry.cluster.v1.SlotsProgressR\bprogress\x12D\n" +
-	"\rnamespace_use\x18\x12 \x01(\v2\x1f.belfry.cluster.v1.NamespaceUseR\fnamespaceUse\x123\n" +
-	"\x05quota\x18\x13 \x01(\v2\x1d.belfry.cluster.v1.QuotaReplyR\x05quota\x122\n" +
-	"\x04bulk\x18\x14 \x01(\v2\x1e.belfry.cluster.v1.BulkChangedR\x04bulk\x12D\n" +
-	"\rgroups_answer\x18\x18 \x01(\v2\x1f.belfry.cluster.v1.GroupsAnswerR\fgroupsAnswer\x12J\n" +
-	"\x0fgroups_standing\x18\x19 \x01(\v2!.belfry.cluster.v1.GroupsStandingR\x0egroupsStanding\x120\n" +
-	"\aoutlook\x18\x1a \x01(\v2\x16.belfry.fsm.v1.OutlookR\aoutlook\x123\n" +
-	"\bactivity\x18\x1b \x01(\v2\x17.belfry.fsm.v1.ActivityR\bactivity\"^\n" +
-	"\fQueueChanged\x12\x18\n" +
-	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
-	"\bconflict\x18\x03 \x01(\bR\bconflict\"_\n" +
-	"\x04Loan\x12\x18\n" +
-	"\apermits\x18\x01 \x01(\rR\apermits\x12\x17\n" +
-	"\alife_us\x18\x02 \x01(\x03R\x06lifeUs\x12$\n" +
-	"\x0eretry_after_us\x18\x03 \x01(\x03R\fretryAfterUs\"q\n" +
-	"\fCommandReply\x12-\n" +
-	"\x06result\x18\x01 \x01(\v2\x15.belfry.fsm.v1.ResultR\x06result\x122\n" +
-	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\"\xa9\x02\n" +
-	"\tCallError\x120\n" +
-	"\x04kind\x18\x01 \x01(\x0e2\x1c.belfry.cluster.v1.ErrorKindR\x04kind\x12\x16\n" +
-	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x16\n" +
-	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x14\n" +
-	"\x05field\x18\x04 \x01(\tR\x05field\x12\x14\n" +
-	"\x05limit\x18\x05 \x01(\tR\x05limit\x12\x12\n" +
-	"\x04node\x18\x06 \x01(\tR\x04node\x12\x14\n" +
-	"\x05shard\x18\a \x01(\rR\x05shard\x12\x14\n" +
-	"\x05epoch\x18\b \x01(\x04R\x05epoch\x12\x16\n" +
-	"\x06moving\x18\t \x01(\bR\x06moving\x126\n" +
-	"\x05quota\x18\n" +
-	" \x01(\v2 .belfry.cluster.v1.QuotaExceededR\x05quota\"\xb0\x01\n" +
-	"\rQuotaExceeded\x129\n" +
-	"\asubject\x18\x01 \x01(\v2\x1f.belfry.cluster.v1.QuotaSubjectR\asubject\x12\x14\n" +
-	"\x05quota\x18\x02 \x01(\rR\x05quota\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x01R\x05limit\x12\x12\n" +
-	"\x04used\x18\x04 \x01(\x01R\x04used\x12$\n" +
-	"\x0eretry_after_us\x18\x05 \x01(\x03R\fretryAfterUs\"\x85\x01\n" +
-	"\rReadSlotsCall\x12\x12\n" +
-	"\x04move\x18\x01 \x01(\x04R\x04move\x120\n" +
-	"\x06ranges\x18\x02 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x18\n" +
-	"\asession\x18\x03 \x01(\x04R\asession\x12\x14\n" +
-	"\x05batch\x18\x04 \x01(\x04R\x05batch\"\xc6\x01\n" +
-	"\n" +
-	"SlotsBatch\x12\x18\n" +
-	"\asession\x18\x01 \x01(\x04R\asession\x12\x14\n" +
-	"\x05tasks\x18\x02 \x03(\fR\x05tasks\x12+\n" +
-	"\x04gone\x18\x03 \x03(\v2\x17.belfry.fsm.v1.TaskNameR\x04gone\x12\x16\n" +
-	"\x06copied\x18\x04 \x01(\bR\x06copied\x12\x12\n" +
-	"\x04left\x18\x05 \x01(\rR\x04left\x12/\n" +
-	"\x05ready\x18\x06 \x01(\v2\x19.belfry.fsm.v1.ReadySlotsR\x05ready\"\x96\x01\n" +
-	"\rPullSlotsCall\x12\x12\n" +
-	"\x04move\x18\x01 \x01(\x04R\x04move\x120\n" +
-	"\x06ranges\x18\x02 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x12\n" +
-	"\x04from\x18\x03 \x01(\rR\x04from\x12\x14\n" +
-	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x15\n" +
-	"\x06for_ms\x18\x05 \x01(\x03R\x05forMs\"\xa9\x01\n" +
-	"\rSlotsProgress\x12\x14\n" +
-	"\x05tasks\x18\x01 \x01(\x04R\x05tasks\x12\x14\n" +
-	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\x12\x16\n" +
-	"\x06copied\x18\x03 \x01(\bR\x06copied\x12\x12\n" +
-	"\x04left\x18\x04 \x01(\rR\x04left\x12\x16\n" +
-	"\x06sealed\x18\x05 \x01(\bR\x06sealed\x12\x14\n" +
-	"\x05ready\x18\x06 \x01(\bR\x05ready\x12\x12\n" +
-	"\x04step\x18\n" +
-	" \x01(\tR\x04step\"%\n" +
+	"\bdiverged\x18\x04 \x01(\bR\bdiverged\"%\n" +
 	"\rBackupRequest\x12\x14\n" +
-	"\x05shard\x18\x01 \x01(\rR\x05shard\"\x87\x01\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\"\x8f\x01\n" +
 	"\vBackupReply\x120\n" +
-	"\x03cut\x18\x01 \x01(\v2\x1e.belfry.cluster.v1.BackupShardR\x03cut\x122\n" +
-	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12\x12\n" +
+	"\x03cut\x18\x01 \x01(\v2\x1e.belfry.cluster.v1.BackupShardR\x03cut\x12:\n" +
+	"\x05error\x18\x02 \x01(\v2$.belfry.cluster.v1.forward.CallErrorR\x05error\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"I\n" +
 	"\x11SetBackupsRequest\x124\n" +
-	"\abackups\x18\x01 \x01(\v2\x1a.belfry.cluster.v1.BackupsR\abackups\"_\n" +
-	"\x0fSetBackupsReply\x122\n" +
-	"\x05error\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12\x18\n" +
+	"\abackups\x18\x01 \x01(\v2\x1a.belfry.cluster.v1.BackupsR\abackups\"g\n" +
+	"\x0fSetBackupsReply\x12:\n" +
+	"\x05error\x18\x01 \x01(\v2$.belfry.cluster.v1.forward.CallErrorR\x05error\x12\x18\n" +
 	"\achanged\x18\x02 \x01(\bR\achanged*\xac\x01\n" +
 	"\bMoveWait\x12\x12\n" +
 	"\x0eMOVE_WAIT_NONE\x10\x00\x12\x12\n" +
@@ -8477,46 +3311,30 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x15MOVE_WAIT_NODE_SILENT\x10\x03\x12\x17\n" +
 	"\x13MOVE_WAIT_NO_LEADER\x10\x04\x12\x15\n" +
 	"\x11MOVE_WAIT_NO_HEIR\x10\x05\x12\x19\n" +
-	"\x15MOVE_WAIT_STEP_FAILED\x10\x06*\xf1\x02\n" +
-	"\tErrorKind\x12\x1a\n" +
-	"\x16ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
-	"\x17ERROR_KIND_NOT_PROPOSED\x10\x01\x12\x19\n" +
-	"\x15ERROR_KIND_NOT_LEADER\x10\x02\x12\x16\n" +
-	"\x12ERROR_KIND_UNKNOWN\x10\x03\x12\x19\n" +
-	"\x15ERROR_KIND_OVERLOADED\x10\x04\x12\x16\n" +
-	"\x12ERROR_KIND_INVALID\x10\x05\x12\x16\n" +
-	"\x12ERROR_KIND_NO_ROOM\x10\x06\x12\x18\n" +
-	"\x14ERROR_KIND_NO_MEMORY\x10\a\x12\x1a\n" +
-	"\x16ERROR_KIND_QUEUES_FULL\x10\b\x12\x14\n" +
-	"\x10ERROR_KIND_UNFIT\x10\t\x12\x14\n" +
-	"\x10ERROR_KIND_QUOTA\x10\n" +
-	"\x12\x14\n" +
-	"\x10ERROR_KIND_MOVED\x10\x10\x12\x18\n" +
-	"\x14ERROR_KIND_MOVE_LOST\x10\x11\x12\x1b\n" +
-	"\x17ERROR_KIND_MOVE_REFUSED\x10\x122\x84\f\n" +
+	"\x15MOVE_WAIT_STEP_FAILED\x10\x062\xc4\f\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
-	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +
-	"\aForward\x12!.belfry.cluster.v1.ForwardRequest\x1a\x1f.belfry.cluster.v1.ForwardReply(\x010\x01\x12D\n" +
+	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12a\n" +
+	"\aForward\x12).belfry.cluster.v1.forward.ForwardRequest\x1a'.belfry.cluster.v1.forward.ForwardReply(\x010\x01\x12D\n" +
 	"\x04Ping\x12\x1e.belfry.cluster.v1.PingRequest\x1a\x1c.belfry.cluster.v1.PingReply\x12J\n" +
 	"\x06Status\x12 .belfry.cluster.v1.StatusRequest\x1a\x1e.belfry.cluster.v1.StatusReply\x12J\n" +
 	"\x06Faults\x12 .belfry.cluster.v1.FaultsRequest\x1a\x1e.belfry.cluster.v1.FaultsReply\x12M\n" +
 	"\aApplied\x12!.belfry.cluster.v1.AppliedRequest\x1a\x1f.belfry.cluster.v1.AppliedReply\x12M\n" +
 	"\aCompare\x12!.belfry.cluster.v1.CompareRequest\x1a\x1f.belfry.cluster.v1.CompareReply\x12Y\n" +
 	"\vAwaitQueues\x12%.belfry.cluster.v1.AwaitQueuesRequest\x1a#.belfry.cluster.v1.AwaitQueuesReply\x12Y\n" +
-	"\vAwaitAccess\x12%.belfry.cluster.v1.AwaitAccessRequest\x1a#.belfry.cluster.v1.AwaitAccessReply\x12H\n" +
-	"\x04Pull\x12\x1e.belfry.cluster.v1.PullRequest\x1a\x1c.belfry.cluster.v1.PullReply(\x010\x01\x12M\n" +
+	"\vAwaitAccess\x12%.belfry.cluster.v1.AwaitAccessRequest\x1a#.belfry.cluster.v1.AwaitAccessReply\x12X\n" +
+	"\x04Pull\x12&.belfry.cluster.v1.forward.PullRequest\x1a$.belfry.cluster.v1.forward.PullReply(\x010\x01\x12M\n" +
 	"\aArrived\x12!.belfry.cluster.v1.ArrivedRequest\x1a\x1f.belfry.cluster.v1.ArrivedReply\x12M\n" +
 	"\aWitness\x12!.belfry.cluster.v1.WitnessRequest\x1a\x1f.belfry.cluster.v1.WitnessReply\x12O\n" +
 	"\fChangeTokens\x12\x1e.belfry.cluster.v1.TokenChange\x1a\x1f.belfry.cluster.v1.TokenChanged\x12L\n" +
 	"\x06Backup\x12 .belfry.cluster.v1.BackupRequest\x1a\x1e.belfry.cluster.v1.BackupReply0\x01\x12V\n" +
 	"\n" +
 	"SetBackups\x12$.belfry.cluster.v1.SetBackupsRequest\x1a\".belfry.cluster.v1.SetBackupsReply\x12G\n" +
-	"\x05Audit\x12\x1f.belfry.cluster.v1.AuditRequest\x1a\x1d.belfry.cluster.v1.AuditReply\x12V\n" +
+	"\x05Audit\x12\x1f.belfry.cluster.v1.AuditRequest\x1a\x1d.belfry.cluster.v1.AuditReply\x12f\n" +
 	"\n" +
-	"ReadEvents\x12$.belfry.cluster.v1.ReadEventsRequest\x1a\".belfry.cluster.v1.ReadEventsReply\x12V\n" +
+	"ReadEvents\x12,.belfry.cluster.v1.forward.ReadEventsRequest\x1a*.belfry.cluster.v1.forward.ReadEventsReply\x12f\n" +
 	"\n" +
-	"TaskEvents\x12$.belfry.cluster.v1.TaskEventsRequest\x1a\".belfry.cluster.v1.TaskEventsReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
+	"TaskEvents\x12,.belfry.cluster.v1.forward.TaskEventsRequest\x1a*.belfry.cluster.v1.forward.TaskEventsReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
 
 var (
 	file_cluster_clusterpb_peer_proto_rawDescOnce sync.Once
@@ -8530,341 +3348,168 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 	return file_cluster_clusterpb_peer_proto_rawDescData
 }
 
-var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 117)
+var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(MoveWait)(0),              // 0: belfry.cluster.v1.MoveWait
-	(ErrorKind)(0),             // 1: belfry.cluster.v1.ErrorKind
-	(*NodeRun)(nil),            // 2: belfry.cluster.v1.NodeRun
-	(*SeenPosition)(nil),       // 3: belfry.cluster.v1.SeenPosition
-	(*SeenNode)(nil),           // 4: belfry.cluster.v1.SeenNode
-	(*SeenNodes)(nil),          // 5: belfry.cluster.v1.SeenNodes
-	(*WitnessRequest)(nil),     // 6: belfry.cluster.v1.WitnessRequest
-	(*WitnessReply)(nil),       // 7: belfry.cluster.v1.WitnessReply
-	(*Standing)(nil),           // 8: belfry.cluster.v1.Standing
-	(*PromiseRequest)(nil),     // 9: belfry.cluster.v1.PromiseRequest
-	(*PromiseReply)(nil),       // 10: belfry.cluster.v1.PromiseReply
-	(*RegisterRequest)(nil),    // 11: belfry.cluster.v1.RegisterRequest
-	(*RegisterReply)(nil),      // 12: belfry.cluster.v1.RegisterReply
-	(*TokenChange)(nil),        // 13: belfry.cluster.v1.TokenChange
-	(*NewToken)(nil),           // 14: belfry.cluster.v1.NewToken
-	(*TokenChanged)(nil),       // 15: belfry.cluster.v1.TokenChanged
-	(*PingRequest)(nil),        // 16: belfry.cluster.v1.PingRequest
-	(*PingReply)(nil),          // 17: belfry.cluster.v1.PingReply
-	(*AwaitQueuesRequest)(nil), // 18: belfry.cluster.v1.AwaitQueuesRequest
-	(*AwaitQueuesReply)(nil),   // 19: belfry.cluster.v1.AwaitQueuesReply
-	(*AwaitAccessRequest)(nil), // 20: belfry.cluster.v1.AwaitAccessRequest
-	(*AwaitAccessReply)(nil),   // 21: belfry.cluster.v1.AwaitAccessReply
-	(*PullRequest)(nil),        // 22: belfry.cluster.v1.PullRequest
-	(*PullDemand)(nil),         // 23: belfry.cluster.v1.PullDemand
-	(*PullReply)(nil),          // 24: belfry.cluster.v1.PullReply
-	(*PullAnswer)(nil),         // 25: belfry.cluster.v1.PullAnswer
-	(*ArrivedRequest)(nil),     // 26: belfry.cluster.v1.ArrivedRequest
-	(*ArrivedReply)(nil),       // 27: belfry.cluster.v1.ArrivedReply
-	(*StatusRequest)(nil),      // 28: belfry.cluster.v1.StatusRequest
-	(*StatusReply)(nil),        // 29: belfry.cluster.v1.StatusReply
-	(*FaultsRequest)(nil),      // 30: belfry.cluster.v1.FaultsRequest
-	(*FaultsReply)(nil),        // 31: belfry.cluster.v1.FaultsReply
-	(*ReplicaFault)(nil),       // 32: belfry.cluster.v1.ReplicaFault
-	(*AppliedRequest)(nil),     // 33: belfry.cluster.v1.AppliedRequest
-	(*AppliedReply)(nil),       // 34: belfry.cluster.v1.AppliedReply
-	(*ReplicaApplied)(nil),     // 35: belfry.cluster.v1.ReplicaApplied
-	(*Vitals)(nil),             // 36: belfry.cluster.v1.Vitals
-	(*AuditRequest)(nil),       // 37: belfry.cluster.v1.AuditRequest
-	(*AuditReply)(nil),         // 38: belfry.cluster.v1.AuditReply
-	(*ReadEventsRequest)(nil),  // 39: belfry.cluster.v1.ReadEventsRequest
-	(*EventPosition)(nil),      // 40: belfry.cluster.v1.EventPosition
-	(*ReadEventsReply)(nil),    // 41: belfry.cluster.v1.ReadEventsReply
-	(*TaskEventsRequest)(nil),  // 42: belfry.cluster.v1.TaskEventsRequest
-	(*TaskEventsReply)(nil),    // 43: belfry.cluster.v1.TaskEventsReply
-	(*BackupOutcome)(nil),      // 44: belfry.cluster.v1.BackupOutcome
-	(*Shape)(nil),              // 45: belfry.cluster.v1.Shape
-	(*Deletion)(nil),           // 46: belfry.cluster.v1.Deletion
-	(*AutoSplit)(nil),          // 47: belfry.cluster.v1.AutoSplit
-	(*SlotsWait)(nil),          // 48: belfry.cluster.v1.SlotsWait
-	(*NodeHealth)(nil),         // 49: belfry.cluster.v1.NodeHealth
-	(*ReplicaStatus)(nil),      // 50: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),         // 51: belfry.cluster.v1.Checkpoint
-	(*CompareRequest)(nil),     // 52: belfry.cluster.v1.CompareRequest
-	(*ReplicaAsked)(nil),       // 53: belfry.cluster.v1.ReplicaAsked
-	(*CompareReply)(nil),       // 54: belfry.cluster.v1.CompareReply
-	(*ReplicaReport)(nil),      // 55: belfry.cluster.v1.ReplicaReport
-	(*ForwardRequest)(nil),     // 56: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),               // 57: belfry.cluster.v1.Call
-	(*GroupsAsk)(nil),          // 58: belfry.cluster.v1.GroupsAsk
-	(*GroupWant)(nil),          // 59: belfry.cluster.v1.GroupWant
-	(*GroupsAnswer)(nil),       // 60: belfry.cluster.v1.GroupsAnswer
-	(*GroupGiven)(nil),         // 61: belfry.cluster.v1.GroupGiven
-	(*GroupsLook)(nil),         // 62: belfry.cluster.v1.GroupsLook
-	(*GroupsStanding)(nil),     // 63: belfry.cluster.v1.GroupsStanding
-	(*GroupCount)(nil),         // 64: belfry.cluster.v1.GroupCount
-	(*BulkChange)(nil),         // 65: belfry.cluster.v1.BulkChange
-	(*BulkChanged)(nil),        // 66: belfry.cluster.v1.BulkChanged
-	(*NamespaceCall)(nil),      // 67: belfry.cluster.v1.NamespaceCall
-	(*NamespaceUse)(nil),       // 68: belfry.cluster.v1.NamespaceUse
-	(*QuotaSubject)(nil),       // 69: belfry.cluster.v1.QuotaSubject
-	(*QuotaCall)(nil),          // 70: belfry.cluster.v1.QuotaCall
-	(*NamesCall)(nil),          // 71: belfry.cluster.v1.NamesCall
-	(*UseCall)(nil),            // 72: belfry.cluster.v1.UseCall
-	(*DrawCall)(nil),           // 73: belfry.cluster.v1.DrawCall
-	(*DivideCall)(nil),         // 74: belfry.cluster.v1.DivideCall
-	(*AdmitCall)(nil),          // 75: belfry.cluster.v1.AdmitCall
-	(*TrimCall)(nil),           // 76: belfry.cluster.v1.TrimCall
-	(*RaiseCall)(nil),          // 77: belfry.cluster.v1.RaiseCall
-	(*QuotaReply)(nil),         // 78: belfry.cluster.v1.QuotaReply
-	(*Commands)(nil),           // 79: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 80: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 81: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 82: belfry.cluster.v1.QueueChange
-	(*AccessChange)(nil),       // 83: belfry.cluster.v1.AccessChange
-	(*AccessChanged)(nil),      // 84: belfry.cluster.v1.AccessChanged
-	(*OutlookCall)(nil),        // 85: belfry.cluster.v1.OutlookCall
-	(*ActivityCall)(nil),       // 86: belfry.cluster.v1.ActivityCall
-	(*QueuesCall)(nil),         // 87: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 88: belfry.cluster.v1.LendCall
-	(*MembersCall)(nil),        // 89: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),          // 90: belfry.cluster.v1.BeginCall
-	(*Began)(nil),              // 91: belfry.cluster.v1.Began
-	(*PlannedMove)(nil),        // 92: belfry.cluster.v1.PlannedMove
-	(*Membership)(nil),         // 93: belfry.cluster.v1.Membership
-	(*Member)(nil),             // 94: belfry.cluster.v1.Member
-	(*ForwardReply)(nil),       // 95: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 96: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 97: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 98: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 99: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 100: belfry.cluster.v1.CallError
-	(*QuotaExceeded)(nil),      // 101: belfry.cluster.v1.QuotaExceeded
-	(*ReadSlotsCall)(nil),      // 102: belfry.cluster.v1.ReadSlotsCall
-	(*SlotsBatch)(nil),         // 103: belfry.cluster.v1.SlotsBatch
-	(*PullSlotsCall)(nil),      // 104: belfry.cluster.v1.PullSlotsCall
-	(*SlotsProgress)(nil),      // 105: belfry.cluster.v1.SlotsProgress
-	(*BackupRequest)(nil),      // 106: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 107: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 108: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 109: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 110: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 111: belfry.cluster.v1.Shape.AwayMsEntry
-	nil,                        // 112: belfry.cluster.v1.Shape.StuckMsEntry
-	nil,                        // 113: belfry.cluster.v1.Shape.SlotsEntry
-	nil,                        // 114: belfry.cluster.v1.Shape.StepsEntry
-	nil,                        // 115: belfry.cluster.v1.Shape.WaitsForEntry
-	nil,                        // 116: belfry.cluster.v1.Shape.SlotsWaitEntry
-	nil,                        // 117: belfry.cluster.v1.Shape.DeletionsEntry
-	nil,                        // 118: belfry.cluster.v1.Shape.BulkWaitsEntry
-	(*Shard)(nil),              // 119: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 120: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 121: belfry.cluster.v1.JoinToken
-	(*fsmpb.Task)(nil),         // 122: belfry.fsm.v1.Task
-	(historypb.Type)(0),        // 123: belfry.history.v1.Type
-	(*historypb.Label)(nil),    // 124: belfry.history.v1.Label
-	(*historypb.Event)(nil),    // 125: belfry.history.v1.Event
-	(*BulkOperation)(nil),      // 126: belfry.cluster.v1.BulkOperation
-	(*fsmpb.Command)(nil),      // 127: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 128: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 129: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 130: belfry.cluster.v1.DeleteQueue
-	(*SetCalendar)(nil),        // 131: belfry.cluster.v1.SetCalendar
-	(*DeleteCalendar)(nil),     // 132: belfry.cluster.v1.DeleteCalendar
-	(*AddKey)(nil),             // 133: belfry.cluster.v1.AddKey
-	(*RemoveKey)(nil),          // 134: belfry.cluster.v1.RemoveKey
-	(*RotateKey)(nil),          // 135: belfry.cluster.v1.RotateKey
-	(*UseKeys)(nil),            // 136: belfry.cluster.v1.UseKeys
-	(*EnforceKeys)(nil),        // 137: belfry.cluster.v1.EnforceKeys
-	(*SetNamespace)(nil),       // 138: belfry.cluster.v1.SetNamespace
-	(*DeleteNamespace)(nil),    // 139: belfry.cluster.v1.DeleteNamespace
-	(*ApiKey)(nil),             // 140: belfry.cluster.v1.ApiKey
-	(*Namespace)(nil),          // 141: belfry.cluster.v1.Namespace
-	(*Operation)(nil),          // 142: belfry.cluster.v1.Operation
-	(*fsmpb.ListPage)(nil),     // 143: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 144: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Outlook)(nil),      // 145: belfry.fsm.v1.Outlook
-	(*fsmpb.Activity)(nil),     // 146: belfry.fsm.v1.Activity
-	(*fsmpb.Result)(nil),       // 147: belfry.fsm.v1.Result
-	(*fsmpb.SlotRange)(nil),    // 148: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),     // 149: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),   // 150: belfry.fsm.v1.ReadySlots
-	(*BackupShard)(nil),        // 151: belfry.cluster.v1.BackupShard
-	(*Backups)(nil),            // 152: belfry.cluster.v1.Backups
+	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
+	(*SeenPosition)(nil),       // 2: belfry.cluster.v1.SeenPosition
+	(*SeenNode)(nil),           // 3: belfry.cluster.v1.SeenNode
+	(*SeenNodes)(nil),          // 4: belfry.cluster.v1.SeenNodes
+	(*WitnessRequest)(nil),     // 5: belfry.cluster.v1.WitnessRequest
+	(*WitnessReply)(nil),       // 6: belfry.cluster.v1.WitnessReply
+	(*Standing)(nil),           // 7: belfry.cluster.v1.Standing
+	(*PromiseRequest)(nil),     // 8: belfry.cluster.v1.PromiseRequest
+	(*PromiseReply)(nil),       // 9: belfry.cluster.v1.PromiseReply
+	(*RegisterRequest)(nil),    // 10: belfry.cluster.v1.RegisterRequest
+	(*RegisterReply)(nil),      // 11: belfry.cluster.v1.RegisterReply
+	(*TokenChange)(nil),        // 12: belfry.cluster.v1.TokenChange
+	(*NewToken)(nil),           // 13: belfry.cluster.v1.NewToken
+	(*TokenChanged)(nil),       // 14: belfry.cluster.v1.TokenChanged
+	(*PingRequest)(nil),        // 15: belfry.cluster.v1.PingRequest
+	(*PingReply)(nil),          // 16: belfry.cluster.v1.PingReply
+	(*AwaitQueuesRequest)(nil), // 17: belfry.cluster.v1.AwaitQueuesRequest
+	(*AwaitQueuesReply)(nil),   // 18: belfry.cluster.v1.AwaitQueuesReply
+	(*AwaitAccessRequest)(nil), // 19: belfry.cluster.v1.AwaitAccessRequest
+	(*AwaitAccessReply)(nil),   // 20: belfry.cluster.v1.AwaitAccessReply
+	(*ArrivedRequest)(nil),     // 21: belfry.cluster.v1.ArrivedRequest
+	(*ArrivedReply)(nil),       // 22: belfry.cluster.v1.ArrivedReply
+	(*StatusRequest)(nil),      // 23: belfry.cluster.v1.StatusRequest
+	(*StatusReply)(nil),        // 24: belfry.cluster.v1.StatusReply
+	(*FaultsRequest)(nil),      // 25: belfry.cluster.v1.FaultsRequest
+	(*FaultsReply)(nil),        // 26: belfry.cluster.v1.FaultsReply
+	(*ReplicaFault)(nil),       // 27: belfry.cluster.v1.ReplicaFault
+	(*AppliedRequest)(nil),     // 28: belfry.cluster.v1.AppliedRequest
+	(*AppliedReply)(nil),       // 29: belfry.cluster.v1.AppliedReply
+	(*ReplicaApplied)(nil),     // 30: belfry.cluster.v1.ReplicaApplied
+	(*Vitals)(nil),             // 31: belfry.cluster.v1.Vitals
+	(*AuditRequest)(nil),       // 32: belfry.cluster.v1.AuditRequest
+	(*AuditReply)(nil),         // 33: belfry.cluster.v1.AuditReply
+	(*BackupOutcome)(nil),      // 34: belfry.cluster.v1.BackupOutcome
+	(*Shape)(nil),              // 35: belfry.cluster.v1.Shape
+	(*Deletion)(nil),           // 36: belfry.cluster.v1.Deletion
+	(*AutoSplit)(nil),          // 37: belfry.cluster.v1.AutoSplit
+	(*SlotsWait)(nil),          // 38: belfry.cluster.v1.SlotsWait
+	(*NodeHealth)(nil),         // 39: belfry.cluster.v1.NodeHealth
+	(*ReplicaStatus)(nil),      // 40: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),         // 41: belfry.cluster.v1.Checkpoint
+	(*CompareRequest)(nil),     // 42: belfry.cluster.v1.CompareRequest
+	(*ReplicaAsked)(nil),       // 43: belfry.cluster.v1.ReplicaAsked
+	(*CompareReply)(nil),       // 44: belfry.cluster.v1.CompareReply
+	(*ReplicaReport)(nil),      // 45: belfry.cluster.v1.ReplicaReport
+	(*BackupRequest)(nil),      // 46: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),        // 47: belfry.cluster.v1.BackupReply
+	(*SetBackupsRequest)(nil),  // 48: belfry.cluster.v1.SetBackupsRequest
+	(*SetBackupsReply)(nil),    // 49: belfry.cluster.v1.SetBackupsReply
+	nil,                        // 50: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                        // 51: belfry.cluster.v1.Shape.AwayMsEntry
+	nil,                        // 52: belfry.cluster.v1.Shape.StuckMsEntry
+	nil,                        // 53: belfry.cluster.v1.Shape.SlotsEntry
+	nil,                        // 54: belfry.cluster.v1.Shape.StepsEntry
+	nil,                        // 55: belfry.cluster.v1.Shape.WaitsForEntry
+	nil,                        // 56: belfry.cluster.v1.Shape.SlotsWaitEntry
+	nil,                        // 57: belfry.cluster.v1.Shape.DeletionsEntry
+	nil,                        // 58: belfry.cluster.v1.Shape.BulkWaitsEntry
+	(*Shard)(nil),              // 59: belfry.cluster.v1.Shard
+	(*Node)(nil),               // 60: belfry.cluster.v1.Node
+	(*JoinToken)(nil),          // 61: belfry.cluster.v1.JoinToken
+	(*BackupShard)(nil),        // 62: belfry.cluster.v1.BackupShard
+	(*CallError)(nil),          // 63: belfry.cluster.v1.forward.CallError
+	(*Backups)(nil),            // 64: belfry.cluster.v1.Backups
+	(*SlotsProgress)(nil),      // 65: belfry.cluster.v1.SlotsProgress
+	(*ForwardRequest)(nil),     // 66: belfry.cluster.v1.forward.ForwardRequest
+	(*PullRequest)(nil),        // 67: belfry.cluster.v1.forward.PullRequest
+	(*ReadEventsRequest)(nil),  // 68: belfry.cluster.v1.forward.ReadEventsRequest
+	(*TaskEventsRequest)(nil),  // 69: belfry.cluster.v1.forward.TaskEventsRequest
+	(*ForwardReply)(nil),       // 70: belfry.cluster.v1.forward.ForwardReply
+	(*PullReply)(nil),          // 71: belfry.cluster.v1.forward.PullReply
+	(*ReadEventsReply)(nil),    // 72: belfry.cluster.v1.forward.ReadEventsReply
+	(*TaskEventsReply)(nil),    // 73: belfry.cluster.v1.forward.TaskEventsReply
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
-	2,   // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
-	3,   // 1: belfry.cluster.v1.SeenNode.positions:type_name -> belfry.cluster.v1.SeenPosition
-	4,   // 2: belfry.cluster.v1.SeenNodes.nodes:type_name -> belfry.cluster.v1.SeenNode
-	2,   // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
-	2,   // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
-	4,   // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
-	8,   // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	119, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	120, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
-	14,  // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	121, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
-	23,  // 11: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
-	25,  // 12: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	122, // 13: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	100, // 14: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
-	50,  // 15: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	49,  // 16: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	36,  // 17: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
-	45,  // 18: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
-	32,  // 19: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
-	35,  // 20: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
-	44,  // 21: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	40,  // 22: belfry.cluster.v1.ReadEventsRequest.after:type_name -> belfry.cluster.v1.EventPosition
-	123, // 23: belfry.cluster.v1.ReadEventsRequest.types:type_name -> belfry.history.v1.Type
-	124, // 24: belfry.cluster.v1.ReadEventsRequest.labels:type_name -> belfry.history.v1.Label
-	125, // 25: belfry.cluster.v1.ReadEventsReply.events:type_name -> belfry.history.v1.Event
-	40,  // 26: belfry.cluster.v1.ReadEventsReply.next:type_name -> belfry.cluster.v1.EventPosition
-	40,  // 27: belfry.cluster.v1.ReadEventsReply.last:type_name -> belfry.cluster.v1.EventPosition
-	40,  // 28: belfry.cluster.v1.ReadEventsReply.gone:type_name -> belfry.cluster.v1.EventPosition
-	125, // 29: belfry.cluster.v1.TaskEventsReply.events:type_name -> belfry.history.v1.Event
-	110, // 30: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	111, // 31: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	112, // 32: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	113, // 33: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
-	114, // 34: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
-	115, // 35: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
-	116, // 36: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
-	47,  // 37: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
-	117, // 38: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
-	118, // 39: belfry.cluster.v1.Shape.bulk_waits:type_name -> belfry.cluster.v1.Shape.BulkWaitsEntry
-	53,  // 40: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	55,  // 41: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	49,  // 42: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	51,  // 43: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	57,  // 44: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	79,  // 45: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	80,  // 46: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	81,  // 47: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	82,  // 48: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	87,  // 49: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	88,  // 50: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	89,  // 51: belfry.cluster.v1.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	90,  // 52: belfry.cluster.v1.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	83,  // 53: belfry.cluster.v1.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
-	102, // 54: belfry.cluster.v1.Call.read_slots:type_name -> belfry.cluster.v1.ReadSlotsCall
-	104, // 55: belfry.cluster.v1.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	67,  // 56: belfry.cluster.v1.Call.namespace_use:type_name -> belfry.cluster.v1.NamespaceCall
-	70,  // 57: belfry.cluster.v1.Call.quota:type_name -> belfry.cluster.v1.QuotaCall
-	65,  // 58: belfry.cluster.v1.Call.change_bulk:type_name -> belfry.cluster.v1.BulkChange
-	58,  // 59: belfry.cluster.v1.Call.ask_groups:type_name -> belfry.cluster.v1.GroupsAsk
-	62,  // 60: belfry.cluster.v1.Call.look_groups:type_name -> belfry.cluster.v1.GroupsLook
-	85,  // 61: belfry.cluster.v1.Call.outlook:type_name -> belfry.cluster.v1.OutlookCall
-	86,  // 62: belfry.cluster.v1.Call.activity:type_name -> belfry.cluster.v1.ActivityCall
-	59,  // 63: belfry.cluster.v1.GroupsAsk.wants:type_name -> belfry.cluster.v1.GroupWant
-	61,  // 64: belfry.cluster.v1.GroupsAnswer.given:type_name -> belfry.cluster.v1.GroupGiven
-	64,  // 65: belfry.cluster.v1.GroupsStanding.groups:type_name -> belfry.cluster.v1.GroupCount
-	126, // 66: belfry.cluster.v1.BulkChange.begin:type_name -> belfry.cluster.v1.BulkOperation
-	126, // 67: belfry.cluster.v1.BulkChanged.operation:type_name -> belfry.cluster.v1.BulkOperation
-	69,  // 68: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	73,  // 69: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
-	74,  // 70: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
-	75,  // 71: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
-	76,  // 72: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
-	77,  // 73: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
-	71,  // 74: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
-	72,  // 75: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
-	127, // 76: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	128, // 77: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	129, // 78: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	130, // 79: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	131, // 80: belfry.cluster.v1.QueueChange.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
-	132, // 81: belfry.cluster.v1.QueueChange.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
-	133, // 82: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
-	134, // 83: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
-	135, // 84: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
-	136, // 85: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
-	137, // 86: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
-	138, // 87: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
-	139, // 88: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
-	140, // 89: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
-	141, // 90: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
-	142, // 91: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
-	93,  // 92: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	142, // 93: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	142, // 94: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	92,  // 95: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	94,  // 96: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	96,  // 97: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	100, // 98: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	99,  // 99: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	122, // 100: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	143, // 101: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	97,  // 102: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	144, // 103: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	98,  // 104: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	93,  // 105: belfry.cluster.v1.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	91,  // 106: belfry.cluster.v1.CallReply.began:type_name -> belfry.cluster.v1.Began
-	84,  // 107: belfry.cluster.v1.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
-	103, // 108: belfry.cluster.v1.CallReply.batch:type_name -> belfry.cluster.v1.SlotsBatch
-	105, // 109: belfry.cluster.v1.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	68,  // 110: belfry.cluster.v1.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
-	78,  // 111: belfry.cluster.v1.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
-	66,  // 112: belfry.cluster.v1.CallReply.bulk:type_name -> belfry.cluster.v1.BulkChanged
-	60,  // 113: belfry.cluster.v1.CallReply.groups_answer:type_name -> belfry.cluster.v1.GroupsAnswer
-	63,  // 114: belfry.cluster.v1.CallReply.groups_standing:type_name -> belfry.cluster.v1.GroupsStanding
-	145, // 115: belfry.cluster.v1.CallReply.outlook:type_name -> belfry.fsm.v1.Outlook
-	146, // 116: belfry.cluster.v1.CallReply.activity:type_name -> belfry.fsm.v1.Activity
-	147, // 117: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	100, // 118: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	1,   // 119: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	101, // 120: belfry.cluster.v1.CallError.quota:type_name -> belfry.cluster.v1.QuotaExceeded
-	69,  // 121: belfry.cluster.v1.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	148, // 122: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	149, // 123: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	150, // 124: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	148, // 125: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	151, // 126: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	100, // 127: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.CallError
-	152, // 128: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	100, // 129: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.CallError
-	105, // 130: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
-	0,   // 131: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
-	48,  // 132: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
-	46,  // 133: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
-	9,   // 134: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	11,  // 135: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	56,  // 136: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	16,  // 137: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	28,  // 138: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	30,  // 139: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
-	33,  // 140: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	52,  // 141: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	18,  // 142: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	20,  // 143: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
-	22,  // 144: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	26,  // 145: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	6,   // 146: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	13,  // 147: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	106, // 148: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	108, // 149: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	37,  // 150: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
-	39,  // 151: belfry.cluster.v1.Peer.ReadEvents:input_type -> belfry.cluster.v1.ReadEventsRequest
-	42,  // 152: belfry.cluster.v1.Peer.TaskEvents:input_type -> belfry.cluster.v1.TaskEventsRequest
-	10,  // 153: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	12,  // 154: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	95,  // 155: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	17,  // 156: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	29,  // 157: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	31,  // 158: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	34,  // 159: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	54,  // 160: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	19,  // 161: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	21,  // 162: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
-	24,  // 163: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	27,  // 164: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	7,   // 165: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	15,  // 166: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	107, // 167: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	109, // 168: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	38,  // 169: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
-	41,  // 170: belfry.cluster.v1.Peer.ReadEvents:output_type -> belfry.cluster.v1.ReadEventsReply
-	43,  // 171: belfry.cluster.v1.Peer.TaskEvents:output_type -> belfry.cluster.v1.TaskEventsReply
-	153, // [153:172] is the sub-list for method output_type
-	134, // [134:153] is the sub-list for method input_type
-	134, // [134:134] is the sub-list for extension type_name
-	134, // [134:134] is the sub-list for extension extendee
-	0,   // [0:134] is the sub-list for field type_name
+	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
+	2,  // 1: belfry.cluster.v1.SeenNode.positions:type_name -> belfry.cluster.v1.SeenPosition
+	3,  // 2: belfry.cluster.v1.SeenNodes.nodes:type_name -> belfry.cluster.v1.SeenNode
+	1,  // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
+	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
+	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
+	7,  // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
+	59, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	60, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	13, // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
+	61, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	40, // 11: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	39, // 12: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	31, // 13: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
+	35, // 14: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
+	27, // 15: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
+	30, // 16: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
+	34, // 17: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
+	50, // 18: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	51, // 19: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	52, // 20: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	53, // 21: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
+	54, // 22: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
+	55, // 23: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
+	56, // 24: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
+	37, // 25: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
+	57, // 26: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
+	58, // 27: belfry.cluster.v1.Shape.bulk_waits:type_name -> belfry.cluster.v1.Shape.BulkWaitsEntry
+	43, // 28: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	45, // 29: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	39, // 30: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	41, // 31: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	62, // 32: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	63, // 33: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.forward.CallError
+	64, // 34: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
+	63, // 35: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.forward.CallError
+	65, // 36: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	0,  // 37: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
+	38, // 38: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
+	36, // 39: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
+	8,  // 40: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	10, // 41: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	66, // 42: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.forward.ForwardRequest
+	15, // 43: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	23, // 44: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	25, // 45: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
+	28, // 46: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
+	42, // 47: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	17, // 48: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	19, // 49: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
+	67, // 50: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.forward.PullRequest
+	21, // 51: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 52: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	12, // 53: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
+	46, // 54: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	48, // 55: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
+	32, // 56: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
+	68, // 57: belfry.cluster.v1.Peer.ReadEvents:input_type -> belfry.cluster.v1.forward.ReadEventsRequest
+	69, // 58: belfry.cluster.v1.Peer.TaskEvents:input_type -> belfry.cluster.v1.forward.TaskEventsRequest
+	9,  // 59: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	11, // 60: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	70, // 61: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.forward.ForwardReply
+	16, // 62: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	24, // 63: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	26, // 64: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	29, // 65: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	44, // 66: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	18, // 67: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	20, // 68: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
+	71, // 69: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.forward.PullReply
+	22, // 70: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 71: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	14, // 72: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
+	47, // 73: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	49, // 74: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
+	33, // 75: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
+	72, // 76: belfry.cluster.v1.Peer.ReadEvents:output_type -> belfry.cluster.v1.forward.ReadEventsReply
+	73, // 77: belfry.cluster.v1.Peer.TaskEvents:output_type -> belfry.cluster.v1.forward.TaskEventsReply
+	59, // [59:78] is the sub-list for method output_type
+	40, // [40:59] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -8872,73 +3517,21 @@ func file_cluster_clusterpb_peer_proto_init() {
 	if File_cluster_clusterpb_peer_proto != nil {
 		return
 	}
+	file_cluster_clusterpb_admin_proto_init()
 	file_cluster_clusterpb_backup_proto_init()
 	file_cluster_clusterpb_control_proto_init()
+	file_cluster_clusterpb_forward_proto_init()
 	file_cluster_clusterpb_peer_proto_msgTypes[11].OneofWrappers = []any{
 		(*TokenChange_Add)(nil),
 		(*TokenChange_Remove)(nil),
-	}
-	file_cluster_clusterpb_peer_proto_msgTypes[55].OneofWrappers = []any{
-		(*Call_Commands)(nil),
-		(*Call_Get)(nil),
-		(*Call_List)(nil),
-		(*Call_ChangeQueue)(nil),
-		(*Call_Queues)(nil),
-		(*Call_Lend)(nil),
-		(*Call_Members)(nil),
-		(*Call_Begin)(nil),
-		(*Call_ChangeAccess)(nil),
-		(*Call_ReadSlots)(nil),
-		(*Call_PullSlots)(nil),
-		(*Call_NamespaceUse)(nil),
-		(*Call_Quota)(nil),
-		(*Call_ChangeBulk)(nil),
-		(*Call_AskGroups)(nil),
-		(*Call_LookGroups)(nil),
-		(*Call_Outlook)(nil),
-		(*Call_Activity)(nil),
-	}
-	file_cluster_clusterpb_peer_proto_msgTypes[63].OneofWrappers = []any{
-		(*BulkChange_Begin)(nil),
-		(*BulkChange_Stop)(nil),
-	}
-	file_cluster_clusterpb_peer_proto_msgTypes[68].OneofWrappers = []any{
-		(*QuotaCall_Draw)(nil),
-		(*QuotaCall_Divide)(nil),
-		(*QuotaCall_Admit)(nil),
-		(*QuotaCall_Trim)(nil),
-		(*QuotaCall_Raise)(nil),
-		(*QuotaCall_Names)(nil),
-		(*QuotaCall_Use)(nil),
-	}
-	file_cluster_clusterpb_peer_proto_msgTypes[80].OneofWrappers = []any{
-		(*QueueChange_Set)(nil),
-		(*QueueChange_Delete)(nil),
-		(*QueueChange_SetCalendar)(nil),
-		(*QueueChange_DeleteCalendar)(nil),
-	}
-	file_cluster_clusterpb_peer_proto_msgTypes[81].OneofWrappers = []any{
-		(*AccessChange_AddKey)(nil),
-		(*AccessChange_RemoveKey)(nil),
-		(*AccessChange_RotateKey)(nil),
-		(*AccessChange_UseKeys)(nil),
-		(*AccessChange_EnforceKeys)(nil),
-		(*AccessChange_SetNamespace)(nil),
-		(*AccessChange_DeleteNamespace)(nil),
-	}
-	file_cluster_clusterpb_peer_proto_msgTypes[87].OneofWrappers = []any{
-		(*MembersCall_AddNonvoter)(nil),
-		(*MembersCall_AddVoter)(nil),
-		(*MembersCall_Remove)(nil),
-		(*MembersCall_Transfer)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   117,
+			NumEnums:      1,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
