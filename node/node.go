@@ -171,7 +171,7 @@ func (n *Node) onStop(stop func() error) { n.stops = append(n.stops, stop) }
 
 // boundGarbage comes first, because reading the state under Go's own bound would take twice the memory.
 func (n *Node) boundGarbage(context.Context) error {
-	if n.cfg.Dev {
+	if n.cfg.Dev || n.cfg.Network != nil {
 		return nil // the process is a test's
 	}
 	stop := gc.Start()

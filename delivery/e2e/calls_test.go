@@ -13,13 +13,13 @@ import (
 
 // node is one node, called by the contract and not through a client library. The tests send requests that no library
 // would send, and observe answers that a library would retry.
-type node struct{ name, url string }
+type node struct {
+	name, url string
+	callers   *http.Client
+}
 
 // object is a JSON object to send.
 type object map[string]any
-
-// callers keeps connections to the nodes apart from the receivers' connections.
-var callers = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: 10 * time.Second}}
 
 // refusal is an answer with a status other than 2xx.
 type refusal struct {
@@ -50,7 +50,7 @@ func (n node) call(ctx context.Context, method, path string, body, out any) (sta
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := callers.Do(req)
+	resp, err := n.callers.Do(req)
 	if err != nil {
 		return 0, err
 	}

@@ -20,7 +20,7 @@ type count struct {
 // old webhook-id, or dropped.
 func deadLetters(t *testing.T, s *stage) {
 	const each = 4
-	sink := newSink(t)
+	sink := s.newSink(t)
 	sink.reply(func(receiver.Arrival) reply { return reply{status: http.StatusInternalServerError} })
 	queue := s.name("dead letters")
 	s.putQueue(t, s.any(), queue, object{
@@ -88,7 +88,7 @@ func deadLetterFaults(j job, attempts int, reason string) (wrong []string) {
 
 // keptDead checks that a queue with keep_dead forgets its dead letters after that time, and no sooner.
 func keptDead(t *testing.T, s *stage) {
-	sink := newSink(t)
+	sink := s.newSink(t)
 	sink.reply(func(receiver.Arrival) reply { return reply{status: http.StatusGone} })
 	queue := s.name("kept dead")
 	s.putQueue(t, s.any(), queue, object{"target": targetOf(sink.url, 5*time.Second), "keep_dead": "3s"})
@@ -109,7 +109,7 @@ func keptDead(t *testing.T, s *stage) {
 
 // expired checks that a task that was not begun in its time becomes a dead letter and is never begun.
 func expired(t *testing.T, s *stage) {
-	sink := newSink(t)
+	sink := s.newSink(t)
 	queue := s.name("expired")
 	s.putQueue(t, s.any(), queue, object{"target": targetOf(sink.url, 5*time.Second), "paused": true})
 	f := s.one(t, queue, object{"expires_after": "1s"})
@@ -135,7 +135,7 @@ func expired(t *testing.T, s *stage) {
 // retryAfter checks that a receiver's Retry-After sets the time of the next attempt.
 func retryAfter(t *testing.T, s *stage) {
 	const said = 3 * time.Second
-	sink := newSink(t)
+	sink := s.newSink(t)
 	sink.reply(func(a receiver.Arrival) reply {
 		if a.Attempt == 1 {
 			return reply{status: http.StatusServiceUnavailable, retryAfter: "3"}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/memnet"
 )
 
 // kind is one kind of harm that a receiver can do to the sender.
@@ -54,7 +56,7 @@ func redirect(to string) string {
 // reset answers a request with a reset of the connection.
 func reset(c net.Conn, _ <-chan struct{}) {
 	_, _ = http.ReadRequest(bufio.NewReader(c))
-	if tcp, ok := c.(*net.TCPConn); ok {
+	if tcp, ok := c.(interface{ SetLinger(seconds int) error }); ok {
 		_ = tcp.SetLinger(0)
 	}
 }
@@ -78,7 +80,7 @@ func slow(d time.Duration) func(net.Conn, <-chan struct{}) {
 
 // neverRead reads nothing until the receiver is healed or gone, so that the sender's bytes pile up.
 func neverRead(c net.Conn, healed <-chan struct{}) {
-	if tcp, ok := c.(*net.TCPConn); ok {
+	if tcp, ok := c.(interface{ SetReadBuffer(bytes int) error }); ok {
 		_ = tcp.SetReadBuffer(shortWindow)
 	}
 	<-healed
@@ -145,15 +147,17 @@ type hostile struct {
 	addr string
 	sink *sink
 
+	stage *stage
+
 	healed chan struct{}
 	sound  handover
 }
 
 // newHostile starts a receiver of the given kind, on an address of its own.
-func newHostile(t testing.TB, k kind) *hostile {
+func newHostile(t testing.TB, s *stage, k kind) *hostile {
 	t.Helper()
-	l := listenLow(t)
-	h := &hostile{kind: k, addr: l.Addr().String(), sink: newSink(t), healed: make(chan struct{})}
+	l := s.listen(t, s.freeAddr(t))
+	h := &hostile{kind: k, addr: l.Addr().String(), sink: s.newSink(t), stage: s, healed: make(chan struct{})}
 	h.url = "http://" + h.addr + "/hook"
 	h.sound = handover{addr: l.Addr(), conns: make(chan net.Conn), closed: make(chan struct{})}
 	h.serve(t)
@@ -177,21 +181,6 @@ func (h *hostile) serve(t testing.TB) {
 		}
 		_ = server.Close()
 	})
-}
-
-// listenLow listens on a port below the range of outgoing connections, so that no other socket takes the port while the
-// receiver is down.
-func listenLow(t testing.TB) net.Listener {
-	t.Helper()
-	const first, end, tries = 12000, 20000, 100
-	for range tries {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(end-first)))
-		if err == nil {
-			return l
-		}
-	}
-	t.Fatal("no free port")
-	return nil
 }
 
 func (h *hostile) accept(t testing.TB, l net.Listener) {
@@ -240,11 +229,7 @@ func (h *hostile) heal(t testing.TB) {
 	if h.harm != nil {
 		return
 	}
-	l, err := net.Listen("tcp", h.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.accept(t, l)
+	h.accept(t, h.stage.listen(t, h.addr))
 }
 
 // handover is the listener of a healed receiver's connections.
@@ -280,37 +265,42 @@ func TestHostileReceivers(t *testing.T) {
 	for _, k := range kinds("http://127.0.0.1:1/") {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
-			h := newHostile(t, k)
-			status, body, err := post(h.url)
-			if err == nil && 200 <= status && status <= 299 && body != hugeBytes {
-				t.Errorf("it did no harm: %d with %d bytes", status, body)
-			}
-			for _, want := range []int{http.StatusTemporaryRedirect, http.StatusInternalServerError, http.StatusOK} {
-				if strings.Contains(strings.Join(k.says, " ")+k.name, fmt.Sprint(want)) && status != want {
-					t.Errorf("it answers %d, %v", status, err)
+			synctest.Test(t, func(t *testing.T) {
+				s := &stage{memory: memnet.New()}
+				h, c := newHostile(t, s, k), s.impatient()
+				status, body, err := post(c, h.url)
+				if err == nil && 200 <= status && status <= 299 && body != hugeBytes {
+					t.Errorf("it did no harm: %d with %d bytes", status, body)
 				}
-			}
-			h.heal(t)
-			if status, _, err := post(h.url); status != http.StatusOK || err != nil {
-				t.Errorf("healed, it answers %d, %v", status, err)
-			}
-			if taken, _ := h.sink.counts(); taken != 1 {
-				t.Errorf("healed, its sink took %d", taken)
-			}
+				for _, want := range []int{http.StatusTemporaryRedirect, http.StatusInternalServerError, http.StatusOK} {
+					if strings.Contains(strings.Join(k.says, " ")+k.name, fmt.Sprint(want)) && status != want {
+						t.Errorf("it answers %d, %v", status, err)
+					}
+				}
+				h.heal(t)
+				if status, _, err := post(c, h.url); status != http.StatusOK || err != nil {
+					t.Errorf("healed, it answers %d, %v", status, err)
+				}
+				if taken, _ := h.sink.counts(); taken != 1 {
+					t.Errorf("healed, its sink took %d", taken)
+				}
+			})
 		})
 	}
 }
 
-// impatient is a client with a short timeout that follows no redirects.
-var impatient = &http.Client{
-	Timeout:       time.Second,
-	Transport:     &http.Transport{DisableKeepAlives: true},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+// impatient returns a client with a short timeout that follows no redirects.
+func (s *stage) impatient() *http.Client {
+	return &http.Client{
+		Timeout:       time.Second,
+		Transport:     &http.Transport{DisableKeepAlives: true, DialContext: s.dial()},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // post returns the status, if one came, even if the rest of the answer is broken.
-func post(url string) (status int, body int64, err error) {
-	resp, err := impatient.Post(url, "text/plain", strings.NewReader(strings.Repeat("x", 64<<10)))
+func post(c *http.Client, url string) (status int, body int64, err error) {
+	resp, err := c.Post(url, "text/plain", strings.NewReader(strings.Repeat("x", 64<<10)))
 	if err != nil {
 		return 0, 0, err
 	}

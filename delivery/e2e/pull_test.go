@@ -54,19 +54,19 @@ func (s *stage) one(t testing.TB, queue string, fields object) flow {
 // consumersWait checks that tasks that come due while consumers wait are leased at once, each once, whichever node
 // leads the shard and whichever node the consumer calls.
 func consumersWait(t *testing.T, s *stage) {
-	queue, n := s.name("waited for"), pick(300, 20_000)
-	f := s.evenly(t, queue, n, time.Now().Add(pick(time.Second, 20*time.Second)), pick(5*time.Millisecond, 2*time.Millisecond))
+	queue, n := s.name("waited for"), pick(s, 300, 20_000)
+	f := s.evenly(t, queue, n, time.Now().Add(pick(s, time.Second, 20*time.Second)), pick(s, 5*time.Millisecond, 2*time.Millisecond))
 	var mu sync.Mutex
 	var came []receiver.Arrival
 	different := make(map[string]bool)
-	ctx, cancel := context.WithTimeout(t.Context(), pick(40*time.Second, 5*time.Minute))
+	ctx, cancel := context.WithTimeout(t.Context(), pick(s, 40*time.Second, 5*time.Minute))
 	defer cancel()
 	var consumers sync.WaitGroup
 	for i := range 9 {
 		consumers.Go(func() {
 			n := s.nodes[i%len(s.nodes)]
 			for ctx.Err() == nil {
-				jobs, err := n.lease(ctx, queue, 10, 5*time.Second, pick(10*time.Second, time.Minute))
+				jobs, err := n.lease(ctx, queue, 10, 5*time.Second, pick(s, 10*time.Second, time.Minute))
 				at := time.Now()
 				if err != nil && ctx.Err() == nil {
 					t.Errorf("leasing: %v", err)
@@ -92,7 +92,7 @@ func consumersWait(t *testing.T, s *stage) {
 	s.schedule(t, f, nil)
 	consumers.Wait()
 	acc := s.account(t, f, came)
-	acc.hold(t, "tasks that consumers wait for", bound(time.Second, 20*time.Millisecond))
+	acc.hold(t, "tasks that consumers wait for", s.bound(time.Second, 20*time.Millisecond))
 	s.awaitState(t, queue, "delivered", n, 20*time.Second)
 }
 
@@ -259,9 +259,7 @@ func leaseOutlivesLeader(t *testing.T, s *stage) {
 	asked := time.Now()
 	kept, left := pair(t, s, queue, len(f.due), length)
 	dead := s.leader(t, kept.Shard)
-	if err := s.cluster.Kill(dead); err != nil {
-		t.Fatal(err)
-	}
+	s.kill(t, dead)
 	rest := s.others(dead)
 	nothing(t, rest[0], queue, time.Until(asked.Add(length))-500*time.Millisecond)
 	await(t, 20*time.Second, "a settle without the old leader", func() (bool, string) {
@@ -281,9 +279,7 @@ func leaseOutlivesLeader(t *testing.T, s *stage) {
 	settling(t, rest[1], queue, ack(left.Receipt), http.StatusConflict)
 	settling(t, rest[1], queue, ack(again.Receipt), http.StatusOK)
 	nothing(t, rest[0], queue, 500*time.Millisecond)
-	if err := s.cluster.StartNode(t.Context(), dead); err != nil {
-		t.Fatal(err)
-	}
+	s.restart(t, dead)
 	s.awaitLeaders(t)
 }
 
@@ -311,30 +307,26 @@ func pair(t testing.TB, s *stage, queue string, n int, length time.Duration) (a,
 	return a, b
 }
 
-// crowdWithDeath runs a hundred consumers that come and go, thousands of tasks, and the death of a leader in the
+// crowdWithDeath runs many consumers that come and go, thousands of tasks, and the death of a leader in the
 // middle. At the end every task is acked or dead, none is lost, and none ever had two live leases.
 func crowdWithDeath(t *testing.T, s *stage) {
 	const maxAttempts = 4
-	queue, n := s.name("crowd"), pick(3000, 50_000)
-	over := pick(4*time.Second, 60*time.Second)
-	f := s.evenly(t, queue, n, time.Now().Add(pick(time.Second, 20*time.Second)), over/time.Duration(n))
+	queue, n := s.name("crowd"), fewer(s, pick(s, 3000, 50_000), 5)
+	over := pick(s, 4*time.Second, 60*time.Second)
+	f := s.evenly(t, queue, n, time.Now().Add(pick(s, time.Second, 20*time.Second)), over/time.Duration(n))
 	s.schedule(t, f, object{"retry": object{"max_attempts": maxAttempts, "min_backoff": "1s", "max_backoff": "1s"}})
 
-	ctx, home := context.WithTimeout(t.Context(), pick(60*time.Second, 5*time.Minute))
+	ctx, home := context.WithTimeout(t.Context(), pick(s, 60*time.Second, 5*time.Minute))
 	defer home()
 	gathered := make(chan *crowd, 1)
-	go func() { gathered <- s.gather(ctx, t, queue, 100, 1) }()
+	go func() { gathered <- s.gather(ctx, t, queue, fewer(s, 100, 2), 1) }()
 	until(t, f.due[f.ids()[n/2]])
 	dead := s.leader(t, 1)
-	if err := s.cluster.Kill(dead); err != nil {
-		t.Fatal(err)
-	}
-	until(t, time.Now().Add(pick(2*time.Second, 10*time.Second)))
-	if err := s.cluster.StartNode(t.Context(), dead); err != nil {
-		t.Fatal(err)
-	}
+	s.kill(t, dead)
+	until(t, time.Now().Add(pick(s, 2*time.Second, 10*time.Second)))
+	s.restart(t, dead)
 	var ended map[string]job
-	await(t, pick(50*time.Second, 4*time.Minute), "every task acked or dead", func() (bool, string) {
+	await(t, pick(s, 50*time.Second, 4*time.Minute), "every task acked or dead", func() (bool, string) {
 		var open int
 		ended, open = s.ends(t, f)
 		return open == 0, fmt.Sprintf("%d open", open)

@@ -44,7 +44,7 @@ func (s secret) verifies(a receiver.Arrival) bool {
 // rotation adds a new secret to a queue while tasks fire, and then removes the old one. Each arrival is signed by a
 // secret that the queue had at that moment, and by both while the queue had both.
 func rotation(t *testing.T, s *stage) {
-	sink := newSink(t)
+	sink := s.newSink(t)
 	queue := s.name("rotation")
 	first, second := newSecret(), newSecret()
 	sign := func(n node, secrets ...secret) (inEffect time.Time) {

@@ -3,7 +3,6 @@ package e2e_test
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
@@ -34,13 +33,15 @@ type sink struct {
 }
 
 // newSink starts a receiver that answers 200 at once until the test sets another reply.
-func newSink(t testing.TB) *sink {
+func (s *stage) newSink(t testing.TB) *sink {
 	t.Helper()
-	s := &sink{answer: func(receiver.Arrival) reply { return reply{} }, taken: map[string]bool{}}
-	server := httptest.NewServer(s)
-	t.Cleanup(server.Close)
-	s.url = server.URL + "/hook"
-	return s
+	receives := &sink{answer: func(receiver.Arrival) reply { return reply{} }, taken: map[string]bool{}}
+	l := s.listen(t, s.freeAddr(t))
+	server := &http.Server{Handler: receives, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(l) }() // its error is that of Close
+	t.Cleanup(func() { _ = server.Close() })
+	receives.url = "http://" + l.Addr().String() + "/hook"
+	return receives
 }
 
 // ServeHTTP takes an arrival.

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -15,51 +17,81 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/memnet"
+	belfry "github.com/belfryhq/belfry/node"
+	"github.com/belfryhq/belfry/node/nodetest"
 )
+
+// form is the way in which the scenarios are played.
+type form int
 
 const (
-	formVar = "BELFRY_CHAOS"
-	long    = "long"  // large numbers, held to the promised times
-	alone   = "alone" // the short form on an idle machine, held to times of its own
+	simulated form = iota // nodes in memory, in simulated time, held to exact times
+	alone                 // nodes in processes, on an idle machine, held to a second
+	long                  // the same with large numbers, held to the promised times
 )
 
-func isLong() bool { return os.Getenv(formVar) == long }
-
-// isTimed reports whether the tests judge times. Beside other tests, which may leave these nodes no processor time,
-// they only judge results.
-func isTimed() bool { return isLong() || os.Getenv(formVar) == alone }
-
-// pick returns short or inLong, by the form of the run.
-func pick[T any](short, inLong T) T {
-	if isLong() {
+// pick returns short or inLong, by the form of the stage.
+func pick[T any](s *stage, short, inLong T) T {
+	if s.form == long {
 		return inLong
 	}
 	return short
 }
 
+// fewer returns n of a real form, and only a part of it in simulated time: no machine is to be kept busy.
+func fewer(s *stage, n, part int) int {
+	if s.form == simulated {
+		return n / part
+	}
+	return n
+}
+
 // whenever is the bound for tasks whose time is not judged.
 const whenever = time.Duration(math.MaxInt64)
 
+// exactly is the lateness of a task in simulated time: all that follows its due time is done by goroutines that wait for
+// each other alone.
+const exactly = 0
+
 // bound returns the lateness that one task in a hundred may exceed.
-func bound(short, inLong time.Duration) time.Duration {
-	if !isTimed() {
-		return whenever
+func (s *stage) bound(short, inLong time.Duration) time.Duration {
+	if s.form == simulated {
+		return exactly
 	}
-	return pick(short, inLong)
+	return pick(s, short, inLong)
 }
 
-// stage is the cluster of all scenarios. Each scenario has queues and ids of its own.
+// stage is the nodes of scenarios. Each scenario has queues and ids of its own.
 type stage struct {
-	cluster *local.Cluster
-	client  *client.Client // through any node
-	nodes   []node
-	serial  atomic.Int64
+	form      form
+	client    *client.Client // through any node
+	nodes     []node
+	serial    atomic.Int64
+	processes *local.Cluster    // nil: the nodes are in memory
+	simulated *nodetest.Cluster // nil: the nodes are processes
+	memory    *memnet.Network   // of the simulated nodes; nil: the system's
 }
 
-// setStage starts three nodes with twelve shards.
-func setStage(t *testing.T) *stage {
+// simulate starts three nodes in memory. It must be called in a bubble.
+func simulate(t *testing.T) *stage {
 	t.Helper()
-	cluster, err := local.Start(t.Context(), local.Config{Binary: localtest.Build(t), DataDir: t.TempDir()})
+	cluster := nodetest.Start(t, 3, func(_ int, cfg *belfry.Config) { cfg.Shards = 4 })
+	s := &stage{simulated: cluster, memory: cluster.Network, client: cluster.Client(client.Config{})}
+	callers := cluster.HTTP()
+	for i, url := range cluster.URLs() {
+		s.nodes = append(s.nodes, node{name: nodetest.Name(i), url: url, callers: callers})
+	}
+	s.awaitLeaders(t)
+	return s
+}
+
+// setStage starts three nodes in processes of their own.
+func setStage(t *testing.T, as form) *stage {
+	t.Helper()
+	cluster, err := local.Start(t.Context(), local.Config{
+		Binary: localtest.Build(t), DataDir: t.TempDir(), ExtraArgs: []string{"--shards", "12"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,12 +105,82 @@ func setStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stage{cluster: cluster, client: c}
+	t.Cleanup(c.Close)
+	s := &stage{form: as, processes: cluster, client: c}
+	// The callers' connections are apart from the client's.
+	callers := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: 10 * time.Second}}
 	for i, url := range cluster.URLs() {
-		s.nodes = append(s.nodes, node{name: cluster.Nodes()[i].Name, url: url})
+		s.nodes = append(s.nodes, node{name: cluster.Nodes()[i].Name, url: url, callers: callers})
 	}
 	s.awaitLeaders(t)
 	return s
+}
+
+// kill ends a node as kill -9 does.
+func (s *stage) kill(t testing.TB, name string) {
+	t.Helper()
+	if s.simulated != nil {
+		s.simulated.Kill(s.simulated.Index(name))
+		return
+	}
+	if err := s.processes.Kill(name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// restart starts a node that was killed.
+func (s *stage) restart(t testing.TB, name string) {
+	t.Helper()
+	if s.simulated != nil {
+		s.simulated.Restart(s.simulated.Index(name))
+		return
+	}
+	if err := s.processes.StartNode(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// freeAddr returns an address that no socket has or takes. Among real ones it is below the range of outgoing
+// connections, so that it stays free while a receiver is down.
+func (s *stage) freeAddr(t testing.TB) string {
+	t.Helper()
+	if s.memory != nil {
+		return s.memory.Addr()
+	}
+	const first, end, tries = 12000, 20000, 100
+	for range tries {
+		addr := fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(end-first))
+		if l, err := net.Listen("tcp", addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
+	}
+	t.Fatal("no free port")
+	return ""
+}
+
+// listen opens a listener for a receiver.
+func (s *stage) listen(t testing.TB, addr string) net.Listener {
+	t.Helper()
+	var l net.Listener
+	var err error
+	if s.memory != nil {
+		l, err = nodetest.Listen(s.memory, addr)
+	} else {
+		l, err = net.Listen("tcp", addr)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// dial returns the function by which an HTTP transport connects; nil: the system's.
+func (s *stage) dial() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if s.memory == nil {
+		return nil
+	}
+	return func(ctx context.Context, _, addr string) (net.Conn, error) { return s.memory.Dial(ctx, addr) }
 }
 
 const shownLog = 4 << 10
@@ -167,7 +269,7 @@ func (s *stage) awaitLeaders(t *testing.T) {
 	})
 }
 
-const askEvery = 25 * time.Millisecond
+const askEvery = 50 * time.Millisecond
 
 // await polls ok until it returns true. It fails the test at the limit, with the last text of ok.
 func await(t testing.TB, limit time.Duration, what string, ok func() (bool, string)) {

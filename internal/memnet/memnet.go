@@ -8,7 +8,8 @@ import (
 	"syscall"
 )
 
-// firstPort is the port of the first listener that names none. The system gives ports below it to no listener of a test.
+// firstPort is the port of the first listener that names none. The system gives ports below it to no listener of a
+// test.
 const firstPort = 40_000
 
 // firstCaller and lastCaller bound the ports of connections at the end that dialled. They are used in turn.
@@ -42,8 +43,8 @@ func (n *Network) addr() string {
 	return fmt.Sprintf("127.0.0.1:%d", n.next-1)
 }
 
-// Listen opens the listener and the packet socket of an address, which is an IP address with a port. Port 0 gives a port
-// that no other listener has had.
+// Listen opens the listener and the packet socket of an address, which is an IP address with a port. Port 0 gives a
+// port that no other listener has had.
 func (n *Network) Listen(addr string) (net.Listener, net.PacketConn, error) {
 	return n.listen(nil, addr)
 }
