@@ -36,7 +36,7 @@ tzdata: ## embed the time zones of the installed Go, with their version
 
 .PHONY: cron-long
 cron-long: ## compare ten years of cron in 45 time zones with a second implementation
-	BELFRY_CRON=long $(GO) test -count=1 -v -timeout 20m ./repeat/cron
+	BELFRY_TESTS=long $(GO) test -count=1 -v -timeout 20m ./repeat/cron
 
 .PHONY: demo
 demo: ## watch a cluster lose a node and nothing else
@@ -44,27 +44,23 @@ demo: ## watch a cluster lose a node and nothing else
 
 .PHONY: chaos
 chaos: ## break a cluster of real processes and judge it
-	$(GO) test -count=1 -v -timeout 20m ./chaos/... ./delivery/e2e
-
-.PHONY: moves-long
-moves-long: ## end each node that takes part in a move, at each moment of it
-	BELFRY_TESTS=long $(GO) test -count=1 -v -timeout 8m -run '^TestMoveSurvivesCrashes$$' ./cluster
+	BELFRY_TESTS=real,timed $(GO) test -count=1 -v -timeout 20m ./chaos/... ./delivery/e2e
 
 .PHONY: year-long
 year-long: ## play a simulated year of daily tasks on three nodes that die now and then
-	BELFRY_SIM=long $(GO) test -count=1 -v -timeout 20m -run '^TestYearOfNights$$' ./chaos/sim
+	BELFRY_TESTS=long $(GO) test -count=1 -v -timeout 20m -run '^TestYearOfNights$$' ./chaos/sim
 
 .PHONY: kills-long
 kills-long: ## kill -9 of real nodes at each step of moves and splits, by their parts in it, under load
-	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 35m -run '^TestKillsAtStepsOfMoves$$' ./chaos
+	BELFRY_TESTS=real,timed,long $(GO) test -count=1 -v -timeout 35m -run '^TestKillsAtStepsOfMoves$$' ./chaos
 
 .PHONY: schedule-long
 schedule-long: ## kill -9 of fifty leaders of one schedule, whose slot moves three times: its occurrences are 1 to N
-	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 20m -run '^TestScheduleOutlivesKills$$' ./chaos
+	BELFRY_TESTS=real,timed,long $(GO) test -count=1 -v -timeout 20m -run '^TestScheduleOutlivesKills$$' ./chaos
 
 .PHONY: backup-long
 backup-long: ## back a cluster up under load for minutes, restore it into another shape, and account for every task
-	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 20m -run BackupUnderLoad ./chaos
+	BELFRY_TESTS=real,timed,long $(GO) test -count=1 -v -timeout 20m -run BackupUnderLoad ./chaos
 
 .PHONY: erase-long
 erase-long: ## delete a namespace of 100,000 tasks while leaders of real nodes are killed
@@ -84,27 +80,27 @@ siege-page: ## write docs/siege.md anew, as root: a siege of ten minutes in whic
 
 .PHONY: siege-shape
 siege-shape: ## change the nodes and replicas of a cluster under load, for minutes, undisturbed and while nodes are killed
-	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 30m -run TestClusterChangesItsShapeUnderLoad ./chaos
+	BELFRY_TESTS=real,timed,long $(GO) test -count=1 -v -timeout 30m -run TestClusterChangesItsShapeUnderLoad ./chaos
 
 .PHONY: siege-pace
 siege-pace: ## measure lateness and calls at a quarter of the capacity while nodes join and shards split, on an idle machine
-	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 40m -run TestPlannedChangesAreNotFelt ./chaos
+	BELFRY_TESTS=timed,long $(GO) test -count=1 -v -timeout 40m -run TestPlannedChangesAreNotFelt ./chaos
 
 .PHONY: siege-neighbours
 siege-neighbours: ## measure a namespace while others storm and leaders are killed, for minutes, on an idle machine
-	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 20m -run TestNeighboursOfAStorm ./chaos
+	BELFRY_TESTS=timed,long $(GO) test -count=1 -v -timeout 20m -run TestNeighboursOfAStorm ./chaos
 
 .PHONY: siege-splits
 siege-splits: ## split three shards into twelve under load, for minutes, undisturbed and while nodes are killed
-	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 30m -run TestShardsSplitUnderLoad ./chaos
+	BELFRY_TESTS=real,timed,long $(GO) test -count=1 -v -timeout 30m -run TestShardsSplitUnderLoad ./chaos
 
 .PHONY: siege-zones
 siege-zones: ## lose a node and then a zone under load, until the cluster has made their replicas anew by itself
-	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 20m -run TestNodeAndZoneAreLost ./chaos
+	BELFRY_TESTS=real,timed,long $(GO) test -count=1 -v -timeout 20m -run TestNodeAndZoneAreLost ./chaos
 
 .PHONY: siege-rate
 siege-rate: ## move all tasks to a new node at a held rate; TASKS is their number, a million if it is not given
-	BELFRY_CHAOS=long BELFRY_CHAOS_TASKS=$(TASKS) $(GO) test -count=1 -v -timeout 40m -run TestTasksMoveAtTheirRate ./chaos
+	BELFRY_TESTS=real,timed,long BELFRY_CHAOS_TASKS=$(TASKS) $(GO) test -count=1 -v -timeout 40m -run TestTasksMoveAtTheirRate ./chaos
 
 .PHONY: flaws
 flaws: ## seed mistakes into nodes, and see each of them found
@@ -116,7 +112,7 @@ chaos-root: ## the fault tests that need root: networks and disks that break
 
 .PHONY: upgrade
 upgrade: ## change the nodes between this build and older ones, for minutes, under load and faults
-	BELFRY_CHAOS=long BELFRY_UPGRADE=1 $(GO) test -count=1 -v -timeout 20m -run 'RollingUpgrade|NodesGoBack|KeysWait' ./chaos
+	BELFRY_TESTS=real,long $(GO) test -count=1 -v -timeout 20m -run 'RollingUpgrade|NodesGoBack|KeysWait' ./chaos
 
 .PHONY: fixture
 fixture: ## write node/testdata/first.tar.gz anew, with the first build: only if its format must grow

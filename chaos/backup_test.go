@@ -21,6 +21,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/workload"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // backupSize is the size of a run of TestBackupUnderLoad.
@@ -32,7 +33,7 @@ type backupSize struct {
 }
 
 func sizeOfBackup() backupSize {
-	if os.Getenv(lengthVar) == long {
+	if gated.Has(gated.Long) {
 		return backupSize{before: time.Minute, bulk: 2000, maxDelay: 90 * time.Second, drain: 4 * time.Minute}
 	}
 	return backupSize{before: 3 * time.Second, bulk: 300, maxDelay: 8 * time.Second, drain: time.Minute}
@@ -42,6 +43,7 @@ func sizeOfBackup() backupSize {
 // node, which two others join. The record up to the cut of each shard, and the record of the restored cluster after it,
 // must be those of one cluster that stopped at the cut.
 func TestBackupUnderLoad(t *testing.T) {
+	gated.Need(t, gated.Real)
 	beside(t)
 	localtest.Need(t)
 	r := newRestoreRun(t)

@@ -1,27 +1,66 @@
 package chaos_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/siege"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 const (
-	lengthVar = "BELFRY_CHAOS" // long: plays all shards for minutes and holds them to the promised times
-	long      = "long"
-	seedVar   = "BELFRY_CHAOS_SEED" // a number; default 1
-	keepVar   = "BELFRY_CHAOS_KEEP" // a folder that keeps data, logs and histories
+	seedVar = "BELFRY_CHAOS_SEED" // a number; default 1
+	keepVar = "BELFRY_CHAOS_KEEP" // a folder that keeps data, logs and histories
 )
+
+// timeless are the invariants whose checks compare instants of the run with each other, and with no limit on time. The
+// last one is that no node ends by itself, panics, or races.
+var timeless = []string{"1", "2", "3", "4", "8", "11", "14", "+"}
+
+// TestKilledNodesLoseNothing plays the cluster of real processes of `go test ./...`. Under load it kills the leader of a
+// shard, and then all nodes at once. The test judges no times: the simulation does, and TestScenarios with all invariants.
+func TestKilledNodesLoseNothing(t *testing.T) {
+	localtest.Need(t)
+	t.Parallel()
+	plan := siege.Plan{Name: "kill -9 of a leader, and of all nodes", Play: func(ctx context.Context, r *siege.Round) error {
+		if err := strike(ctx, r, history.KillLeader, deadFor, 1); err != nil {
+			return err
+		}
+		return strike(ctx, r, history.KillAll, time.Millisecond, 0)
+	}}
+	report, err := siege.Run(t.Context(), siege.Config{
+		Binary: localtest.Build(t), Dir: folder(t, "killed"), Limits: check.Timeless(), Seed: seed(t), Round: 1, Plan: &plan,
+		PerSecond: 40, MaxDelay: time.Second, Sample: 100, Drain: 4 * time.Minute, Keep: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log(report.Markdown())
+	for _, f := range report.Rounds[0].Findings {
+		if slices.Contains(timeless, f.Invariant) && f.Broken() {
+			t.Errorf("invariant %s, %s, is broken", f.Invariant, f.Promise)
+		}
+	}
+	if lost := report.Outcomes["1"]; lost != check.Held {
+		t.Errorf("whether acknowledged tasks are lost: %s", lost)
+	}
+	for _, kind := range []string{history.KillLeader, history.KillAll} {
+		struck(kind, 1)(t, report)
+	}
+}
 
 // TestScenarios plays the scenarios one after the other, because each needs the machine for itself.
 func TestScenarios(t *testing.T) {
+	gated.Need(t, gated.Real)
 	localtest.Need(t)
 	binary := localtest.Build(t)
 	play := func(name string, cfg siege.Config, plan siege.Plan) {
@@ -38,7 +77,7 @@ func TestScenarios(t *testing.T) {
 			}
 		})
 	}
-	if os.Getenv(lengthVar) == long {
+	if gated.Has(gated.Long) {
 		all := siege.Config{Shards: 12, PerSecond: 300, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute}
 		play("kill", all, killLeaders())
 		play("pause", all, pauseLeaders(0))
@@ -51,18 +90,29 @@ func TestScenarios(t *testing.T) {
 	play("burst", short, killEverythingAfter(5_000, 2*time.Second))
 }
 
-// limits returns the promised limits in a long run, which has the machine for itself, and stretched ones otherwise.
+// limits returns the limits on times if they are judged: the promised ones in a long run, and stretched ones otherwise.
 func limits() check.Limits {
-	if os.Getenv(lengthVar) == long {
+	switch {
+	case !gated.Has(gated.Timed):
+		return check.Timeless()
+	case gated.Has(gated.Long):
 		return check.DefaultLimits()
 	}
 	return stretched()
 }
 
-// slowness stretches the limits that depend on the machine: `go test ./...` runs other packages beside this one.
+// mild returns the limits of a run with several faults at once, which are stretched if times are judged.
+func mild() check.Limits {
+	if gated.Has(gated.Timed) {
+		return stretched()
+	}
+	return check.Timeless()
+}
+
+// slowness stretches the limits that depend on the machine.
 const slowness = 2
 
-// stretched returns limits for a machine with other work, and for several faults at once.
+// stretched returns limits for several faults at once, and for a machine with a little other work.
 func stretched() check.Limits {
 	l := check.DefaultLimits()
 	l.Failover *= slowness

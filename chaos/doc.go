@@ -35,9 +35,12 @@
 // The tests of delivery/e2e show the effects of receivers, consumers and nodes on each other. README.md lists the bugs
 // that were found so far, each with the command that finds it again.
 //
-// `go test ./chaos` plays each scenario once and briefly. Environment variables change that:
+// `go test ./chaos` plays one short scenario, of killed nodes, and judges no times. Environment variables change that:
 //
-//	BELFRY_CHAOS=long         plays scenarios for minutes with all shards, and holds them to the promised times
+//	BELFRY_TESTS=real         plays each scenario once and briefly
+//	BELFRY_TESTS=real,long    plays scenarios for minutes with all shards
+//	BELFRY_TESTS=real,timed   judges times, too, on a machine with no other work; with long, by the promised limits
+//	BELFRY_SAMPLE=text        chooses the mistakes that the short form seeds
 //	BELFRY_CHAOS_SEED=n       makes other choices
 //	BELFRY_CHAOS_TASKS=n      is the number of tasks that the long form moves to a new node
 //	BELFRY_CHAOS_KEEP=folder  keeps histories, node logs and data in that folder

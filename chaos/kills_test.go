@@ -1,7 +1,6 @@
 package chaos_test
 
 import (
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/siege"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // stepPause is the pause of the nodes before each step of a move, so that short steps can be seen from outside.
@@ -19,6 +19,7 @@ const stepPause = 200 * time.Millisecond
 // a node whose replica leaves. The short form kills each of them at one step. The long form kills each of them at each
 // step twice.
 func TestKillsAtStepsOfMoves(t *testing.T) {
+	gated.Need(t, gated.Real)
 	beside(t)
 	localtest.Need(t)
 	cfg := siege.Config{Sample: 300, PerSecond: 40, MaxDelay: time.Second}
@@ -31,7 +32,7 @@ func TestKillsAtStepsOfMoves(t *testing.T) {
 		faults.Aim{Moves: faults.Slots, Step: "seal", Part: faults.Source},
 		faults.Aim{Moves: faults.Slots, Step: "drop", Part: faults.Reconciler},
 	)
-	if os.Getenv(lengthVar) == long {
+	if gated.Has(gated.Long) {
 		cfg = siege.Config{Shards: 4, PerSecond: 100, Bulk: 100, MaxDelay: 5 * time.Second, Drain: 3 * time.Minute}
 		cfg.Kept = time.Hour
 		patience = 4 * time.Minute
@@ -40,7 +41,7 @@ func TestKillsAtStepsOfMoves(t *testing.T) {
 	plan := siege.Plan{
 		Name: "kills at steps of moves", Play: siege.Aimed{Aims: aims, Pause: stepPause, Patience: patience}.Play,
 	}
-	cfg.Binary, cfg.Dir, cfg.Limits, cfg.Seed = localtest.Build(t, "chaos"), folder(t, "kills"), stretched(), seed(t)
+	cfg.Binary, cfg.Dir, cfg.Limits, cfg.Seed = localtest.Build(t, "chaos"), folder(t, "kills"), mild(), seed(t)
 	cfg.Nodes, cfg.Round, cfg.Plan, cfg.Keep = 4, 1, &plan, true
 	cfg.Env = []string{"BELFRY_CALM=1s", "BELFRY_STEP_PAUSE=" + stepPause.String()}
 	report, err := siege.Run(t.Context(), cfg)

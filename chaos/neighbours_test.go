@@ -2,13 +2,13 @@ package chaos_test
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/siege"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // The limits beside namespaces that storm, at a quarter of the capacity.
@@ -26,7 +26,8 @@ const (
 // All acknowledged tasks of the load are delivered, and the storms keep to their quotas. Without the kills, the load
 // keeps its rate and its times. The test needs a machine without other work, and does not judge times on another one.
 func TestNeighboursOfAStorm(t *testing.T) {
-	if os.Getenv(lengthVar) != long {
+	gated.Need(t, gated.Timed)
+	if !gated.Has(gated.Long) {
 		t.Skip("measures time, for minutes, on a machine without other work: make siege-neighbours")
 	}
 	play := shapes(t)

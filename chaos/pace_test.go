@@ -2,13 +2,13 @@ package chaos_test
 
 import (
 	"context"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/siege"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // The limits while a cluster changes its shape, at a quarter of its capacity.
@@ -21,7 +21,8 @@ const (
 // a second. At a quarter of that load, a cluster of one node grows to five and shrinks again, and three shards become
 // twelve. Tasks stay on time and calls short throughout. The test needs a machine without other work.
 func TestPlannedChangesAreNotFelt(t *testing.T) {
-	if os.Getenv(lengthVar) != long {
+	gated.Need(t, gated.Timed)
+	if !gated.Has(gated.Long) {
 		t.Skip("measures time, for minutes, on a machine without other work: make siege-pace")
 	}
 	play := shapes(t)

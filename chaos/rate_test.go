@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/siege"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // tasksVar is the number of tasks of the long form of TestTasksMoveAtTheirRate.
@@ -18,17 +19,16 @@ const tasksVar = "BELFRY_CHAOS_TASKS"
 // moveSize is the size of a run of TestTasksMoveAtTheirRate.
 type moveSize struct {
 	tasks int
-	rate  string        // --move-rate
-	bytes float64       // the same as a number
-	over  time.Duration // for which the rate is measured
+	rate  string  // --move-rate
+	bytes float64 // the same as a number
 }
 
 func sizeOfMove(t *testing.T) moveSize {
 	t.Helper()
-	if os.Getenv(lengthVar) != long {
-		return moveSize{tasks: 60_000, rate: "512KiB", bytes: 512 << 10, over: time.Second}
+	if !gated.Has(gated.Long) {
+		return moveSize{tasks: 60_000, rate: "512KiB", bytes: 512 << 10}
 	}
-	size := moveSize{tasks: 1_000_000, rate: "8MiB", bytes: 8 << 20, over: 5 * time.Second}
+	size := moveSize{tasks: 1_000_000, rate: "8MiB", bytes: 8 << 20}
 	if text := os.Getenv(tasksVar); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -39,12 +39,16 @@ func sizeOfMove(t *testing.T) moveSize {
 	return size
 }
 
-// rateTolerance is how much faster than --move-rate copies may seem: the looks at the counters are not at even times.
-const rateTolerance = 1.1
+// mostExcess returns the most bytes of copies within any time beyond those that the rate allows for that time. They are
+// pieces of a 16th of a second, or of 64 KiB: one that the limit allows at once, and late ones of each copy to the new
+// node, two of shards and one of the control group, and of the line in which the copies wait.
+func (s moveSize) mostExcess() float64 { return (1 + 3 + 1) * min(s.bytes/16, 64<<10) }
 
 // TestTasksMoveAtTheirRate moves all tasks of a cluster to a new node under load: the node joins, and another one
-// leaves. No node sends copies faster than --move-rate, and the new node has every task.
+// leaves. No node sends copies faster than --move-rate, and the new node has every task. A slow look at a counter makes
+// copies seem slow, and never fast. Package copies tests the limit itself, in simulated time.
 func TestTasksMoveAtTheirRate(t *testing.T) {
+	gated.Need(t, gated.Real)
 	play := shapes(t)
 	size := sizeOfMove(t)
 	var copies siege.Copies
@@ -52,7 +56,7 @@ func TestTasksMoveAtTheirRate(t *testing.T) {
 	plan.Before = func(ctx context.Context, r *siege.Round) error { return r.Fill(ctx, size.tasks) }
 	plan.Play = func(ctx context.Context, r *siege.Round) error {
 		var err error
-		copies, err = r.CopiesDuring(ctx, size.over, func() error {
+		copies, err = r.CopiesDuring(ctx, size.bytes, func() error {
 			if err := r.Strike(ctx, faults.NodeJoins, 0, 0); err != nil {
 				return err
 			}
@@ -66,7 +70,7 @@ func TestTasksMoveAtTheirRate(t *testing.T) {
 	cfg := shortShape()
 	// The log that stays behind a snapshot must not reach back to the first task, and must last for replicas that vote.
 	cfg.Snapshots = "262144,16"
-	if os.Getenv(lengthVar) == long {
+	if gated.Has(gated.Long) {
 		cfg = siege.Config{PerSecond: 100, Bulk: 200, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute, Shards: 12}
 		cfg.Kept = time.Hour
 		// A snapshot after about a third of each shard's tasks: the limit holds for snapshots, and not for entries.
@@ -76,7 +80,7 @@ func TestTasksMoveAtTheirRate(t *testing.T) {
 	play("moved", cfg, plan, func(t *testing.T, report *siege.Report) {
 		struck(faults.NodeLeaves, 1)(t, report)
 		t.Log(copies)
-		if copies.Fastest > rateTolerance*size.bytes {
+		if copies.Excess > size.mostExcess() {
 			t.Errorf("%v: more than --move-rate %s", copies, size.rate)
 		}
 		if least := 50 * float64(size.tasks); copies.Bytes < least {

@@ -13,12 +13,13 @@ import (
 )
 
 // command matches the command of a row of README.md: settings, tags, test, subtest, package.
-var command = regexp.MustCompile(`\| ` + "`" + `((?:[A-Z_]+=\S+ )*)go test (-tags chaos )?-run '\^(\w+)(/\w+)?\$' \./(\S+)` + "`" + ` \|$`)
+var command = regexp.MustCompile(
+	`\| ` + "`" + `((?:[A-Z_]+=\S+ )*)go test (-tags chaos )?-run '\^(\w+)(?:\$/\^|/)?([\w-]+)?\$' \./(\S+)` + "`" + ` \|$`)
 
 // TestTrackRecord holds the tables of README.md to the code. Each row names a test that exists and that the gate runs.
 // Each mistake that can be seeded has a row.
 func TestTrackRecord(t *testing.T) {
-	gate := read(t, "../.ci/run")
+	gate := read(t, "../.ci/run") + read(t, "../.ci/steps")
 	rows := tableRows(read(t, "README.md"))
 	if len(rows) < 20 {
 		t.Fatalf("README.md has only %d rows", len(rows))
@@ -36,8 +37,12 @@ func TestTrackRecord(t *testing.T) {
 		if settings+tags != "" && !strings.Contains(gate, test) { // go test ./... runs all other tests
 			t.Errorf(".ci/run does not run %s: %s", test, row)
 		}
-		if subtest != "" {
+		switch {
+		case subtest == "":
+		case settings == "":
 			read(t, filepath.Join(dir, "testdata", subtest+".txt"))
+		case !strings.HasPrefix(row, "| "+subtest+" |"):
+			t.Errorf("the command is about another mistake: %s", row)
 		}
 	}
 	for _, flaw := range seedable(t) {

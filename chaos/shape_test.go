@@ -1,7 +1,6 @@
 package chaos_test
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/siege"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // shapes returns a function that plays plans which change the shape of a cluster, each as a subtest.
@@ -19,7 +19,7 @@ func shapes(t *testing.T) func(name string, cfg siege.Config, plan siege.Plan, j
 	binary := localtest.Build(t, "chaos")
 	return func(name string, cfg siege.Config, plan siege.Plan, judge func(*testing.T, *siege.Report)) {
 		t.Run(name, func(t *testing.T) {
-			cfg.Binary, cfg.Dir, cfg.Limits, cfg.Seed = binary, folder(t, name), stretched(), seed(t)
+			cfg.Binary, cfg.Dir, cfg.Limits, cfg.Seed = binary, folder(t, name), mild(), seed(t)
 			cfg.Round, cfg.Plan, cfg.Keep = 1, &plan, true
 			cfg.Faults = []string{"shape", history.KillLeader, faults.KillAny}
 			cfg.NoNetwork, cfg.NoDisks, cfg.NoClocks, cfg.NoGossip, cfg.NoMemory = true, true, true, true, true
@@ -36,10 +36,10 @@ func shapes(t *testing.T) func(name string, cfg siege.Config, plan siege.Plan, j
 	}
 }
 
-// beside lets the short form of a test run beside others. Its limits on time leave room for them.
+// beside lets the short form of a test run beside others.
 func beside(t *testing.T) {
 	t.Helper()
-	if os.Getenv(lengthVar) != long {
+	if !gated.Has(gated.Long) {
 		t.Parallel()
 	}
 }
@@ -71,6 +71,7 @@ func shortShape() siege.Config {
 // TestClusterChangesItsShapeUnderLoad takes a cluster of one node to three, five and three nodes under load, and to
 // five replicas of each shard and back. The long form does so twice: undisturbed, and while nodes are killed.
 func TestClusterChangesItsShapeUnderLoad(t *testing.T) {
+	gated.Need(t, gated.Real)
 	beside(t)
 	play := shapes(t)
 	planned := siege.Plan{Name: "1, 3, 5 and 3 nodes", Play: siege.GrowAndShrink}
@@ -78,7 +79,7 @@ func TestClusterChangesItsShapeUnderLoad(t *testing.T) {
 		return siege.Plan{Name: "1, 3, 5 and 3 nodes, and kills", Play: siege.UnderKills(pause, siege.GrowAndShrink)}
 	}
 	joined := struck(faults.NodeJoins, 3)
-	if os.Getenv(lengthVar) == long {
+	if gated.Has(gated.Long) {
 		all := siege.Config{
 			Nodes: 1, Spare: 4, Shards: 12, PerSecond: 200, Bulk: 500, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute,
 		}
@@ -94,12 +95,13 @@ func TestClusterChangesItsShapeUnderLoad(t *testing.T) {
 // TestShardsSplitUnderLoad takes a cluster of three shards to twelve under load. The long form does so twice:
 // undisturbed at about a quarter of the load that the cluster can carry on two cores, and while nodes are killed.
 func TestShardsSplitUnderLoad(t *testing.T) {
+	gated.Need(t, gated.Real)
 	play := shapes(t)
 	undisturbed := func(t *testing.T, report *siege.Report) {
 		struck(faults.MoreShards, 1)(t, report)
 		noneRefused(t, report)
 	}
-	if os.Getenv(lengthVar) != long {
+	if !gated.Has(gated.Long) {
 		plan := siege.Plan{Name: "3, 4 and 12 shards", Play: siege.InTurn(faults.ShardSplits, faults.MoreShards)}
 		play("planned", shortShape(), plan, undisturbed)
 		return
@@ -114,6 +116,7 @@ func TestShardsSplitUnderLoad(t *testing.T) {
 // TestNodeAndZoneAreLost takes away a node of five in three zones for good, and then all nodes of a zone at once. Every
 // shard answers with the nodes that are left, and the cluster makes the lost replicas anew without a call.
 func TestNodeAndZoneAreLost(t *testing.T) {
+	gated.Need(t, gated.Real)
 	beside(t)
 	play := shapes(t)
 	plan := siege.Plan{Name: "a node and a zone are lost", Play: siege.LoseNodeAndZone}
@@ -126,7 +129,7 @@ func TestNodeAndZoneAreLost(t *testing.T) {
 	}
 	cfg := shortShape()
 	cfg.ReplaceAfter = 2 * time.Second
-	if os.Getenv(lengthVar) == long {
+	if gated.Has(gated.Long) {
 		cfg = siege.Config{Shards: 12, PerSecond: 200, Bulk: 500, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute}
 		cfg.ReplaceAfter = 30 * time.Second
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/siege"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // outlasting is a play of one schedule, whose leader is killed again and again while its slot moves from shard to shard.
@@ -26,10 +26,11 @@ type outlasting struct {
 // TestScheduleOutlivesKills runs a schedule through kills of its leaders and moves of its slot. The numbers of its
 // occurrences are 1 to N: all of them arrived, none under two webhook-ids, none passed.
 func TestScheduleOutlivesKills(t *testing.T) {
+	gated.Need(t, gated.Real)
 	beside(t)
 	play := shapes(t)
 	o := &outlasting{every: 200 * time.Millisecond, kills: 5, moves: 1, dead: 300 * time.Millisecond}
-	if os.Getenv(lengthVar) == long {
+	if gated.Has(gated.Long) {
 		o.kills, o.moves = 50, 3
 	}
 	cfg := shortShape()

@@ -18,10 +18,8 @@ import (
 	"github.com/belfryhq/belfry/deploy/build"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
-
-// upgradeVar plays the tests of a rolling upgrade, which build an older program out of git's history.
-const upgradeVar = "BELFRY_UPGRADE"
 
 // firstBuild returns the program of the first command version.
 func firstBuild(t *testing.T) string {
@@ -33,9 +31,6 @@ func firstBuild(t *testing.T) string {
 // so that nodes take snapshots often, and install those of the other build.
 func olderBuild(t *testing.T, commit string) string {
 	t.Helper()
-	if os.Getenv(upgradeVar) == "" {
-		t.Skipf("make upgrade runs it (%s is not set)", upgradeVar)
-	}
 	binary, err := build.At(t.Context(), commit, t.TempDir(), "chaos")
 	if errors.Is(err, build.ErrNoHistory) {
 		t.Skipf("NOT TESTED: rolling upgrades: %v", err)
@@ -50,11 +45,12 @@ func olderBuild(t *testing.T, commit string) string {
 // and back, under load and while leaders are killed. All invariants hold. The long form makes no claim about time
 // either: a node that is killed and one that changes its build are down at once.
 func TestRollingUpgradeUnderLoad(t *testing.T) {
+	gated.Need(t, gated.Real)
 	t.Parallel() // with the test below; neither judges times
 	other := firstBuild(t)
 	cfg := siege.Config{Sample: 500, MaxDelay: 2 * time.Second}
 	times := 1
-	if os.Getenv(lengthVar) == long {
+	if gated.Has(gated.Long) {
 		cfg = siege.Config{Shards: 12, PerSecond: 300, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute}
 		times = 6
 	}
@@ -66,7 +62,7 @@ func TestRollingUpgradeUnderLoad(t *testing.T) {
 		}
 		return nil
 	}}
-	cfg.Binary, cfg.Other, cfg.Dir, cfg.Limits, cfg.Seed = localtest.Build(t, "chaos"), other, folder(t, "upgrade"), stretched(), seed(t)
+	cfg.Binary, cfg.Other, cfg.Dir, cfg.Limits, cfg.Seed = localtest.Build(t, "chaos"), other, folder(t, "upgrade"), mild(), seed(t)
 	cfg.Round, cfg.Plan, cfg.Keep = 1, &plan, true
 	cfg.Faults = []string{faults.RollingUpgrade, history.KillLeader}
 	report, err := siege.Run(t.Context(), cfg)
@@ -95,6 +91,7 @@ type upgraded struct {
 // the first build again, and then upgrades all of them. Once the version is raised, the first build refuses the folder,
 // and the present one goes on with it. (The test above takes all nodes back, which they can while they hold the version.)
 func TestNodesGoBackUntilTheVersionIsRaised(t *testing.T) {
+	gated.Need(t, gated.Real)
 	t.Parallel()
 	u := &upgraded{T: t, old: local.Build{Binary: firstBuild(t)}, now: local.Build{Binary: localtest.Build(t, "chaos")}}
 	cluster, err := local.Start(t.Context(), local.Config{
@@ -131,6 +128,7 @@ const (
 // while one of its nodes runs that build, also after a node went back to it, and the refusals name that node. After the
 // last upgrade the first key puts keys in force at all nodes, through kills, and the older build refuses the folder.
 func TestKeysWaitForTheLastUpgrade(t *testing.T) {
+	gated.Need(t, gated.Real)
 	t.Parallel()
 	u := &upgraded{T: t, old: local.Build{Binary: olderBuild(t, build.OpenCalls)},
 		now: local.Build{Binary: localtest.Build(t, "chaos")}}

@@ -5,19 +5,18 @@ import "time"
 // copyMeter holds looks at how many bytes of copies each node has sent.
 type copyMeter struct{ looks map[string][]copyLook }
 
+// copyLook is one look at a node's counter. The node read it at some instant between the request and the answer.
 type copyLook struct {
-	at    time.Time
-	bytes float64 // since the node's start
+	asked, answered time.Time
+	bytes           float64 // since the node's start
 }
 
 func newCopyMeter() *copyMeter { return &copyMeter{looks: map[string][]copyLook{}} }
 
-func (m *copyMeter) add(node string, at time.Time, bytes float64) {
-	m.looks[node] = append(m.looks[node], copyLook{at, bytes})
-}
+func (m *copyMeter) add(node string, look copyLook) { m.looks[node] = append(m.looks[node], look) }
 
-// sum returns the copies between the first look and the last one.
-func (m *copyMeter) sum(over time.Duration) Copies {
+// sum returns the copies between the first look and the last one, beside a rate in bytes a second.
+func (m *copyMeter) sum(rate float64) Copies {
 	var c Copies
 	var first, last time.Time
 	for _, looks := range m.looks {
@@ -27,7 +26,7 @@ func (m *copyMeter) sum(over time.Duration) Copies {
 		}
 		c.Senders++
 		c.Bytes += sent
-		c.Fastest = max(c.Fastest, fastest(looks, over))
+		c.Excess = max(c.Excess, excess(looks, rate))
 		begun, ended := sending(looks)
 		if first.IsZero() || begun.Before(first) {
 			first = begun
@@ -47,23 +46,20 @@ func sending(looks []copyLook) (begun, ended time.Time) {
 			continue
 		}
 		if begun.IsZero() {
-			begun = looks[i-1].at
+			begun = looks[i-1].answered
 		}
-		ended = looks[i].at
+		ended = looks[i].answered
 	}
 	return begun, ended
 }
 
-// fastest returns the largest rate between two looks that are at least so far apart.
-func fastest(looks []copyLook, over time.Duration) (rate float64) {
-	from := 0
-	for _, to := range looks {
-		for from+1 < len(looks) && to.at.Sub(looks[from+1].at) >= over {
-			from++
-		}
-		if apart := to.at.Sub(looks[from].at); apart >= over {
-			rate = max(rate, (to.bytes-looks[from].bytes)/apart.Seconds())
+// excess returns the most bytes between two looks that the rate does not account for, even if the first value is as old
+// and the second one as new as it can be.
+func excess(looks []copyLook, rate float64) (most float64) {
+	for i, from := range looks {
+		for _, to := range looks[i+1:] {
+			most = max(most, to.bytes-from.bytes-rate*to.answered.Sub(from.asked).Seconds())
 		}
 	}
-	return rate
+	return most
 }

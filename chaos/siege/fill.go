@@ -108,17 +108,17 @@ type Copies struct {
 	Bytes   float64       // of all nodes
 	Took    time.Duration // from the first byte to the last one
 	Senders int           // nodes that sent something
-	// Fastest is the largest number of bytes a second that one node sent, over any time of the given length or longer.
-	Fastest float64
+	// Excess is the most bytes that one node sent within any time beyond those that the rate allows for that time.
+	Excess float64
 }
 
 func (c Copies) String() string {
-	return fmt.Sprintf("%.1f MiB of limited copies from %d nodes in %v, at most %.3f MiB/s from one node",
-		c.Bytes/(1<<20), c.Senders, c.Took.Round(time.Millisecond), c.Fastest/(1<<20))
+	return fmt.Sprintf("%.1f MiB of limited copies from %d nodes in %v, at most %.0f KiB from one node beyond the rate",
+		c.Bytes/(1<<20), c.Senders, c.Took.Round(time.Millisecond), c.Excess/(1<<10))
 }
 
-// CopiesDuring measures the limited copies of replicas that nodes send while do runs.
-func (r *Round) CopiesDuring(ctx context.Context, over time.Duration, do func() error) (Copies, error) {
+// CopiesDuring measures the limited copies of replicas that nodes send while do runs, beside a rate in bytes a second.
+func (r *Round) CopiesDuring(ctx context.Context, rate float64, do func() error) (Copies, error) {
 	meter := newCopyMeter()
 	if err := r.lookAtCopies(ctx, meter); err != nil {
 		return Copies{}, err
@@ -137,7 +137,7 @@ func (r *Round) CopiesDuring(ctx context.Context, over time.Duration, do func() 
 	if err := errors.Join(err, r.lookAtCopies(ctx, meter)); err != nil {
 		return Copies{}, err
 	}
-	return meter.sum(over), nil
+	return meter.sum(rate), nil
 }
 
 // lookAtCopies adds the bytes that each node in the cluster has sent under the limit so far.
@@ -148,9 +148,10 @@ func (r *Round) lookAtCopies(ctx context.Context, meter *copyMeter) error {
 		if slices.Contains(spare, node.Name) {
 			continue
 		}
+		asked := time.Now()
 		bytes, err := node.Metric(ctx, "belfry_copy_sent_bytes_total", procstat.Label{Name: "limited", Value: "true"})
 		if failed = errors.Join(failed, err); err == nil {
-			meter.add(node.Name, time.Now(), bytes)
+			meter.add(node.Name, copyLook{asked, time.Now(), bytes})
 		}
 	}
 	return failed
