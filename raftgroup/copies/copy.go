@@ -49,8 +49,8 @@ func (r *reader) Read(b []byte) (int, error) {
 		return r.content.Read(b)
 	}
 	n, err := r.content.Read(b[:min(len(b), c.meter.piece)])
-	if c.limited {
-		if err := c.meter.wait(c.ctx, n); err != nil {
+	if c.limited && n > 0 {
+		if err := c.meter.turn(c.ctx, n); err != nil {
 			return 0, fmt.Errorf("the copy to node %s ends early: %w", c.node, err)
 		}
 	}

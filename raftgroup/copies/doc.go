@@ -16,8 +16,12 @@
 //   - Tasks of slots on the move wait for their turn, by Pace, at the leader that writes them into its log. Its node
 //     sends them on to the followers, so the limit of that node counts.
 //   - Bytes leave in pieces of a tenth of a second or less, so that a stop of the process never waits long for a copy.
+//   - Within any time, the Meter lets through a piece more than the limit allows for that time at most. A machine that
+//     stops the process for a moment adds a piece of each copy.
+//   - Waiting copies take turns, a piece each.
 //
-// golang.org/x/time/rate is the limiter: waiting copies take turns.
+// Why not:
 //
-// Why not a limit at the connection: entries and heartbeats would wait behind the snapshot.
+//   - A limit at the connection: entries and heartbeats would wait behind the snapshot.
+//   - golang.org/x/time/rate: reservations that are cancelled among others give back more than they took.
 package copies

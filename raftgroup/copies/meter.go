@@ -7,8 +7,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/time/rate"
 )
 
 // MinRate is the smallest limit in bytes a second. A smaller one would let a copy take days.
@@ -23,8 +21,11 @@ const (
 
 // Meter limits and counts the copies that a node sends. Its methods are safe for concurrent use.
 type Meter struct {
-	limiter *rate.Limiter // nil: no limit
-	piece   int
+	perSecond int64 // 0: no limit
+	piece     int
+	first     chan struct{} // held by the first piece in line
+	until     time.Time     // when the limit has let through all pieces so far; for the holder of first
+
 	limited atomic.Uint64 // bytes of copies to replicas without a vote
 	free    atomic.Uint64 // bytes of copies to voters
 	paced   atomic.Uint64
@@ -35,10 +36,9 @@ type Meter struct {
 
 // NewMeter returns a Meter for limited copies of the given bytes a second together; 0: no limit.
 func NewMeter(perSecond int64) *Meter {
-	m := &Meter{piece: maxPiece, underWay: make(map[*Copy]bool)}
+	m := &Meter{perSecond: perSecond, piece: maxPiece, first: make(chan struct{}, 1), underWay: make(map[*Copy]bool)}
 	if perSecond > 0 {
 		m.piece = int(min(max(perSecond/pieces, minPiece), maxPiece))
-		m.limiter = rate.NewLimiter(rate.Limit(perSecond), m.piece)
 	}
 	return m
 }
@@ -70,22 +70,37 @@ func (m *Meter) Pace(ctx context.Context, n int) (left int, err error) {
 	return 0, nil
 }
 
-// turn waits until n bytes may pass. Unlike the limiter's own wait, it does not fail at once if ctx ends too soon, so
-// that callers with little time share the limit instead of trying again without a pause.
+// turn waits until n bytes may pass, a piece at most. The pieces of all callers stand in one line. A piece whose ctx
+// ends there takes nothing of the limit, so that callers with little time do not waste it.
 func (m *Meter) turn(ctx context.Context, n int) error {
-	if m.limiter == nil {
+	if m.perSecond <= 0 {
 		return ctx.Err()
 	}
-	turn := m.limiter.ReserveN(time.Now(), n)
-	timer := time.NewTimer(turn.Delay())
+	select {
+	case m.first <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-m.first }()
+	until := m.until
+	if idle := time.Now().Add(-m.lasts(m.piece)); until.Before(idle) {
+		until = idle
+	}
+	until = until.Add(m.lasts(n))
+	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		m.until = until
 		return nil
 	case <-ctx.Done():
-		turn.Cancel()
 		return context.Cause(ctx)
 	}
+}
+
+// lasts returns the time in which the limit lets n bytes through, rounded up.
+func (m *Meter) lasts(n int) time.Duration {
+	return time.Duration((int64(n)*int64(time.Second) + m.perSecond - 1) / m.perSecond)
 }
 
 // Progress describes a copy under way.
@@ -132,14 +147,6 @@ func (s Source) Begin(ctx context.Context, node string, size int64, limited bool
 		m.underWay[c] = true
 	}
 	return c
-}
-
-// wait returns when n bytes of a limited copy may leave.
-func (m *Meter) wait(ctx context.Context, n int) error {
-	if m.limiter == nil || n == 0 {
-		return nil
-	}
-	return m.limiter.WaitN(ctx, n)
 }
 
 func (m *Meter) end(c *Copy) {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// passages records when bytes pass a meter.
+// passages holds the instants at which bytes passed a Meter, in their order.
 type passages struct {
 	mu  sync.Mutex // guards all
 	all []passage
@@ -28,93 +28,80 @@ func (p *passages) add(bytes int) {
 	p.all = append(p.all, passage{time.Now(), bytes})
 }
 
-// most returns the most bytes by which any window exceeds its length times the rate.
-func (p *passages) excess(rate float64) (most float64, window time.Duration) {
-	least, since, sum := 0.0, time.Time{}, 0.0 // least of the bytes before a passage without those that the rate allows
-	for i, q := range p.all {
+// excess returns the most bytes that passed within any time beyond those that the rate allows for that time.
+func (p *passages) excess(rate float64) (most float64) {
+	least, sum := 0.0, 0.0 // least of the bytes up to a passage beyond those allowed up to it
+	for _, q := range p.all {
 		allowed := rate * q.at.Sub(p.all[0].at).Seconds()
-		if before := sum - allowed; i == 0 || before < least {
-			least, since = before, q.at
-		}
+		least = min(least, sum-allowed)
 		sum += float64(q.bytes)
-		if over := sum - allowed - least; over > most {
-			most, window = over, q.at.Sub(since)
-		}
+		most = max(most, sum-allowed-least)
 	}
-	return most, window
+	return most
 }
 
-func TestWindows(t *testing.T) {
+// TestAnyTimeKeepsToTheLimit checks that within any time the copies are at most a piece more than the rate allows for
+// that time, however many share the limit, pause, and give up.
+func TestAnyTimeKeepsToTheLimit(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
-			rng := rand.New(rand.NewPCG(seed, 1))
-			rate := int64(MinRate << rng.IntN(5))
-			m := NewMeter(rate)
-			var p passages
+			rng := rand.New(rand.NewPCG(seed, 0))
+			rate := MinRate << rng.IntN(3)
+			m, passed := NewMeter(int64(rate)), &passages{}
 			var all sync.WaitGroup
-			for i := range 1 + rng.IntN(8) {
-				rng := rand.New(rand.NewPCG(seed, uint64(i)+2))
-				all.Go(func() {
-					for range 3 {
-						time.Sleep(time.Duration(rng.Int64N(int64(time.Second))))
-						size := rng.Int64N(rate) + 1
-						c := m.Of(1).Begin(t.Context(), "b", size, true, func() error { return nil })
-						r := c.Reader(bytes.NewReader(make([]byte, size)))
-						buf := make([]byte, 1+rng.IntN(maxPiece))
-						for {
-							n, err := r.Read(buf)
-							p.add(n)
-							if err == io.EOF {
-								break
-							}
-							if rng.IntN(10) == 0 {
-								time.Sleep(time.Duration(rng.Int64N(int64(time.Second / 4))))
-							}
-						}
-						c.End()
-					}
-				})
+			for i := range 1 + rng.IntN(4) {
+				all.Go(func() { copyUnevenly(t, m, passed, rand.New(rand.NewPCG(seed, uint64(1+i)))) })
 			}
 			for i := range rng.IntN(4) {
-				rng := rand.New(rand.NewPCG(seed, uint64(i)+200))
-				all.Go(func() {
-					for range 30 {
-						n := 1 + rng.IntN(int(rate/4))
-						for left := n; left > 0; {
-							ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.Int64N(int64(time.Second/4))))
-							before := m.Paced()
-							_ = before
-							was := left
-							left, _ = m.Pace(ctx, left)
-							cancel()
-							_ = was
-						}
-					}
-				})
+				all.Go(func() { paceUnevenly(t, m, passed, rand.New(rand.NewPCG(seed, uint64(101+i)))) })
 			}
-			// Pace's pieces are seen by the counter
-			done := make(chan struct{})
-			go func() { all.Wait(); close(done) }()
-			last := uint64(0)
-			tick := time.NewTicker(time.Millisecond)
-			defer tick.Stop()
-			for {
-				select {
-				case <-done:
-				case <-tick.C:
-				}
-				if now := m.Paced(); now != last {
-					p.add(int(now - last))
-					last = now
-				}
-				select {
-				case <-done:
-					over, w := p.excess(float64(rate))
-					t.Logf("seed %d rate %d piece %d: over %.0f = %.2f pieces in %v", seed, rate, m.piece, over, over/float64(m.piece), w)
-					return
-				default:
-				}
+			all.Wait()
+			const rounding = 1 // the limiter counts in fractions of bytes
+			if over := passed.excess(float64(rate)); over > float64(m.piece+rounding) {
+				t.Errorf("seed %d: %.0f bytes beyond %d bytes a second, and a piece has %d", seed, over, rate, m.piece)
+			}
+			if sum := m.Sent(true) + m.Paced(); len(passed.all) == 0 || sum < uint64(rate) {
+				t.Errorf("seed %d: only %d bytes passed", seed, sum)
 			}
 		})
 	}
 }
+
+// copyUnevenly sends copies one after the other, with pauses before and in them.
+func copyUnevenly(t *testing.T, m *Meter, passed *passages, rng *rand.Rand) {
+	for range 3 {
+		wait(rng, time.Second)
+		size := int64(rng.IntN(128<<10) + 64<<10)
+		c := m.Of(1).Begin(t.Context(), "b", size, true, never)
+		content := c.Reader(bytes.NewReader(make([]byte, size)))
+		for b := make([]byte, rng.IntN(maxPiece)+1<<10); ; {
+			n, err := content.Read(b)
+			passed.add(n)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			if rng.IntN(10) == 0 {
+				wait(rng, time.Second/4)
+			}
+		}
+		c.End()
+	}
+}
+
+// paceUnevenly lets pieces pass whose callers give up if their turn does not come within some time.
+func paceUnevenly(t *testing.T, m *Meter, passed *passages, rng *rand.Rand) {
+	for range 100 {
+		n := rng.IntN(m.piece) + 1
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.Int64N(int64(time.Second/2))))
+		if _, err := m.Pace(ctx, n); err == nil {
+			passed.add(n)
+		}
+		cancel()
+	}
+}
+
+func wait(rng *rand.Rand, most time.Duration) { <-time.After(time.Duration(rng.Int64N(int64(most)))) }
