@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 func TestGossipKindsNeedTheirStand(t *testing.T) {
@@ -25,6 +26,7 @@ func TestGossipKindsNeedTheirStand(t *testing.T) {
 // Both kinds strike real nodes, one after the other, because two at once would end each other. Both are recorded, and
 // all nodes see each other as alive afterwards.
 func TestGossipIsWholeAfterFaults(t *testing.T) {
+	gated.Need(t, gated.Real)
 	localtest.Need(t)
 	s, err := stand.Open(t.Context(), stand.Config{
 		Binary: localtest.Build(t, "chaos"), Dir: t.TempDir(), Nodes: 3, Shards: 2, Gossip: true,

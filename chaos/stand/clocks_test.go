@@ -13,11 +13,14 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
-// A leader's clock is set ahead and back. No task is early, and a node with a right clock takes over at once. Delays in
-// calls to the node meanwhile still count from the time of the other nodes.
+// TestLeaderClockIsSet sets a leader's clock ahead and back. No task is early, and a node with a right clock takes over.
+// Delays in calls to the node meanwhile still count from the time of the other nodes. TestLeaderClockIsSet of package
+// shard judges in simulated time how late the tasks are.
 func TestLeaderClockIsSet(t *testing.T) {
+	gated.Need(t, gated.Real)
 	localtest.Need(t)
 	s, err := Open(t.Context(), Config{Binary: localtest.Build(t, "chaos"), Dir: t.TempDir(), Shards: 1, Clocks: true})
 	if err != nil {
@@ -36,9 +39,6 @@ func TestLeaderClockIsSet(t *testing.T) {
 const (
 	rowEvery = 20 * time.Millisecond
 	rowTasks = 300
-	// handover is the longest time for another node to take over. It usually takes 0.2 s, and longer on a busy machine.
-	// The bound is far below the 10 s by which the clock is off.
-	handover = 4 * time.Second
 )
 
 func setLeaderClock(t *testing.T, s *Stand, by time.Duration) {
@@ -65,8 +65,8 @@ func setLeaderClock(t *testing.T, s *Stand, by time.Duration) {
 	}
 	s.Clocks[leader].Set(0)
 	early, late := r.off()
-	if early > 0 || late > handover {
-		t.Errorf("a clock set by %v: up to %v early and %v late", by, early, late)
+	if early > 0 {
+		t.Errorf("a clock set by %v: up to %v early", by, early)
 	}
 	t.Logf("a clock set by %v: another node led after %v; nothing early, at most %v late", by, took, late)
 }
