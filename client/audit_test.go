@@ -18,7 +18,7 @@ func TestAudit(t *testing.T) {
 		_, _ = w.Write([]byte(answer))
 	}))
 	defer server.Close()
-	c, err := New(Config{Addrs: []string{server.URL}, Timeout: time.Second})
+	c, err := New(Config{Addrs: []string{server.URL}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 )
 
 // backupNode answers GET /v1/backup.
@@ -29,7 +28,7 @@ func wholeBackup(w http.ResponseWriter, r *http.Request) {
 
 func backupClient(t *testing.T, addrs ...string) *Client {
 	t.Helper()
-	c, err := New(Config{Addrs: addrs, Timeout: 5 * time.Second})
+	c, err := New(Config{Addrs: addrs})
 	if err != nil {
 		t.Fatal(err)
 	}

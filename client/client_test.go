@@ -341,17 +341,39 @@ func TestNextAddress(t *testing.T) {
 	}
 }
 
-func TestSilentNodeIsLeft(t *testing.T) {
-	released := make(chan struct{})
-	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-released }))
-	defer silent.Close()
-	defer close(released)
-	c, _ := start(t, Config{Addrs: []string{silent.URL}, AttemptTimeout: 50 * time.Millisecond, SingleCalls: true},
-		answer(200, `{"outcome":"stopped"}`))
-	outcome, err := c.Cancel(t.Context(), "a")
-	if err != nil || outcome != OutcomeStopped {
-		t.Fatal(outcome, err)
+// newSilent returns a client of the nodes silent:1 and live:1. The live one answers after a while, and the other never.
+func newSilent(t *testing.T, cfg Config, after time.Duration, body string) *Client {
+	t.Helper()
+	cfg.HTTPClient = &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+		silence := time.After(after)
+		if r.URL.Host == "silent:1" {
+			silence = nil
+		}
+		select {
+		case <-silence:
+			return respond(200, body), nil
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	})}
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return c
+}
+
+func TestSilentNodeIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newSilent(t, Config{Addrs: []string{"silent:1", "live:1"}, AttemptTimeout: time.Second, SingleCalls: true}, 0,
+			`{"outcome":"stopped"}`)
+		defer c.Close()
+		began := time.Now()
+		outcome, err := c.Cancel(t.Context(), "a")
+		if err != nil || outcome != OutcomeStopped || time.Since(began) < time.Second {
+			t.Fatal(outcome, err, time.Since(began))
+		}
+	})
 }
 
 func TestCallEndsWithItsTime(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -133,13 +134,14 @@ func TestSettledTellsReplaced(t *testing.T) {
 
 // TestLeaseIsPatient checks that a node may stay silent for as long as the lease call's wait.
 func TestLeaseIsPatient(t *testing.T) {
-	release := make(chan struct{})
-	c, _ := start(t, Config{AttemptTimeout: 50 * time.Millisecond, MaxAttempts: 1},
-		func(w http.ResponseWriter, r *http.Request) { <-release; answer(200, `{"tasks":[]}`)(w, r) })
-	time.AfterFunc(200*time.Millisecond, func() { close(release) })
-	if _, err := c.Lease(t.Context(), "q", Demand{Wait: 20 * time.Second}); err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const wait = 20 * time.Second
+		c := newSilent(t, Config{Addrs: []string{"live:1"}, AttemptTimeout: time.Second, MaxAttempts: 1}, wait, `{"tasks":[]}`)
+		defer c.Close()
+		if _, err := c.Lease(t.Context(), "q", Demand{Wait: wait}); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestSettleRepeatsOnlyWhatItMust(t *testing.T) {

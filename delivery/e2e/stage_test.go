@@ -18,7 +18,6 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 	"github.com/belfryhq/belfry/internal/memnet"
-	belfry "github.com/belfryhq/belfry/node"
 	"github.com/belfryhq/belfry/node/nodetest"
 )
 
@@ -76,7 +75,7 @@ type stage struct {
 // simulate starts three nodes in memory. It must be called in a bubble.
 func simulate(t *testing.T) *stage {
 	t.Helper()
-	cluster := nodetest.Start(t, 3, func(_ int, cfg *belfry.Config) { cfg.Shards = 4 })
+	cluster := nodetest.Start(t, 3, nil)
 	s := &stage{simulated: cluster, memory: cluster.Network, client: cluster.Client(client.Config{})}
 	callers := cluster.HTTP()
 	for i, url := range cluster.URLs() {

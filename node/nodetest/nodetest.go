@@ -27,6 +27,7 @@ const (
 	// stragglers is how long a goroutine of memberlist or Raft may outlive its closed node, waiting for an answer. A
 	// bubble must not end before its goroutines.
 	stragglers = time.Minute
+	shards     = 4 // unless the test says otherwise; more than most clusters here have nodes
 	// patience is the time in which nodes become ready.
 	patience = 2 * time.Minute
 )
@@ -134,7 +135,7 @@ func (c *Cluster) start(i int) {
 	cfg := node.DefaultConfig()
 	cfg.DataDir, cfg.Name, cfg.Network = filepath.Join(c.dir, Name(i)), Name(i), m.host
 	cfg.HTTPAddr, cfg.PeerAddr = m.http, m.peer
-	cfg.BootstrapExpect, cfg.MinFreeDisk = len(c.members), disk.None()
+	cfg.BootstrapExpect, cfg.Shards, cfg.MinFreeDisk = len(c.members), shards, disk.None()
 	cfg.WebhookNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	cfg.Logger = c.logger(i)
 	cfg.Fatal = func(err error) { panic(err) }
