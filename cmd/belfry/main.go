@@ -56,13 +56,27 @@ belfry task list.`,
   belfry task schedule hello --in 10s --url http://127.0.0.1:9000/`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cli.KnownCommand,
-		Version:       node.ReadBuild().String(),
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetVersionTemplate("belfry {{.Version}}\n")
+	version := root.Flags().BoolP("version", "v", false, "version for belfry")
+	root.Args = func(cmd *cobra.Command, args []string) error {
+		if *version {
+			return nil
+		}
+		return cli.KnownCommand(cmd, args)
+	}
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *version {
+			return printVersion(cmd)
+		}
+		return cmd.Help()
+	}
 	root.PersistentFlags().String("config", "", "YAML `file` with settings; its keys are the command's flags")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return cli.Apply(cmd, os.LookupEnv) }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd == root { // it has no settings
+			return nil
+		}
+		return cli.Apply(cmd, os.LookupEnv)
+	}
 	root.SetFlagErrorFunc(cli.FlagError)
 	cli.WrapHelp(root)
 	root.AddGroup(&cobra.Group{ID: cli.RunGroup, Title: "Run nodes and receivers:"},
@@ -119,9 +133,11 @@ func newVersion() *cobra.Command {
 		Short:   "Print the version, the commit, the Go version and the platform",
 		Example: `  belfry version`,
 		Args:    cli.CheckArgs(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "belfry", node.ReadBuild())
-			return err
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return printVersion(cmd) },
 	}
+}
+
+func printVersion(cmd *cobra.Command) error {
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), "belfry", node.ReadBuild())
+	return err
 }

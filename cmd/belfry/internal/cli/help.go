@@ -2,8 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,19 +19,65 @@ const (
 // HelpWidth is the number of columns that help texts keep to.
 const HelpWidth = 80
 
-// WrapHelp makes the help of a command and of its subcommands keep to HelpWidth, and end with settingsNote.
+// WrapHelp makes the help of a command and of its subcommands keep to HelpWidth, and end with settingsNote. It uses none
+// of cobra's templates: text/template calls methods by their names, so that the linker must keep all methods.
 func WrapHelp(root *cobra.Command) {
-	addTemplateFuncs()
-	template := strings.ReplaceAll(root.UsageTemplate(), ".LocalFlags.FlagUsages", "flagLines .LocalFlags")
-	template = strings.ReplaceAll(template, ".InheritedFlags.FlagUsages", "flagLines .InheritedFlags")
-	root.SetUsageTemplate(strings.TrimRight(template, "\n") + "{{settings .}}\n")
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		_, err := io.WriteString(cmd.OutOrStderr(), usage(cmd))
+		return err
+	})
 }
 
-// addTemplateFuncs adds the functions of the help's template, which cobra keeps for the whole process.
-var addTemplateFuncs = sync.OnceFunc(func() {
-	cobra.AddTemplateFunc("flagLines", func(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(HelpWidth) })
-	cobra.AddTemplateFunc("settings", settingsNote)
-})
+// usage returns the usage of a command as cobra prints it, with wrapped flags.
+func usage(cmd *cobra.Command) string {
+	var b strings.Builder
+	section := func(title, text string) { b.WriteString("\n\n" + title + "\n" + strings.TrimRight(text, " \n")) }
+	b.WriteString("Usage:")
+	if cmd.Runnable() {
+		b.WriteString("\n  " + cmd.UseLine())
+	}
+	if cmd.HasAvailableSubCommands() {
+		b.WriteString("\n  " + cmd.CommandPath() + " [command]")
+	}
+	if len(cmd.Aliases) > 0 {
+		section("Aliases:", "  "+cmd.NameAndAliases())
+	}
+	if cmd.HasExample() {
+		section("Examples:", cmd.Example)
+	}
+	if cmd.HasAvailableSubCommands() {
+		for _, group := range cmd.Groups() {
+			section(group.Title, commandLines(cmd, group.ID))
+		}
+		switch {
+		case len(cmd.Groups()) == 0:
+			section("Available Commands:", commandLines(cmd, ""))
+		case !cmd.AllChildCommandsHaveGroup():
+			section("Additional Commands:", commandLines(cmd, ""))
+		}
+	}
+	if cmd.HasAvailableLocalFlags() {
+		section("Flags:", cmd.LocalFlags().FlagUsagesWrapped(HelpWidth))
+	}
+	if cmd.HasAvailableInheritedFlags() {
+		section("Global Flags:", cmd.InheritedFlags().FlagUsagesWrapped(HelpWidth))
+	}
+	if cmd.HasAvailableSubCommands() {
+		b.WriteString("\n\nUse \"" + cmd.CommandPath() + " [command] --help\" for more information about a command.")
+	}
+	return b.String() + settingsNote(cmd) + "\n"
+}
+
+// commandLines returns a line for each subcommand of a group; an empty group is that of commands without one.
+func commandLines(cmd *cobra.Command, group string) string {
+	var b strings.Builder
+	for _, c := range cmd.Commands() {
+		if c.GroupID == group && (c.IsAvailableCommand() || c.Name() == "help") {
+			fmt.Fprintf(&b, "  %-*s %s\n", c.NamePadding(), c.Name(), c.Short)
+		}
+	}
+	return b.String()
+}
 
 // settingsNote describes the environment variables of a command, for the end of its help.
 func settingsNote(cmd *cobra.Command) string {
