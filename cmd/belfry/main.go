@@ -75,6 +75,7 @@ belfry task list.`,
 		if cmd == root { // it has no settings
 			return nil
 		}
+		complete.Attach(cmd)
 		return cli.Apply(cmd, os.LookupEnv)
 	}
 	root.SetFlagErrorFunc(cli.FlagError)
@@ -99,7 +100,6 @@ belfry task list.`,
 	add(cli.CheckGroup, newPlan(), newCerts(), newVerify(), newRestore(), newRecover())
 	root.AddCommand(newVersion(), newCompletion(), newMan())
 	addAliases(root)
-	complete.Attach(root)
 	return root
 }
 

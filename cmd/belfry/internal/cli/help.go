@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 // Groups of commands, as the help shows them. The commands of CallGroup call a cluster.
@@ -98,9 +100,8 @@ func settingsNote(cmd *cobra.Command) string {
 }
 
 // CompleteWords makes the shell complete a flag with these words.
-func CompleteWords(cmd *cobra.Command, flag string, words ...cobra.Completion) {
-	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-	if err != nil {
-		panic(err) // the flag is missing, or completed twice
+func CompleteWords(cmd *cobra.Command, flag string, words ...string) {
+	if err := cmd.Flags().SetAnnotation(flag, output.Words, words); err != nil {
+		panic(err) // the flag is missing
 	}
 }

@@ -4,7 +4,7 @@
 //	`belfry task get ord<TAB>`  ──▶  the noun task, the placeholder ID  ──▶  Nouns["task"]  ──▶  ids that begin with ord
 //
 // Attach finds the noun of an argument in the command's usage line, so that a new command needs nothing but its line.
-// A lookup takes patience at most, brings limit names at most, and says nothing of an error: a shell that completes has
+// A lookup takes patience at most, or what --timeout says before the word, brings limit names at most, and says nothing of an error: a shell that completes has
 // no place for it. Names with characters that a shell may interpret are left out.
 package complete
 
@@ -24,6 +24,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 const (
@@ -105,10 +106,17 @@ var others = map[string]string{
 	"shards move --to": "shard", "bench --queue": "",
 }
 
-// Attach makes the shell complete the arguments and flags of all commands below root.
-func Attach(root *cobra.Command) {
-	for _, cmd := range root.Commands() {
-		Attach(cmd)
+// Attach makes the arguments and flags of all commands complete, if cmd is the command by which a shell asks for
+// completions. Other commands need none, and attaching them takes a third of the time that it takes to make all commands.
+func Attach(cmd *cobra.Command) {
+	if name := cmd.Name(); name == cobra.ShellCompRequestCmd || name == cobra.ShellCompNoDescRequestCmd {
+		attachBelow(cmd.Root())
+	}
+}
+
+func attachBelow(parent *cobra.Command) {
+	for _, cmd := range parent.Commands() {
+		attachBelow(cmd)
 		if cmd.HasSubCommands() {
 			continue
 		}
@@ -120,10 +128,11 @@ func Attach(root *cobra.Command) {
 }
 
 func attachFlag(cmd *cobra.Command, f *pflag.Flag) {
-	if _, there := cmd.GetFlagCompletionFunc(f.Name); there || f.Value.Type() == "bool" || takesFile(f) {
+	words := f.Annotations[output.Words]
+	if words == nil && (f.Value.Type() == "bool" || takesFile(f)) {
 		return
 	}
-	complete := cobra.NoFileCompletions
+	complete := cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 	noun, special := others[path(cmd)+" --"+f.Name]
 	if !special && cli.IsCall(cmd) {
 		noun = flags[f.Name]
@@ -196,8 +205,12 @@ func lookUp(noun string, at int) cobra.CompletionFunc {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		defer conn.Close()
-		ctx, cancel := context.WithTimeout(cmd.Context(), patience)
-		defer cancel()
+		ctx := cmd.Context()
+		if !cmd.Flags().Changed("timeout") {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, patience)
+			defer cancel()
+		}
 		var found []cobra.Completion
 		for name, err := range list(ctx, conn, Query{prefix, args}) {
 			if err != nil || len(found) == limit {
@@ -232,7 +245,9 @@ func connect(cmd *cobra.Command) (*client.Client, error) {
 		return nil, err
 	}
 	return conn.OpenWith(conn.Namespace(), func(cfg *client.Config) {
-		cfg.Timeout, cfg.AttemptTimeout = patience, patience/2
+		if !cmd.Flags().Changed("timeout") {
+			cfg.Timeout, cfg.AttemptTimeout = patience, patience/2
+		}
 	})
 }
 

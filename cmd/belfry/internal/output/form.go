@@ -33,22 +33,25 @@ type Flags struct {
 // Peer is the annotation of a flag that sets the same value as another flag, which it names.
 const Peer = "belfry-peer"
 
+// Words is the annotation of a flag with the words by which a shell completes it.
+const Words = "belfry-words"
+
 // Add adds the flags to a command.
 func (f *Flags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.VarP((*formValue)(&f.form), "output", "o", "`form` of the result: table, wide, json or yaml (default table)")
 	flags.VarPF((*jsonValue)(&f.form), "json", "j", "print JSON, one value a line: -o json").NoOptDefVal = "true"
 	flags.BoolVar(&f.noHeaders, "no-headers", false, "leave out the headers of tables")
-	words := make([]cobra.Completion, len(forms))
+	words := make([]string, len(forms))
 	for i, word := range forms {
-		words[i] = cobra.Completion(word)
+		words[i] = string(word)
 	}
 	err := errors.Join(
 		flags.SetAnnotation("json", Peer, []string{"output"}), flags.SetAnnotation("output", Peer, []string{"json"}),
-		cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)),
+		flags.SetAnnotation("output", Words, words),
 	)
 	if err != nil {
-		panic(err) // a flag is missing, or completed twice
+		panic(err) // a flag is missing
 	}
 }
 
