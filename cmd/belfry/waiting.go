@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,16 +16,18 @@ import (
 
 // waiting follows an operation to its end, if the caller wants to.
 type waiting struct {
-	wait  bool
-	pause time.Duration // between two looks; 0: betweenLooks
+	wait bool
 }
 
 func (w *waiting) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVarP(&w.wait, "wait", "w", false, "show the progress until the end; the exit code is 0 if it is done")
 }
 
-// betweenLooks is the pause between two looks at an operation.
-const betweenLooks = time.Second
+// The pause between two looks at an operation doubles from firstPause to longestPause: most operations end at once.
+const (
+	firstPause   = 20 * time.Millisecond
+	longestPause = time.Second
+)
 
 // follow prints an operation: at once, or with --wait at its end, after its progress. An operation that was stopped is
 // an error.
@@ -67,9 +68,9 @@ func (w *waiting) followTo(
 func (w *waiting) await(cmd *cobra.Command, conn *client.Client, op *client.Operation) (*client.Operation, error) {
 	meter := progress.New(cmd.ErrOrStderr())
 	defer meter.Close()
-	for op.State == client.OperationRunning {
+	for pause := firstPause; op.State == client.OperationRunning; pause = min(2*pause, longestPause) {
 		meter.Show(progressOf(op))
-		next, err := lookAgain(cmd.Context(), conn, op.ID, cmp.Or(w.pause, betweenLooks))
+		next, err := lookAgain(cmd.Context(), conn, op.ID, pause)
 		if err != nil {
 			return nil, fmt.Errorf("%w; it goes on by itself: belfry operation show %s --wait", err, op.ID)
 		}
@@ -103,11 +104,12 @@ func unitOf(kind client.OperationKind) string {
 	return "replicas"
 }
 
-// lookAgain reads an operation after a pause. A node that has not heard of it yet is asked again.
+// lookAgain reads an operation after a pause. A node that has not heard of it yet is asked again, for five seconds at
+// least.
 func lookAgain(
 	ctx context.Context, conn *client.Client, id string, pause time.Duration,
 ) (*client.Operation, error) {
-	for tries := 5; ; tries-- {
+	for tries := 10; ; tries-- {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
@@ -117,5 +119,6 @@ func lookAgain(
 		if !errors.Is(err, client.ErrNotFound) || tries == 0 {
 			return op, err
 		}
+		pause = min(2*pause, longestPause)
 	}
 }
