@@ -16,25 +16,28 @@ import (
 	"github.com/belfryhq/belfry/cluster/verify"
 )
 
-// filled runs a node with tasks until the test ends.
-func filled(t *testing.T) (addr string, c *client.Client) {
+// filled is the number of tasks that fill schedules.
+const filled = 50
+
+// fill schedules tasks.
+func fill(t *testing.T, c *client.Client) {
 	t.Helper()
-	addr, c = running(t, "--shards", "3")
-	for i := range 50 {
+	for i := range filled {
 		if _, err := c.Schedule(t.Context(), client.Task{ID: fmt.Sprint("t", i), Delay: time.Hour, Payload: []byte(`"p"`)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return addr, c
 }
 
+// A backup of a node with the tasks of other tests, too, has all of them.
 func TestBackupVerifyRestore(t *testing.T) {
-	addr, _ := filled(t)
+	addr, own, namespace := inNamespace(t)
+	fill(t, own)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "now.backup")
 	out, code := belfry(t, "backup", "--addr", "http://"+addr, "--to", file, "--json")
 	var made madeBackup
-	if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 || made.Place != file || len(made.Shards) != 3 {
+	if err := json.Unmarshal([]byte(out), &made); err != nil || code != 0 || made.Place != file || len(made.Shards) != 2 {
 		t.Fatalf("%d, %v\n%s", code, err, out)
 	}
 	info, err := os.Stat(file)
@@ -46,18 +49,33 @@ func TestBackupVerifyRestore(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 || report.SHA256 != made.SHA256 {
 		t.Errorf("%d, %v\n%s", code, err, out)
 	}
+	backedUp := 0
+	for _, s := range report.Shards {
+		backedUp += s.Tasks["scheduled"]
+	}
 	data := filepath.Join(dir, "data")
-	out, code = belfry(t, "restore", file, "--data", data, "--shards", "2", "--json")
+	out, code = belfry(t, "restore", file, "--data", data, "--shards", "4", "--json")
 	var restored restore.Report
-	if err := json.Unmarshal([]byte(out), &restored); err != nil || code != 0 || restored.Tasks["scheduled"] != 50 {
+	if err := json.Unmarshal([]byte(out), &restored); err != nil || code != 0 || restored.Tasks["scheduled"] < filled ||
+		restored.Tasks["scheduled"] != backedUp {
 		t.Fatalf("%d, %v\n%s", code, err, out)
 	}
 	again, c := running(t, "--data", data)
 	view, err := c.Cluster(t.Context())
-	if err != nil || len(view.Shards) != 2 || view.ID != restored.ClusterID || again == addr {
+	if err != nil || len(view.Shards) != 4 || view.ID != restored.ClusterID || again == addr {
 		t.Errorf("%+v, %v", view, err)
 	}
-	if task, err := c.Get(t.Context(), "t7"); err != nil || task.State != client.Scheduled {
+	kept := 0
+	for task, err := range dialNamespace(t, again, namespace).List(t.Context(), client.Filter{}) {
+		if err != nil || task.State != client.Scheduled {
+			t.Fatalf("%+v, %v", task, err)
+		}
+		kept++
+	}
+	if kept != filled {
+		t.Errorf("%d of %d tasks", kept, filled)
+	}
+	if task, err := dialNamespace(t, again, namespace).Get(t.Context(), "t7"); err != nil || string(task.Payload) != `"p"` {
 		t.Errorf("%+v, %v", task, err)
 	}
 	if out, code := belfry(t, "restore", file, "--data", data); code != exitFailed || !strings.Contains(out, "in use") {
@@ -66,7 +84,8 @@ func TestBackupVerifyRestore(t *testing.T) {
 }
 
 func TestVerifySaysWhereABackupIsDamaged(t *testing.T) {
-	addr, _ := filled(t)
+	addr, c, _ := inNamespace(t)
+	fill(t, c)
 	file := filepath.Join(t.TempDir(), "now.backup")
 	if out, code := belfry(t, "backup", "--addr", "http://"+addr, "--to", file); code != 0 {
 		t.Fatalf("%d\n%s", code, out)
@@ -93,7 +112,7 @@ func TestVerifySaysWhereABackupIsDamaged(t *testing.T) {
 }
 
 func TestBackupsAreThinned(t *testing.T) {
-	addr, c := filled(t)
+	addr, c := onNode(t)
 	view, err := c.Cluster(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +165,8 @@ func TestBackupToBucketServer(t *testing.T) {
 	for name, value := range env {
 		t.Setenv(name, value)
 	}
-	addr, _ := filled(t)
+	addr, c := running(t, "--shards", "3")
+	fill(t, c)
 	for range 2 {
 		out, code := belfry(t, "backup", "--addr", "http://"+addr, "--to", "s3://"+bucket+"/nightly", "--keep", "1", "--json")
 		var made madeBackup

@@ -3,18 +3,18 @@ package main
 import (
 	"fmt"
 	"iter"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // bulkTasks returns the number of tasks of a bulk operation's test: two million in the long form.
 func bulkTasks() int {
-	if os.Getenv("BELFRY_CHAOS") == "long" {
+	if gated.Has(gated.Long) {
 		return 2_000_000
 	}
 	return 10_000
@@ -39,6 +39,7 @@ func halfLabelled(n int) iter.Seq[client.Task] {
 // while the leader of the control group, which carries the operation on, is killed again and again, and with it leaders
 // of shards. The totals are exact, each labelled task is cancelled, and no other task is.
 func TestBulkCancelSurvivesKills(t *testing.T) {
+	gated.Need(t, gated.Real)
 	t.Parallel()
 	g := newGuarded(t)
 	g.must(0, g.admin, "namespace put shop")
@@ -177,7 +178,7 @@ func (g *guarded) checkHalf(c *client.Client, n int) {
 // TestBulkOperationsOnANode begins each kind of bulk operation on a real node by the command line, and checks what they
 // did.
 func TestBulkOperationsOnANode(t *testing.T) {
-	addr, c := running(t, "--shards", "4")
+	addr, c, namespace := inNamespace(t)
 	for i := range 20 {
 		task := client.Task{ID: fmt.Sprint("t", i), Queue: "mails", Delay: time.Hour, Labels: map[string]string{"n": fmt.Sprint(i % 2)}}
 		if _, err := c.Schedule(t.Context(), task); err != nil {
@@ -210,7 +211,7 @@ func TestBulkOperationsOnANode(t *testing.T) {
 		{[]string{"fire", "--due-after", "2h", "--label", "p=q", "--yes", "--wait"}, "fired 10", 0},
 		{[]string{"replay", "--queue", "mails", "--yes", "--wait"}, "0 of 0 matched", 0},
 		{[]string{"purge", "--all", "--yes", "--wait"}, "0 of 0 matched", 0},
-		{[]string{"list"}, "cancel tasks of default: label=n:1", 0},
+		{[]string{"list"}, "cancel tasks of " + namespace + ": label=n:1", 0},
 		{[]string{"stop", "op-0"}, "no operation has this id", exitNotFound},
 	} {
 		out, code := belfry(t, append(append([]string{"operation"}, step.args...), "--addr", addr)...)
@@ -226,7 +227,7 @@ func TestBulkOperationsOnANode(t *testing.T) {
 
 // TestDeadLettersInBulk replays and purges dead letters of a real node, and stops a slow operation.
 func TestDeadLettersInBulk(t *testing.T) {
-	addr, c := running(t, "--shards", "4")
+	addr, c, _ := inNamespace(t)
 	for i := range 6 {
 		task := client.Task{ID: fmt.Sprint("d", i), Queue: "bad", Retry: &client.Retry{MaxAttempts: 1}}
 		if _, err := c.Schedule(t.Context(), task); err != nil {

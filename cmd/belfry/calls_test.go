@@ -53,7 +53,7 @@ func executed(t *testing.T, args ...string) (string, *cobra.Command, error) {
 	root.SetOut(&out)
 	root.SetErr(&out)
 	root.SetIn(strings.NewReader("from stdin"))
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // nil would stand for those of the test program
 	cmd, err := root.ExecuteContextC(t.Context())
 	return out.String(), cmd, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
-	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // completed returns the words that a shell gets for a command line, and the line of the directive.
@@ -34,10 +35,10 @@ func completed(t *testing.T, args ...string) (words []string, directive string) 
 	return words, directive
 }
 
-// shelves is a node with tasks, a schedule, queues and a namespace.
-func shelves(t *testing.T) (addr string, c *client.Client) {
+// shelves fills a namespace of the shared node with tasks, a schedule and queues. It makes another namespace, shop.
+func shelves(t *testing.T) (addr, namespace string) {
 	t.Helper()
-	addr, c = running(t, "--shards", "2", "--name", "node-1")
+	addr, c, namespace := inNamespace(t)
 	for _, task := range []client.Task{{ID: "order-1", Queue: "orders"}, {ID: "order-2", Queue: "orders"}, {ID: "other"}} {
 		task.Delay = time.Hour
 		if _, err := c.Schedule(t.Context(), task); err != nil {
@@ -50,13 +51,15 @@ func shelves(t *testing.T) (addr string, c *client.Client) {
 	if _, err := c.PutNamespace(t.Context(), "shop", client.Quotas{}); err != nil {
 		t.Fatal(err)
 	}
-	return addr, c
+	return addr, namespace
 }
 
-// A shell completes arguments and flags with the names of a real node.
+// A shell completes arguments and flags with the names of a real node, which may take an hour to
+// answer.
 func TestLiveCompletion(t *testing.T) {
-	addr, _ := shelves(t)
+	addr, namespace := shelves(t)
 	t.Setenv(cli.AddrVariable, addr)
+	shards := shardNumbers(t, addr)
 	for line, want := range map[string]string{
 		"task get ord":                         "order-1 order-2",
 		"task cancel order-1 ":                 "",
@@ -66,10 +69,11 @@ func TestLiveCompletion(t *testing.T) {
 		"dead list o":                          "orders",
 		"dead drop orders ord":                 "",
 		"lease take ":                          "default orders",
-		"node drain ":                          "node-1",
-		"namespace show ":                      "default shop",
-		"shards split ":                        "1 2",
-		"shards move 0-1 --to ":                "1 2",
+		"node drain ":                          "n1",
+		"namespace show sh":                    "shop",
+		"namespace show " + namespace:          namespace,
+		"shards split ":                        shards,
+		"shards move 0-1 --to ":                shards,
 		"task list --queue ":                   "default orders",
 		"task list -N sh":                      "shop",
 		"task get -N shop ord":                 "",
@@ -81,7 +85,11 @@ func TestLiveCompletion(t *testing.T) {
 		"task get --addr 127.0.0.1:1 ord":      "",
 		"key create ":                          "",
 	} {
-		words, directive := completed(t, strings.Split(line, " ")...)
+		args := strings.Split(line, " ")
+		if want != "" && !strings.HasPrefix(line, "completion") {
+			args = append([]string{"--timeout=1h"}, args...)
+		}
+		words, directive := completed(t, args...)
 		slices.Sort(words)
 		if got := strings.Join(words, " "); got != want || directive != ":4" {
 			t.Errorf("%s: %q %s, want %q :4", line, got, directive, want)
@@ -92,6 +100,21 @@ func TestLiveCompletion(t *testing.T) {
 			t.Errorf("%s: %q %s, want files", line, words, directive)
 		}
 	}
+}
+
+// shardNumbers returns the numbers of the shards of a node, in the order of words.
+func shardNumbers(t *testing.T, addr string) string {
+	t.Helper()
+	view, err := dial(t, addr).Cluster(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var numbers []string
+	for _, s := range view.Shards {
+		numbers = append(numbers, fmt.Sprint(s.ID))
+	}
+	slices.Sort(numbers)
+	return strings.Join(numbers, " ")
 }
 
 // Names that a shell would interpret are not offered, nor control characters of a description.
@@ -139,9 +162,12 @@ _belfry`, "zsh"},
 
 // Shells complete with the real script: a command, an id, and a queue.
 func TestCompletionInShells(t *testing.T) {
-	localtest.Need(t)
+	gated.Need(t, gated.Real)
 	addr, _ := shelves(t)
-	bin := filepath.Dir(localtest.Build(t))
+	bin := t.TempDir()
+	if err := os.Symlink(program(t), filepath.Join(bin, "belfry")); err != nil {
+		t.Fatal(err)
+	}
 	env := append(os.Environ(), cli.AddrVariable+"="+addr, "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+t.TempDir())
 	for shell, program := range completers {
 		t.Run(shell, func(t *testing.T) {
@@ -165,6 +191,7 @@ func TestCompletionInShells(t *testing.T) {
 				cmd.Env = env
 				out, err := cmd.CombinedOutput()
 				words := strings.Fields(description.ReplaceAllString(string(out), ""))
+				slices.Sort(words)
 				if got := strings.Join(words, " "); err != nil || got != want {
 					t.Errorf("%s: %v %q, want %q", line, err, out, want)
 				}

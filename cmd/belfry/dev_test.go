@@ -13,64 +13,94 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 var readyLine = regexp.MustCompile(`^ready: (http://127\.0\.0\.1:\d+) after (\S+)\n$`)
 
 // TestDev runs `belfry dev` as a process. A task that is due in 48 hours is delivered right after `belfry advance 48h`.
-// The process ends on SIGTERM and on SIGINT, and removes its folder.
+// A schedule goes through its life. The process ends on SIGTERM, and removes its folder.
 func TestDev(t *testing.T) {
-	localtest.Need(t)
-	binary := localtest.Build(t)
-	arrived := make(chan string, 10)
+	t.Parallel()
+	d := startDev(t)
+	d.delivers(t)
+	followSchedule(t, d.url)
+	d.end(t, syscall.SIGTERM)
+}
+
+// TestDevEndsOnInterrupt is TestDev with the signal that Ctrl-C sends.
+func TestDevEndsOnInterrupt(t *testing.T) {
+	gated.Need(t, gated.Real)
+	d := startDev(t)
+	d.delivers(t)
+	d.end(t, os.Interrupt)
+}
+
+// devNode is a process of `belfry dev`.
+type devNode struct {
+	url  string
+	temp string // the folder of its temporary files
+	cmd  *exec.Cmd
+}
+
+func startDev(t *testing.T) *devNode {
+	t.Helper()
+	d := &devNode{temp: t.TempDir()}
+	d.cmd = exec.CommandContext(t.Context(), program(t), "dev", "--http", "127.0.0.1:0")
+	d.cmd.Env, d.cmd.Stderr = append(os.Environ(), "TMPDIR="+d.temp), os.Stderr
+	out, err := d.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	ready := readyLine.FindStringSubmatch(line)
+	if ready == nil {
+		t.Fatalf("%q, %v", line, err)
+	}
+	d.url = ready[1]
+	return d
+}
+
+// delivers checks that a task of the day after tomorrow arrives once the clock is there.
+func (d *devNode) delivers(t *testing.T) {
+	t.Helper()
+	arrived := make(chan string, 1)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		arrived <- r.Header.Get("Ce-Subject")
 	}))
 	t.Cleanup(receiver.Close)
-	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
-		temp := t.TempDir()
-		cmd := exec.CommandContext(t.Context(), binary, "dev", "--http", "127.0.0.1:0")
-		cmd.Env, cmd.Stderr = append(os.Environ(), "TMPDIR="+temp), os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		line, err := bufio.NewReader(out).ReadString('\n')
-		ready := readyLine.FindStringSubmatch(line)
-		if ready == nil {
-			t.Fatalf("%q, %v", line, err)
-		}
-		c, err := client.New(client.Config{Addrs: []string{ready[1]}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Schedule(t.Context(), client.Task{
-			ID: "later", Delay: 48 * time.Hour, Target: &client.Target{URL: receiver.URL},
-		}); err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		if text, code := belfry(t, "advance", "48h", "--addr", ready[1]); code != 0 || !strings.Contains(text, "begun  1") {
-			t.Errorf("%d %s", code, text)
-		}
-		if id := <-arrived; id != "later" {
-			t.Errorf("%s arrived", id)
-		}
-		t.Logf("ready after %s, delivered %v after the call", ready[2], time.Since(began))
-		c.Close()
-		if err := cmd.Process.Signal(signal); err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("after %v: %v", signal, err)
-		}
-		if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
-			t.Errorf("left behind: %v, %v", left, err)
-		}
+	c, err := client.New(client.Config{Addrs: []string{d.url}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Schedule(t.Context(), client.Task{
+		ID: "later", Delay: 48 * time.Hour, Target: &client.Target{URL: receiver.URL},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if text, code := belfry(t, "advance", "48h", "--addr", d.url); code != 0 || !strings.Contains(text, "begun  1") {
+		t.Errorf("%d %s", code, text)
+	}
+	if id := <-arrived; id != "later" {
+		t.Errorf("%s arrived", id)
+	}
+}
+
+// end ends the process by a signal, and checks that it leaves nothing behind.
+func (d *devNode) end(t *testing.T, signal os.Signal) {
+	t.Helper()
+	if err := d.cmd.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.cmd.Wait(); err != nil {
+		t.Errorf("after %v: %v", signal, err)
+	}
+	if left, err := os.ReadDir(d.temp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 
@@ -83,7 +113,7 @@ func TestDevOnThisMachine(t *testing.T) {
 			t.Errorf("%s: %d %s", addr, code, out)
 		}
 	}
-	addr, _ := running(t)
+	addr, _ := onNode(t)
 	if out, code := belfry(t, "advance", "48h", "--addr", addr); code == 0 || !strings.Contains(out, "/v1/dev/advance") {
 		t.Errorf("%d %s", code, out)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
-	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 const findingsJSON = `{"findings":[{"severity":"warning","code":"node-away","summary":"Node b has not answered ` +
@@ -66,13 +66,9 @@ func TestDoctorsExitCode(t *testing.T) {
 // TestDoctorOfRealNodes checks the findings of a cluster of three that loses one node and then two, and that the node
 // that is left answers alone.
 func TestDoctorOfRealNodes(t *testing.T) {
-	localtest.Need(t)
+	gated.Need(t, gated.Real)
 	t.Parallel()
-	cluster, err := local.Start(t.Context(), local.Config{Binary: localtest.Build(t), DataDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Stop()
+	cluster := localCluster(t, local.Config{})
 	nodes := cluster.Nodes()
 	awaitFindings(t, cluster.URLs(), 0)
 	if err := cluster.Kill(nodes[0].Name); err != nil {

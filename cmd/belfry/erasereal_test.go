@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // life is a namespace full of tasks, with the receipts, cursors and keys of its callers.
@@ -22,7 +22,7 @@ type life struct {
 
 // erased returns the number of tasks of a life: 100,000 in the long form.
 func erased() int {
-	if os.Getenv("BELFRY_CHAOS") == "long" {
+	if gated.Has(gated.Long) {
 		return 100_000
 	}
 	return 30_000
@@ -117,6 +117,7 @@ func (l *life) consume() {
 // drives the deletion, is killed again and again, and with it leaders of shards. Then nothing of the namespace is left,
 // and its name begins a new life.
 func TestDeletedNamespaceLeavesNothing(t *testing.T) {
+	gated.Need(t, gated.Real)
 	t.Parallel()
 	g := newGuarded(t)
 	g.must(0, g.admin, "task schedule kept --delay 1h --queue others")

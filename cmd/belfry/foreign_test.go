@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/deploy/local"
-	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
 // browsing is a request in the form that a browser sends for a page.
@@ -36,18 +34,8 @@ func (b browsing) ask(t *testing.T, node string) (status int, body string) {
 // A web page in a browser beside a real node has no access to the node: neither by an image, nor by a form or a fetch
 // without a body, nor by the node's address under the page's own host name.
 func TestWebPageReachesNothing(t *testing.T) {
-	localtest.Need(t)
-	t.Parallel()
-	cluster, err := local.Start(t.Context(), local.Config{
-		Binary: localtest.Build(t), DataDir: t.TempDir(), Nodes: 1,
-		ExtraArgs: []string{"--allow-host", "belfry.example", "--allow-origin", "https://app.example"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Stop()
-	node := cluster.URLs()[0]
-	c := dial(t, node)
+	addr, c, namespace := inNamespace(t)
+	node, in := "http://"+addr, "/v1/namespaces/"+namespace
 	const ready, waiting, dead = "ready", "waiting", "dead"
 	for _, task := range []client.Task{
 		{ID: ready, Queue: "jobs", FireAt: time.Now()},
@@ -70,8 +58,8 @@ func TestWebPageReachesNothing(t *testing.T) {
 	oldFetch := map[string]string{"Origin": "https://evil.example"} // from a browser without fetch metadata
 	sandboxed := map[string]string{"Origin": "null"}
 	rebound := map[string]string{"Origin": "http://evil.example:8400", "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
-	posts := []string{"/v1/tasks/waiting/fire", "/v1/tasks/waiting/touch", "/v1/queues/jobs/lease", "/v1/queues/failed/dead/replay",
-		"/v1/queues/jobs/stream?credit=10"}
+	posts := []string{in + "/tasks/waiting/fire", in + "/tasks/waiting/touch", in + "/queues/jobs/lease",
+		in + "/queues/failed/dead/replay", in + "/queues/jobs/stream?credit=10"}
 	var attacks []browsing
 	for _, path := range posts {
 		for _, headers := range []map[string]string{fetch, oldFetch, sandboxed} {
@@ -79,12 +67,12 @@ func TestWebPageReachesNothing(t *testing.T) {
 		}
 		attacks = append(attacks, browsing{"POST", path, "evil.example:8400", rebound}, browsing{"POST", path, "evil.example:8400", nil})
 	}
-	for _, path := range []string{"/v1/tasks", "/v1/tasks/waiting", "/v1/queues/jobs/stream?credit=10", "/v1/cluster", "/metrics",
-		"/openapi.yaml"} {
+	for _, path := range []string{"/v1/tasks", in + "/tasks", in + "/tasks/waiting", in + "/queues/jobs/stream?credit=10", "/v1/cluster",
+		"/metrics", "/openapi.yaml"} {
 		attacks = append(attacks, browsing{"GET", path, "", image}, browsing{"GET", path, "evil.example:8400", nil})
 	}
-	attacks = append(attacks, browsing{"DELETE", "/v1/tasks/waiting", "evil.example:8400", rebound},
-		browsing{"OPTIONS", "/v1/tasks/waiting", "", map[string]string{"Origin": "https://evil.example",
+	attacks = append(attacks, browsing{"DELETE", in + "/tasks/waiting", "evil.example:8400", rebound},
+		browsing{"OPTIONS", in + "/tasks/waiting", "", map[string]string{"Origin": "https://evil.example",
 			"Access-Control-Request-Method": "DELETE"}})
 	for _, attack := range attacks {
 		if status, body := attack.ask(t, node); status != http.StatusForbidden || !strings.Contains(body, "foreign-origin") {
@@ -93,7 +81,7 @@ func TestWebPageReachesNothing(t *testing.T) {
 	}
 	// A browser may send no header about the page of an image. The GET then has no effect, because the path has no
 	// GET.
-	if status, body := (browsing{"GET", "/v1/queues/jobs/stream?credit=10", "", nil}).ask(t, node); status != 405 {
+	if status, body := (browsing{"GET", in + "/queues/jobs/stream?credit=10", "", nil}).ask(t, node); status != 405 {
 		t.Errorf("GET of a stream: %d %s", status, body)
 	}
 	for id, was := range before {
@@ -104,10 +92,10 @@ func TestWebPageReachesNothing(t *testing.T) {
 	}
 
 	for _, b := range []browsing{
-		{"GET", "/v1/tasks/waiting", "", nil}, {"GET", "/v1/tasks/waiting", "localhost", nil},
-		{"GET", "/v1/tasks/waiting", "belfry.example", nil}, {"GET", "/readyz", "10-0-0-1.probe", nil},
-		{"GET", "/v1/tasks/waiting", "", map[string]string{"Origin": "https://app.example", "Sec-Fetch-Site": "cross-site"}},
-		{"POST", "/v1/queues/jobs/lease", "", nil},
+		{"GET", in + "/tasks/waiting", "", nil}, {"GET", in + "/tasks/waiting", "localhost", nil},
+		{"GET", in + "/tasks/waiting", "belfry.example", nil}, {"GET", "/readyz", "10-0-0-1.probe", nil},
+		{"GET", in + "/tasks/waiting", "", map[string]string{"Origin": "https://app.example", "Sec-Fetch-Site": "cross-site"}},
+		{"POST", in + "/queues/jobs/lease", "", nil},
 	} {
 		if status, body := b.ask(t, node); status != http.StatusOK {
 			t.Errorf("%+v: %d %s", b, status, body)

@@ -53,7 +53,7 @@ func TestExamples(t *testing.T) {
 	root := newRoot()
 	eachCommand(root, func(cmd *cobra.Command) {
 		for _, args := range commandLines(t, cmd.Example) {
-			found, rest, err := newRoot().Find(args)
+			found, rest, err := root.Find(args)
 			if err != nil {
 				t.Errorf("%s: %v: %v", cmd.CommandPath(), args, err)
 				continue

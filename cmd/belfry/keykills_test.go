@@ -14,45 +14,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // soon is the time within which a change of a key is in force at every node.
 const soon = time.Second
 
-// patience bounds the waits of these tests for nodes.
-const patience = time.Minute
-
-// await asks again and again until done reports true.
-func await(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for end := time.Now().Add(patience); !done(); <-ticker.C {
-		if time.Now().After(end) {
-			t.Fatal("in vain: ", what)
-		}
-	}
-}
-
 // controlLeader returns the name of the node that leads the control group.
 func (g *guarded) controlLeader() string {
 	g.t.Helper()
-	c, name := g.client(g.admin), ""
-	await(g.t, "a leader of the control group", func() bool {
-		view, err := c.Cluster(g.t.Context())
-		if err != nil || view.Control.Leader == "" {
-			return false
-		}
-		at := slices.IndexFunc(view.Nodes, func(n client.Node) bool { return n.ID == view.Control.Leader })
-		for _, n := range g.cluster.Nodes() {
-			if at >= 0 && n.HTTPAddr == view.Nodes[at].HTTPAddr && n.PID != 0 {
-				name = n.Name
-			}
-		}
-		return name != ""
-	})
-	return name
+	return leaderOfControl(g.t, g.cluster, g.client(g.admin))
 }
 
 // kill kills a node, waits until another one leads the control group, and starts the node again.
@@ -158,6 +129,7 @@ func (g *guarded) check(a *answered, when string) {
 // TestKeysOutliveKilledNodes kills the leader of the control group while keys are made and revoked at all nodes. All
 // that was answered holds at every node, also after all of them were killed at once.
 func TestKeysOutliveKilledNodes(t *testing.T) {
+	gated.Need(t, gated.Real)
 	t.Parallel()
 	g := newGuarded(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -205,7 +177,7 @@ func (g *guarded) restartAll() {
 // TestKeysHoldEverywhereSoon makes and revokes keys at each node in turn, while tasks are scheduled at all of them. It
 // measures the time from each answer until every node judges by it.
 func TestKeysHoldEverywhereSoon(t *testing.T) {
-	t.Parallel()
+	gated.Need(t, gated.Timed)
 	g := newGuarded(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var load sync.WaitGroup
@@ -260,6 +232,7 @@ func (g *guarded) agreed(answering int, text string, want int) (took []time.Dura
 
 // TestKeysOutliveRestore restores a cluster from its backup: the same keys are valid, and revoked ones stay revoked.
 func TestKeysOutliveRestore(t *testing.T) {
+	gated.Need(t, gated.Real)
 	t.Parallel()
 	g := newGuarded(t)
 	valid := strings.TrimSpace(g.must(0, g.admin, "key create kept --role read --namespace *"))
@@ -274,7 +247,7 @@ func TestKeysOutliveRestore(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	addr, _ := running(t, "--data", dir+"/data")
-	restored := &guarded{t: t, urls: []string{"http://" + addr}}
+	restored := &guarded{t: t, urls: []string{"http://" + addr}, http: http.DefaultClient}
 	for text, want := range map[string]int{valid: http.StatusOK, revoked: http.StatusUnauthorized, "": http.StatusUnauthorized} {
 		if status := restored.judge(0, text); status != want {
 			t.Errorf("the restored cluster answers %d, not %d", status, want)

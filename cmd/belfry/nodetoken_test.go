@@ -10,10 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // recruit is a real process that runs a node with certificates at a loopback address of its own.
@@ -80,19 +79,18 @@ func (r *recruit) give(t *testing.T, token string) {
 // says waits until the node's answer to /readyz contains one of the texts, and returns that text.
 func (r *recruit) says(t *testing.T, texts ...string) string {
 	t.Helper()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	answer := ""
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); <-ticker.C {
-		answer = r.readyz(t)
+	found := ""
+	awaitNil(t, func() error {
+		answer := r.readyz(t)
 		for _, text := range texts {
 			if strings.Contains(answer, text) {
-				return text
+				found = text
+				return nil
 			}
 		}
-	}
-	t.Fatalf("%s says %q, and not one of %q", r.name, answer, texts)
-	return ""
+		return fmt.Errorf("%s says %q, and not one of %q", r.name, answer, texts)
+	})
+	return found
 }
 
 // readyz returns the node's answer to /readyz, or the error of the call.
@@ -127,9 +125,9 @@ func newToken(t *testing.T, binary, url string) string {
 // Real nodes join a cluster with certificates. A node without a token waits, and gets in once its file holds one. It
 // needs no token when it starts again after kill -9. Of two nodes with one token, one gets in.
 func TestNodesJoinByToken(t *testing.T) {
-	localtest.Need(t)
+	gated.Need(t, gated.Real)
 	t.Parallel()
-	binary, home := localtest.Build(t), t.TempDir()
+	binary, home := program(t), t.TempDir()
 	dir, _ := certsDir(t, "n1", "n2", "n3", "n4")
 	peerPort, httpPort := freePeerPort(t), freePeerPort(t)
 	var nodes []*recruit

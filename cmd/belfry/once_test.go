@@ -10,8 +10,8 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
-	"github.com/belfryhq/belfry/deploy/local/localtest"
 	webhook "github.com/belfryhq/belfry/deploy/receiver"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // arrivals holds the webhook-ids that arrived for each task.
@@ -60,17 +60,12 @@ func put(t *testing.T, node, id, body string, once bool) (status int, problem st
 // that the README advises there is one delivery, and each repeat is answered with the existing task. Without the
 // condition there are two deliveries.
 func TestScheduleOnce(t *testing.T) {
-	localtest.Need(t)
+	gated.Need(t, gated.Real)
 	t.Parallel()
 	arrived := arrivals{ids: map[string][]string{}}
 	hook := httptest.NewServer(webhook.Handler(arrived.take))
 	defer hook.Close()
-	cluster, err := local.Start(t.Context(), local.Config{Binary: localtest.Build(t), DataDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Stop()
-	nodes := cluster.URLs()
+	nodes := localCluster(t, local.Config{}).URLs()
 	c := dial(t, nodes[0])
 	body := `{"delay": "1s", "payload": {"order": 1042}, "target": {"url": "` + hook.URL + `"}}`
 

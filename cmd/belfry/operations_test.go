@@ -7,16 +7,16 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
 )
 
-// TestOperatorsOnANode asks a real node that is alone for operations. It refuses what it cannot do, with the reason.
-func TestOperatorsOnANode(t *testing.T) {
-	addr, _ := running(t, "--shards", "4", "--name", "n1")
+// operate asks a real node that is alone for operations. The node has four shards, which become six. It refuses what it
+// cannot do, with the reason.
+func operate(t *testing.T, addr string) {
+	t.Helper()
 	for _, step := range []struct {
 		args, want string
 		code       int
@@ -96,7 +96,7 @@ func TestOperationIsFollowed(t *testing.T) {
 		cmd.SetOut(&out)
 		cmd.SetErr(&notes)
 		cmd.SetContext(t.Context())
-		w := waiting{wait: true, pause: time.Millisecond}
+		w := waiting{wait: true}
 		err := w.follow(cmd, conn, &caller{}, &client.Operation{
 			ID: "op-1", Kind: client.Drain, NodeName: "n3", State: client.OperationRunning, Total: 4})
 		if out.String() != test.want || notes.Len() > 0 {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/internal/contract"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // refusal is the problem of a call that a quota refuses.
@@ -119,71 +120,69 @@ func (r *refusalTimes) total() time.Duration {
 	return r.sum
 }
 
-// TestQuotasOnRealNodes checks that the calls at three processes together keep to a rate and to a number of tasks, and
-// that each refusal names the limit and the time to wait.
-func TestQuotasOnRealNodes(t *testing.T) {
+// TestRateOfCallsOnRealNodes checks that the calls at three processes together keep to a rate, and that each refusal
+// names the limit and the time to wait.
+func TestRateOfCallsOnRealNodes(t *testing.T) {
+	gated.Need(t, gated.Timed)
+	g := newGuarded(t)
+	const rate, lasts, callersEach = 50, 3 * time.Second, 3
+	q := &quotaCaller{guarded: g, key: g.text(g.admin), quota: "calls_per_second", limit: rate}
+	q.limitTo(0, "port", "--calls-per-second")
+	var made atomic.Int64
+	var callers sync.WaitGroup
+	refusing := make([]refusalTimes, len(g.urls))
+	begin := time.Now()
+	for node := range g.urls {
+		for range callersEach {
+			callers.Go(func() {
+				for refusing[node].total() < lasts {
+					if q.call(node, http.StatusOK, "GET", "/v1/namespaces/port/queues", "") {
+						made.Add(1)
+					} else {
+						refusing[node].add()
+					}
+				}
+			})
+		}
+	}
+	callers.Wait()
+	took := time.Since(begin)
+	var sum time.Duration
+	for node := range refusing {
+		sum += refusing[node].total()
+	}
+	n, used := float64(made.Load()), float64(made.Load()+q.again.Load())
+	t.Logf("%v calls in %v at %d a second, %v tried again; the nodes refused for %v together", n, took, rate, used-n, sum)
+	// The bucket has up to one second's tokens at first. A node has its share of the rate while it refuses calls.
+	most, least := 1.05*rate*(took.Seconds()+1), 0.95*rate*sum.Seconds()/float64(len(refusing))
+	if n > most || used < least {
+		t.Errorf("not between %.0f and %.0f", least, most)
+	}
+}
+
+// TestPendingTasksOnRealNodes checks that the calls at three processes together keep to a number of tasks.
+func TestPendingTasksOnRealNodes(t *testing.T) {
+	gated.Need(t, gated.Real)
 	t.Parallel()
 	g := newGuarded(t)
-	admin := g.text(g.admin)
-	t.Run("calls_per_second", func(t *testing.T) {
-		const rate, lasts, patience, callersEach = 50, 3 * time.Second, time.Minute, 3
-		q := &quotaCaller{guarded: g, key: admin, quota: "calls_per_second", limit: rate}
-		q.limitTo(0, "port", "--calls-per-second")
-		var made atomic.Int64
-		var callers sync.WaitGroup
-		refusing := make([]refusalTimes, len(g.urls))
-		begin := time.Now()
-		for node := range g.urls {
-			for range callersEach {
-				callers.Go(func() {
-					for refusing[node].total() < lasts && time.Since(begin) < patience {
-						if q.call(node, http.StatusOK, "GET", "/v1/namespaces/port/queues", "") {
-							made.Add(1)
-						} else {
-							refusing[node].add()
-						}
-					}
-				})
-			}
-		}
-		callers.Wait()
-		took := time.Since(begin)
-		var sum time.Duration
-		for node := range refusing {
-			refused := refusing[node].total()
-			if refused < lasts {
-				t.Fatalf("node %d refused calls for %v of %v", node, refused, took)
-			}
-			sum += refused
-		}
-		n, used := float64(made.Load()), float64(made.Load()+q.again.Load())
-		t.Logf("%v calls in %v at %d a second, %v tried again; the nodes refused for %v together", n, took, rate, used-n, sum)
-		// The bucket has up to one second's tokens at first. A node has its share of the rate while it refuses calls.
-		most, least := 1.05*rate*(took.Seconds()+1), 0.95*rate*sum.Seconds()/float64(len(refusing))
-		if n > most || used < least {
-			t.Errorf("not between %.0f and %.0f", least, most)
-		}
+	const limit = 60
+	q := &quotaCaller{guarded: g, key: g.text(g.admin), quota: "max_pending", limit: limit}
+	q.limitTo(1, "dock", "--max-pending")
+	tasks := q.schedule("dock", "first", 40)
+	if len(tasks) != limit {
+		t.Fatalf("%d tasks of %d", len(tasks), limit)
+	}
+	for i, path := range tasks[:5] {
+		q.call(i%3, http.StatusOK, "PUT", path, `{"delay":"2h"}`) // a task that is there needs no room
+		q.call(i%3, http.StatusOK, "DELETE", path, "")
+	}
+	more, turns := 0, 0
+	await(t, "the room is used again", func() bool { // freed room is found after a moment
+		turns++
+		more += len(q.schedule("dock", fmt.Sprint("turn", turns), 4))
+		return more >= 5
 	})
-	t.Run("max_pending", func(t *testing.T) {
-		const limit = 60
-		q := &quotaCaller{guarded: g, key: admin, quota: "max_pending", limit: limit}
-		q.limitTo(1, "dock", "--max-pending")
-		tasks := q.schedule("dock", "first", 40)
-		if len(tasks) != limit {
-			t.Fatalf("%d tasks of %d", len(tasks), limit)
-		}
-		for i, path := range tasks[:5] {
-			q.call(i%3, http.StatusOK, "PUT", path, `{"delay":"2h"}`) // a task that is there needs no room
-			q.call(i%3, http.StatusOK, "DELETE", path, "")
-		}
-		more, turns := 0, 0
-		await(t, "the room is used again", func() bool { // freed room is found after a moment
-			turns++
-			more += len(q.schedule("dock", fmt.Sprint("turn", turns), 4))
-			return more >= 5
-		})
-		if more != 5 {
-			t.Errorf("%d tasks in place of 5", more)
-		}
-	})
+	if more != 5 {
+		t.Errorf("%d tasks in place of 5", more)
+	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/recovery"
 	"github.com/belfryhq/belfry/deploy/child"
 	"github.com/belfryhq/belfry/deploy/local"
-	"github.com/belfryhq/belfry/deploy/local/localtest"
 	webhooks "github.com/belfryhq/belfry/deploy/receiver"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 func TestRecoverRefuses(t *testing.T) {
@@ -80,13 +80,10 @@ type lost struct {
 func loseTwoOfThree(t *testing.T) *lost {
 	t.Helper()
 	l := &lost{
-		t: t, binary: localtest.Build(t), returned: filepath.Join(t.TempDir(), "returned"), kept: map[string]client.Task{},
+		t: t, binary: program(t), returned: filepath.Join(t.TempDir(), "returned"), kept: map[string]client.Task{},
 		received: &attempted{by: map[string]int{}},
 	}
-	cluster, err := local.Start(t.Context(), local.Config{Binary: l.binary, DataDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cluster := localCluster(t, local.Config{})
 	defer cluster.Stop()
 	nodes := cluster.Nodes()
 	l.dir = nodes[0].Data
@@ -171,22 +168,6 @@ func (l *lost) awaitEqual(c *client.Client) {
 		}
 		return nil
 	})
-}
-
-// awaitNil waits until condition returns nil. After a minute it fails the test with the condition's last error.
-func awaitNil(t *testing.T, condition func() error) {
-	t.Helper()
-	ticker := time.NewTicker(20 * time.Millisecond) // leaves the processor to the nodes
-	defer ticker.Stop()
-	for late := time.Now().Add(time.Minute); ; <-ticker.C {
-		err := condition()
-		if err == nil {
-			return
-		}
-		if time.Now().After(late) {
-			t.Fatal(err)
-		}
-	}
 }
 
 // load schedules further tasks until a call fails.
@@ -275,16 +256,12 @@ func awaitFile(run *child.Child, path string) {
 // moments and repeated, makes a cluster of the third. It has every task that the survivor had, with its lease. It fires
 // nothing early. Two empty nodes join it, and a node of the lost cluster that returns stays out.
 func TestRecoverLostQuorum(t *testing.T) {
-	localtest.Need(t)
+	gated.Need(t, gated.Real)
 	t.Parallel()
 	l := loseTwoOfThree(t)
 	dir := t.TempDir()
 	plan := l.recover(filepath.Join(dir, "node-1"))
-	cluster, err := local.Start(t.Context(), local.Config{Binary: l.binary, DataDir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Stop()
+	cluster := localCluster(t, local.Config{DataDir: dir})
 	c := dialNodes(t, cluster.URLs())
 	view := l.checkServed(c, plan)
 	if len(view.Nodes) != 3 || view.ID == plan.ClusterID {

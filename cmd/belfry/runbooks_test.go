@@ -19,7 +19,7 @@ func TestRunbooksNameCommands(t *testing.T) {
 	if err != nil || len(pages) < 30 {
 		t.Fatalf("%d runbooks, %v", len(pages), err)
 	}
-	commands := 0
+	commands, root := 0, newRoot()
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -29,7 +29,7 @@ func TestRunbooksNameCommands(t *testing.T) {
 			line := strings.Join(strings.Fields(match[1]+match[2]), " ")
 			commands++
 			for _, args := range commandLines(t, line) {
-				found, rest, err := newRoot().Find(args)
+				found, rest, err := root.Find(args)
 				if err == nil {
 					err = found.ParseFlags(rest)
 				}

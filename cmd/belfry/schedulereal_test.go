@@ -1,55 +1,21 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// devNode runs `belfry dev` as a process until the end of the test, and returns its address.
-func devNode(t *testing.T) string {
+// followSchedule follows a schedule through its life by the command line. The clock of the node is set ahead.
+func followSchedule(t *testing.T, addr string) {
 	t.Helper()
-	localtest.Need(t)
-	cmd := exec.CommandContext(t.Context(), localtest.Build(t), "dev", "--http", "127.0.0.1:0")
-	cmd.Env, cmd.Stderr = append(os.Environ(), "TMPDIR="+t.TempDir()), os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := cmd.Wait(); !errors.Is(err, context.Canceled) { // the answer to a signal that worked
-			t.Error(err)
-		}
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	ready := readyLine.FindStringSubmatch(line)
-	if ready == nil {
-		t.Fatalf("%q, %v", line, err)
-	}
-	return ready[1]
-}
-
-// TestScheduleOnANode follows a schedule through its life by the command line. The clock of the node is set ahead.
-func TestScheduleOnANode(t *testing.T) {
-	addr := devNode(t)
 	arrived := make(chan string, 10)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		arrived <- r.Header.Get("Ce-Subject") + " of " + r.Header.Get("Belfry-Schedule")

@@ -27,15 +27,14 @@ func TestBrokersFile(t *testing.T) {
 	}
 }
 
-// serving runs a node and returns its HTTP address and a function that stops it.
-func serving(t *testing.T, args ...string) (addr string, stop func() error) {
-	t.Helper()
+// begin runs a node until the context ends, and returns its HTTP address and a function that stops it.
+func begin(ctx context.Context, args ...string) (addr string, stop func() error, err error) {
 	root := newRoot()
 	r, w := io.Pipe()
 	root.SetErr(w)
 	common := []string{"serve", "--http", "127.0.0.1:0", "--peer", "127.0.0.1:0", "--log-format", "json"}
 	root.SetArgs(append(common, args...))
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
 		err := root.ExecuteContext(ctx)
@@ -46,13 +45,23 @@ func serving(t *testing.T, args ...string) (addr string, stop func() error) {
 	for {
 		var line struct{ Msg, HTTP string }
 		if err := logs.Decode(&line); err != nil {
-			t.Fatalf("%v: %v", err, stop())
+			return "", nil, errors.Join(err, stop())
 		}
 		if line.Msg == "serving" {
 			go func() { _, _ = io.Copy(io.Discard, io.MultiReader(logs.Buffered(), r)) }()
-			return line.HTTP, stop
+			return line.HTTP, stop, nil
 		}
 	}
+}
+
+// serving runs a node, and returns its HTTP address and a function that stops it.
+func serving(t *testing.T, args ...string) (addr string, stop func() error) {
+	t.Helper()
+	addr, stop, err := begin(t.Context(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr, stop
 }
 
 // dial returns a client of a node once the node is ready.
@@ -62,11 +71,8 @@ func dial(t *testing.T, addr string) *client.Client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	if err := c.Ready(ctx); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(c.Close)
+	awaitNil(t, func() error { return c.Ready(t.Context()) })
 	return c
 }
 
@@ -82,12 +88,13 @@ func running(t *testing.T, args ...string) (addr string, c *client.Client) {
 	return addr, dial(t, addr)
 }
 
+// TestServeAlone runs a node through its life: on a new folder, with operations that change its shards, and again on the
+// same folder. Then belfry verify judges the folder.
 func TestServeAlone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	pidFile := filepath.Join(dir, "pid")
-	args := []string{
-		"--data", filepath.Join(dir, "data"), "--pid-file", pidFile, "--pprof", "127.0.0.1:0", "--shards", "2",
-	}
+	data, pidFile := filepath.Join(dir, "data"), filepath.Join(dir, "pid")
+	args := []string{"--data", data, "--pid-file", pidFile, "--pprof", "127.0.0.1:0", "--shards", "4", "--name", "n1"}
 	for _, want := range []error{client.ErrNotFound, nil} { // new, and again on the same folder
 		addr, stop := serving(t, args...)
 		c := dial(t, addr)
@@ -100,6 +107,12 @@ func TestServeAlone(t *testing.T) {
 		if _, err := os.Stat(pidFile); err != nil {
 			t.Error(err)
 		}
+		if want != nil {
+			operate(t, addr)
+		}
+		if out, code := belfry(t, "verify", data); code != exitFailed || !strings.Contains(out, "use") {
+			t.Errorf("of a running node: %d\n%s", code, out)
+		}
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
@@ -107,6 +120,7 @@ func TestServeAlone(t *testing.T) {
 			t.Errorf("the pid file is still there: %v", err)
 		}
 	}
+	verifyFolder(t, data)
 }
 
 func TestServeRefuses(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 // Each verb prints the change that it made on a real node.
 func TestVerbsOnANode(t *testing.T) {
-	addr, c := running(t, "--shards", "4")
+	addr, c, _ := inNamespace(t)
 	for _, step := range []struct{ args, stdin, want string }{
 		{"queue patch mails --max-in-flight 7 --retry-delays 4m,1h", "", "max in flight  7"},
 		{"queue pause mails", "", "(paused)"},
