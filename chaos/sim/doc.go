@@ -114,7 +114,7 @@
 // microseconds may not.
 //
 //	go test ./chaos/sim                                           a few short runs
-//	BELFRY_SIM=long BELFRY_SIM_FOR=5m go test ./chaos/sim -v      whole runs for 5 minutes, from BELFRY_SIM_SEED on
+//	BELFRY_TESTS=long BELFRY_SIM_FOR=5m go test ./chaos/sim -v    whole runs for 5 minutes, from BELFRY_SIM_SEED on
 //	BELFRY_SIM_SEED=7 BELFRY_SIM_TRACE=log go test ./chaos/sim    one run, with the log of its nodes in a file
 //	BELFRY_SIM_MOVES=1                                            with any of these: the runs have moves
 //

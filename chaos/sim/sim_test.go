@@ -13,13 +13,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
-// how is the variable that chooses long or short runs.
-const how = "BELFRY_SIM"
-
-// moves is the variable that chooses runs with moves.
-const moves = "BELFRY_SIM_MOVES"
+// The variables that choose short runs and runs with moves, if they are set.
+const (
+	short = "BELFRY_SIM_SHORT"
+	moves = "BELFRY_SIM_MOVES"
+)
 
 // patience is how long a run may take on a busy machine, in real time.
 const patience = 5 * time.Minute
@@ -38,11 +40,11 @@ func play(t *testing.T, cfg Config) *Result {
 }
 
 // TestSeeds plays a few short runs. With BELFRY_SIM_SEED it plays the run of that seed: whole, or short with
-// BELFRY_SIM=short.
+// BELFRY_SIM_SHORT.
 func TestSeeds(t *testing.T) {
 	if seed, ok := seedAsked(t); ok {
 		cfg := drawAsked(seed)
-		if os.Getenv(how) == "short" {
+		if os.Getenv(short) != "" {
 			cfg = cfg.Short()
 		}
 		cfg.Logger = tracer(t)
@@ -67,12 +69,10 @@ func TestMovingSeeds(t *testing.T) {
 	}
 }
 
-// TestLong plays one seed after the other, from BELFRY_SIM_SEED on, for BELFRY_SIM_FOR. As many runs as GOMAXPROCS
+// TestLong plays one seed after the other, from BELFRY_SIM_SEED on, for BELFRY_SIM_FOR (5m). As many runs as GOMAXPROCS
 // play at the same time.
 func TestLong(t *testing.T) {
-	if os.Getenv(how) != "long" {
-		t.Skip("BELFRY_SIM=long plays many seeds, from BELFRY_SIM_SEED on, for BELFRY_SIM_FOR (5m)")
-	}
+	gated.Need(t, gated.Long)
 	first, _ := seedAsked(t)
 	long := 5 * time.Minute
 	if text := os.Getenv("BELFRY_SIM_FOR"); text != "" {
@@ -134,7 +134,7 @@ func report(t *testing.T, r *Result) {
 	}
 	again := fmt.Sprintf("BELFRY_SIM_SEED=%d go test ./chaos/sim -run TestSeeds -count=1", r.Config.Seed)
 	if r.Config.short {
-		again = how + "=short " + again
+		again = short + "=1 " + again
 	}
 	if r.Config.Moves {
 		again = moves + "=1 " + again
