@@ -13,7 +13,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // The moments of a move at which nodes end.
@@ -50,29 +49,31 @@ var victims = map[string]func(c *clustertest.Cluster, s cluster.ShardView) strin
 }
 
 // A node ends without a farewell in the middle of a move: the leader of the control group, which plans the move, the
-// leader of the shard, or the node that gets a copy. The move goes on and ends, and no acknowledged task is lost. With
-// the long form each of them ends at each moment.
+// leader of the shard, or the node that gets a copy, each of them at each moment. The move goes on and ends, and no
+// acknowledged task is lost.
 func TestMoveSurvivesCrashes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := clustertest.New(t, 3, hastyForGood)
+		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
+			hastyForGood(i, cfg)
+			cfg.StepPause = stepPause
+		})
 		c.Start(c.Add())
 		awaitReplicas(c, 3, 4)
 		l := &load{}
-		turn := 0
 		for _, moment := range []string{"a copy is placed", "the target votes", "the leader stays behind"} {
-			for i, victim := range []string{"reconciler", "target", "source"} {
-				if gated.Has(gated.Long) || i == turn%3 {
-					l.moveAndCrash(t, c, moment, victim)
-				}
+			for _, victim := range []string{"reconciler", "target", "source"} {
+				l.moveAndCrash(t, c, moment, victim)
 			}
-			turn++
 		}
 		if n := l.lost(t, c); n > 0 {
 			t.Errorf("%d of %d acknowledged tasks are lost", n, len(l.acknowledged))
 		}
 	})
 }
+
+// stepPause is longer than the time between two looks at a cluster, so that no moment of a move passes unseen.
+const stepPause = 25 * time.Millisecond
 
 // hastyForGood makes nodes take replicas soon, and lets an absent node keep its replicas.
 func hastyForGood(i int, cfg *cluster.Config) {
@@ -82,8 +83,15 @@ func hastyForGood(i int, cfg *cluster.Config) {
 
 // load schedules tasks through any node, and remembers those that were acknowledged.
 type load struct {
-	begun        int
+	begun, looks int
 	acknowledged []string
+}
+
+// look schedules a task every few looks at the cluster.
+func (l *load) look(t *testing.T, c *clustertest.Cluster) {
+	if l.looks++; l.looks%4 == 0 {
+		l.schedule(t, c)
+	}
 }
 
 func (l *load) schedule(t *testing.T, c *clustertest.Cluster) {
@@ -109,20 +117,24 @@ func (l *load) lost(t *testing.T, c *clustertest.Cluster) (lost int) {
 	return lost
 }
 
-// moveAndCrash drains a node, ends another one at the moment, starts it again, and waits until the drain is done. Then
-// the drained node works again.
+// moveAndCrash drains a node that leads a shard, ends another one at the moment, starts it again, and waits until the
+// drain is done. Then the drained node works again.
 func (l *load) moveAndCrash(t *testing.T, c *clustertest.Cluster, moment, victim string) {
 	t.Helper()
-	drained := c.Nodes()[l.begun%4].ID()
-	began, err := c.Nodes()[0].Begin(t.Context(), &clusterpb.Operation{
-		Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: drained,
-	}, false)
+	shards := c.Node(0).View(t.Context()).Shards
+	drained := shards[l.begun%len(shards)].Leader
+	drain := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: drained}
+	c.Until("the others may take its replicas", func() error {
+		_, err := c.Node(0).Begin(t.Context(), drain, true)
+		return err
+	})
+	began, err := c.Node(0).Begin(t.Context(), drain, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	struck := -1
 	c.Until(moment, func() error {
-		l.schedule(t, c)
+		l.look(t, c)
 		for _, s := range c.Nodes()[0].View(t.Context()).Shards {
 			if moments[moment](s) {
 				if struck = c.Index(victims[victim](c, s)); struck >= 0 {
@@ -131,22 +143,20 @@ func (l *load) moveAndCrash(t *testing.T, c *clustertest.Cluster, moment, victim
 			}
 		}
 		if op, _ := c.Nodes()[0].Operation(began.Operation.Id); op.GetEndedMs() > 0 {
-			return nil // the moment was too short to be seen
+			return nil
 		}
 		return errors.New("it has not come yet")
 	})
 	if struck < 0 {
-		t.Logf("%s, %s: not exercised", moment, victim)
-	} else {
-		t.Logf("%s: the %s, node %d, ends", moment, victim, struck)
-		c.Crash(struck)
-		for range 20 {
-			l.schedule(t, c)
-		}
-		c.Start(struck)
+		t.Fatalf("the drain is done without the moment: %s, %s", moment, victim)
 	}
-	c.Until("the drain is done", func() error {
+	c.Crash(struck)
+	for range 20 {
 		l.schedule(t, c)
+	}
+	c.Start(struck)
+	c.Until("the drain is done", func() error {
+		l.look(t, c)
 		op, left := c.Nodes()[0].Operation(began.Operation.Id)
 		if op.GetState() != clusterpb.OperationState_OPERATION_STATE_DONE {
 			return fmt.Errorf("%v, %d left", op, left)

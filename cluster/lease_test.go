@@ -171,10 +171,14 @@ func consumersComeAndGo(t *testing.T, c *clustertest.Cluster) {
 	}
 }
 
-// comeAndGo leases with a patience that often ends in the middle, and acknowledges the tasks it gets.
+// comeAndGo leases with a patience that often ends in the middle, while it waits or while tasks are on their way, and
+// acknowledges the tasks it gets.
 func comeAndGo(ctx context.Context, t *testing.T, n *cluster.Node, acked chan<- string) {
 	for ctx.Err() == nil {
 		short, cancel := context.WithTimeout(ctx, rand.N(30*time.Millisecond))
+		if rand.IntN(4) == 0 {
+			short = hurried(short, rand.IntN(60))
+		}
 		tasks, err := n.Lease(short, task.LeaseRequest{Queue: "work", Max: 1 + rand.N(20), Lease: 20 * time.Second})
 		cancel()
 		if err != nil && ctx.Err() == nil {

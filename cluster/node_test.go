@@ -62,6 +62,36 @@ func counter(t testing.TB, r *prometheus.Registry, name string) float64 {
 	return sum
 }
 
+// Three nodes with keys speak over the system's network: one of them restarts, and all deliver tasks before and after.
+// All other tests of clusters have a network in memory.
+func TestNodesOnLoopback(t *testing.T) {
+	t.Parallel()
+	keys := peertest.NewAuthority(t)
+	c := clustertest.NewOnLoopback(t, 3, func(_ int, cfg *cluster.Config) {
+		cert, key := keys.Sign(cfg.Name, cfg.Name+peerkeys.NameSuffix)
+		cfg.Keys = &peerkeys.Files{Cert: cert, Key: key, CA: keys.CAFile, Gossip: keys.GossipFile}
+		cfg.Shards = 3
+	})
+	deliver := func(when string) {
+		t.Helper()
+		for i := range 9 {
+			id := fmt.Sprint(when, "-", i)
+			c.Until(id+" is scheduled", func() error { return do(c.Node(i%3), schedule(id, 0)) })
+			c.Until(id+" is delivered", func() error {
+				if c.Deliver.Attempts(id) == 0 {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+		}
+	}
+	deliver("before")
+	c.Stop(1)
+	c.Start(1)
+	c.WaitReady()
+	deliver("after")
+}
+
 func TestSingleNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +122,7 @@ func TestSingleNode(t *testing.T) {
 func TestFiveNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := clustertest.New(t, 5, nil)
+		c := clustertest.New(t, 5, func(_ int, cfg *cluster.Config) { cfg.Shards = 6 })
 		v := c.Node(0).View(t.Context())
 		checkSpread(t, v)
 		c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
@@ -190,7 +220,7 @@ func checkSpread(t *testing.T, v cluster.View) {
 			t.Errorf("node %s should lead %d shards", node, n)
 		}
 	}
-	if len(v.Shards) != clustertest.Shards || len(v.Nodes) != 5 || len(held) != 5 {
+	if len(v.Shards) != 6 || len(v.Nodes) != 5 || len(held) != 5 {
 		t.Errorf("%d shards on %d of %d nodes", len(v.Shards), len(held), len(v.Nodes))
 	}
 }

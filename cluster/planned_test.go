@@ -41,7 +41,7 @@ type callersOf struct {
 
 const (
 	callersEach = 4 // at each node
-	callsABeat  = 5 // of each caller, one after the other
+	callsABeat  = 3 // of each caller, one after the other
 	// beat is the time between the instants at which all callers call. In simulated time only the changes of that instant
 	// meet their calls.
 	beat = 10 * time.Millisecond

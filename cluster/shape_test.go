@@ -161,6 +161,7 @@ func TestOperationsAreRepeatable(t *testing.T) {
 		for range 2 {
 			c.Start(c.Add())
 		}
+		c.WaitReady()
 		n := c.Node(0)
 		c.Until("the others may take replicas", func() error {
 			op := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: n.ID()}

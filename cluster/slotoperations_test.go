@@ -1,11 +1,10 @@
 package cluster_test
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
-	"time"
 
+	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -17,12 +16,8 @@ func TestOperationsOnSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const nodes, shards = 3, 8
-		c := clustertest.New(t, nodes, nil)
-		var kept []string
-		for i := range 600 {
-			kept = append(kept, fmt.Sprint("kept-", i))
-			mustDo(t, c.Node(i%nodes), schedule(kept[i], time.Hour))
-		}
+		c := clustertest.New(t, nodes, func(_ int, cfg *cluster.Config) { cfg.StepPause = stepPause })
+		kept := scheduleKept(t, c, 600, 0)
 		operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_SPLIT, Shard: 1})
 		operate(t, c, &clusterpb.Operation{
 			Kind: clusterpb.OperationKind_OPERATION_KIND_MOVE_SLOTS, Shard: 2, Slots: []*fsmpb.SlotRange{{First: 0, End: 64}},
@@ -35,6 +30,9 @@ func TestOperationsOnSlots(t *testing.T) {
 		began, err := c.Node(0).Begin(t.Context(), grow, false)
 		if err != nil || began.Operation.Total == 0 || len(began.Moves) == 0 {
 			t.Fatalf("%v, %v", began, err)
+		}
+		if op, _ := c.Node(0).Operation(began.Operation.Id); op.GetEndedMs() > 0 {
+			t.Error("the balance is reached before the crashes")
 		}
 		for i := range nodes {
 			c.Crash(i)

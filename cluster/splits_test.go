@@ -16,17 +16,16 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
+// stepping makes moves of slots pause before each step, so that crashes and calls meet them.
+func stepping(_ int, cfg *cluster.Config) { cfg.Shards, cfg.StepPause = 3, stepPause }
+
 // Shards split while tasks are scheduled and fired through all nodes. No call fails, and each task is delivered.
 func TestShardsSplitUnderLoad(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const nodes, splits, lasting = 3, 3, 400
-		c := clustertest.New(t, nodes, nil)
-		var kept []string
-		for i := range lasting {
-			kept = append(kept, fmt.Sprint("kept-", i))
-			mustDo(t, c.Node(i%nodes), schedule(kept[i], time.Hour))
-		}
+		c := clustertest.New(t, nodes, stepping)
+		kept := scheduleKept(t, c, lasting, 0)
 		ctx, stop := context.WithCancel(t.Context())
 		var writers sync.WaitGroup
 		written := make([]int, nodes)
@@ -56,6 +55,23 @@ func TestShardsSplitUnderLoad(t *testing.T) {
 		c.Until("all tasks are delivered", func() error { return areDelivered(c, written) })
 		checkListed(t, c, kept)
 	})
+}
+
+// scheduleKept schedules tasks with a payload of that size through all nodes in turn, fifty at a time, and returns their
+// ids.
+func scheduleKept(t *testing.T, c *clustertest.Cluster, count, payload int) (ids []string) {
+	t.Helper()
+	nodes := c.Nodes()
+	for from := 0; from < count; from += 50 {
+		var cmds []*fsmpb.Command
+		for i := from; i < min(from+50, count); i++ {
+			cmd := schedule(fmt.Sprint("kept-", i), time.Hour)
+			cmd.GetSchedule().Spec.Payload = make([]byte, payload)
+			cmds, ids = append(cmds, cmd), append(ids, cmd.Id)
+		}
+		mustDo(t, nodes[from/50%len(nodes)], cmds...)
+	}
+	return ids
 }
 
 // splitAnywhere begins a split at the leader of the control group, unless the cluster has the wanted number of shards: a
@@ -127,15 +143,14 @@ func TestSplitSurvivesCrashes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = 3
-		c := clustertest.New(t, nodes, nil)
-		var kept []string
-		for i := range 2000 {
-			kept = append(kept, fmt.Sprint("kept-", i))
-			mustDo(t, c.Node(i%nodes), schedule(kept[i], time.Hour))
-		}
+		c := clustertest.New(t, nodes, stepping)
+		kept := scheduleKept(t, c, 2000, 0)
 		before := len(c.Node(0).State().Shards)
 		for i := range nodes {
 			c.Until("the split has begun", func() error { return splitAnywhere(c, uint32(i)+1, before+i+1) })
+			if haveSplit(c, before+i+1) == nil {
+				t.Error("the split is done before the crash")
+			}
 			c.Crash(i)
 			c.Start(i)
 			c.WaitReady()
@@ -151,11 +166,7 @@ func TestSlotsKeepToTheMoveRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rate, tasks, payload = 64 << 10, 100, 4 << 10
 		c := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) { cfg.Shards, cfg.MoveRate = 1, rate })
-		for i := range tasks {
-			cmd := schedule(fmt.Sprint("kept-", i), time.Hour)
-			cmd.GetSchedule().Spec.Payload = make([]byte, payload)
-			mustDo(t, c.Node(0), cmd)
-		}
+		scheduleKept(t, c, tasks, payload)
 		began := time.Now()
 		operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_SPLIT, Shard: 1})
 		took, paced := time.Since(began), counter(t, c.Registry(0), "belfry_slots_copied_bytes_total")
@@ -175,13 +186,7 @@ func TestShardsSplitByThemselves(t *testing.T) {
 			cfg.Shards, cfg.Calm = 1, 200*time.Millisecond
 			cfg.AutoSplit = control.AutoSplit{Bytes: 1 << 20, Shards: 8}
 		})
-		var kept []string
-		for i := range tasks {
-			cmd := schedule(fmt.Sprint("kept-", i), time.Hour)
-			cmd.GetSchedule().Spec.Payload = make([]byte, payload)
-			kept = append(kept, cmd.Id)
-			mustDo(t, c.Node(i%nodes), cmd)
-		}
+		kept := scheduleKept(t, c, tasks, payload)
 		c.Until("no shard is above the limit", func() error {
 			v := lastNode(c).View(t.Context())
 			if len(v.Shards) < 4 || len(v.Moves) > 0 || v.AutoSplit == nil || len(v.AutoSplit.Outgrown) > 0 {

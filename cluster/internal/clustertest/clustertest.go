@@ -1,10 +1,10 @@
-// Package clustertest runs whole clusters in one test process, with their data in the test's folder. At the end of the
+// Package clustertest runs whole clusters in one test process, with their data in a folder of the test. At the end of the
 // test it checks that the replicas of each shard agree, that no error was fatal, and that every node stops cleanly.
 //
 // The nodes of a test speak over a network in memory, and the test runs in a bubble of testing/synctest: their clock
 // moves only when every goroutine waits, and stands while one computes or writes a file. So no test waits for real time,
-// and a busy machine makes a test slower and nothing else. A Cluster belongs to the bubble in which it was made. A
-// benchmark's nodes speak over loopback, in real time.
+// and a busy machine makes a test slower and nothing else. A Cluster belongs to the bubble in which it was made. The nodes
+// of a benchmark, and those of NewOnLoopback, speak over loopback, in real time.
 package clustertest
 
 import (
@@ -33,8 +33,8 @@ const patience = 2 * time.Minute
 // must not end before its goroutines.
 const stragglers = time.Minute
 
-// Shards is how many shards a cluster has unless its test says otherwise. It is more than any cluster here has nodes.
-const Shards = 6
+// Shards is how many shards a cluster has unless its test says otherwise: one for each of three nodes to lead.
+const Shards = 3
 
 // Cluster is a set of nodes, numbered from 0. Only the test's goroutine may call its methods.
 type Cluster struct {
@@ -59,23 +59,45 @@ type member struct {
 // configuration at each start.
 func New(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluster {
 	t.Helper()
-	c := Prepare(t, n, edit)
-	for i := range n {
+	return Prepare(t, n, edit).startAll()
+}
+
+// NewOnLoopback is New with nodes that speak over the system's network and write to a disk, in real time. A busy machine may let a node lose
+// its leaderships at any time.
+func NewOnLoopback(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluster {
+	t.Helper()
+	return prepare(t, n, nil, edit).startAll()
+}
+
+// Prepare is New without starting any node.
+func Prepare(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluster {
+	t.Helper()
+	if _, measured := t.(*testing.B); measured {
+		return prepare(t, n, nil, edit)
+	}
+	return prepare(t, n, memnet.New(), edit)
+}
+
+// startAll starts all nodes, and waits until they are ready.
+func (c *Cluster) startAll() *Cluster {
+	c.t.Helper()
+	for i := range c.members {
 		c.Start(i)
 	}
 	c.WaitReady()
 	return c
 }
 
-// Prepare is New without starting any node.
-func Prepare(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluster {
+func prepare(t testing.TB, n int, network *memnet.Network, edit func(i int, cfg *cluster.Config)) *Cluster {
 	t.Helper()
 	if edit == nil {
 		edit = func(int, *cluster.Config) {}
 	}
-	c := &Cluster{Deliver: &Receiver{}, t: t, edit: edit, dir: t.TempDir()}
-	if _, measured := t.(*testing.B); !measured {
-		c.network = memnet.New()
+	c := &Cluster{Deliver: &Receiver{}, t: t, network: network, edit: edit}
+	if network == nil {
+		c.dir = t.TempDir()
+	} else {
+		c.dir = folder(t)
 	}
 	for range n {
 		c.Add()
