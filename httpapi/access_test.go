@@ -160,6 +160,7 @@ var roleTable = map[string][]string{
 // TestEveryRouteForEveryCaller makes every call of openapi.yaml, on all of its paths, as each kind of caller, and
 // compares status and body: of refusals with the words below, of the others with what a local caller gets.
 func TestEveryRouteForEveryCaller(t *testing.T) {
+	t.Parallel()
 	calls := 0
 	eachRoute(t, func(route string, scopes []string) { calls += walkRoute(t, route, scopes) })
 	if calls < 1500 {

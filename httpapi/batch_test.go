@@ -412,9 +412,7 @@ func TestSlowBatchOfKnownLengthIsFullDuplex(t *testing.T) {
 	const line = `{"op":"fire","id":"a"}` + "\n"
 	body, w := io.Pipe()
 	defer w.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/v1/batch", body)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server+"/v1/batch", body)
 	if err != nil {
 		t.Fatal(err)
 	}

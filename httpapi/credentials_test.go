@@ -141,6 +141,7 @@ func (h *harness) show(c shown, method, path, body, kind string) answer {
 // judges them. Those that are not in force get 401 from every route but the open ones. The others get the answers of a
 // caller with their grants.
 func TestEveryRouteForEveryCredential(t *testing.T) {
+	t.Parallel()
 	credentials, authority := heldCredentials(t)
 	eachRoute(t, func(route string, scopes []string) {
 		for _, path := range bothPaths(route, scopes) {
@@ -290,7 +291,7 @@ func TestOtherMethodsDoNothing(t *testing.T) {
 			known[path] = append(known[path], method)
 		}
 	})
-	calls := 0
+	h, calls := sampleHarness(t, withAccess), 0
 	for path, has := range known {
 		if slices.Contains(has, "GET") {
 			has = append(has, "HEAD")
@@ -300,7 +301,6 @@ func TestOtherMethodsDoNothing(t *testing.T) {
 				continue
 			}
 			for _, caller := range []string{"", "expired", "read@a", "admin@*"} {
-				h := sampleHarness(t, withAccess)
 				got, want := h.as(caller, method, path, ""), http.StatusMethodNotAllowed
 				calls++
 				if method == http.MethodOptions {

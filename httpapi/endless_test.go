@@ -34,9 +34,9 @@ func (e *endless) Read(b []byte) (int, error) {
 // stops reading it.
 func TestEndlessLine(t *testing.T) {
 	const slack = 32 << 20 // more than the buffers of both ends hold
-	for proto, client := range clients(t) {
+	for _, proto := range versions {
 		h := newHarness(t)
-		url := h.listen()
+		url, client := h.listen(), h.client(proto)
 		for path, first := range map[string]string{
 			"/v1/batch": `{"op":"fire","id":"a"}` + "\n", "/v1/queues/q/stream": `{"ack":["torn"]}` + "\n",
 		} {
@@ -61,9 +61,11 @@ func TestEndlessLine(t *testing.T) {
 
 // TestEndlessLineOfADeafClient checks that the connection ends if the client of an endless line never reads its answer.
 func TestEndlessLineOfADeafClient(t *testing.T) {
-	url := newHarness(t).listen()
+	t.Parallel()
+	h := newHarness(t)
+	url := h.listen()
 	for _, head := range []string{batchHead, strings.Replace(batchHead, "/v1/batch", "/v1/queues/q/stream", 1)} {
-		c := dial(t, url)
+		c := h.dial(url)
 		send(t, c, head+"Transfer-Encoding: chunked\r\n\r\n")
 		if sent := flood(c, 256<<20); sent >= 256<<20 {
 			t.Errorf("all of %d bytes were taken", sent)
@@ -73,7 +75,9 @@ func TestEndlessLineOfADeafClient(t *testing.T) {
 
 // TestEndlessBody checks that an endless body is refused at the limit, and that the connection takes little more of it.
 func TestEndlessBody(t *testing.T) {
-	url := newHarness(t).listen()
+	t.Parallel()
+	h := newHarness(t)
+	url := h.listen()
 	for path, method := range map[string]string{"/v1/tasks/a": "PUT", "/v1/tasks": "POST", "/v1/queues/q/settle": "POST"} {
 		body := new(endless)
 		r, err := http.NewRequestWithContext(t.Context(), method, url+path, body)
@@ -90,7 +94,7 @@ func TestEndlessBody(t *testing.T) {
 			t.Errorf("%s: %d bytes were taken: %v", path, n, p)
 		}
 	}
-	c := dial(t, url) // a client that does not read its answer
+	c := h.dial(url) // a client that does not read its answer
 	send(t, c, putHead+"Transfer-Encoding: chunked\r\n\r\n")
 	if sent := flood(c, 48<<20); sent >= 48<<20 {
 		t.Errorf("all of %d bytes were taken", sent)

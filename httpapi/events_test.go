@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -128,9 +127,7 @@ func TestEventsAsTheyHappen(t *testing.T) {
 	h := newHarness(t, withEvents(f), func(c *Config) { c.StreamBeat = 50 * time.Millisecond })
 	server := httptest.NewServer(h.server)
 	defer server.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/v1/events?type=delivered", nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v1/events?type=delivered", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,6 +44,7 @@ func foreignTokens(t *testing.T) (cursor, receipt string) {
 // TestNoSignOfAnotherNamespace makes every call as callers of namespace a, on paths of a and of b, about names that
 // exist in b only, in both or in neither. The answers must not depend on the content of b.
 func TestNoSignOfAnotherNamespace(t *testing.T) {
+	t.Parallel()
 	cursor, receipt := foreignTokens(t)
 	var calls [][4]string // caller, route, path, body
 	add := func(route, path, body string) {

@@ -181,7 +181,7 @@ func TestConsumerThatGoesAway(t *testing.T) {
 // TestClosedConnectionEndsTheWait checks that the server notices a closed connection while the call waits.
 func TestClosedConnectionEndsTheWait(t *testing.T) {
 	h := newHarness(t)
-	c := dial(t, h.listen())
+	c := h.connect()
 	send(t, c, "POST /v1/queues/q/lease HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 13\r\n\r\n"+
 		`{"wait":"1m"}`)
 	h.until(func() bool { return h.fake.queues.waiting == 1 })
@@ -194,7 +194,7 @@ func (h *harness) until(seen func() bool) {
 	h.t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); <-tick.C {
+	for end := time.Now().Add(patientDial); time.Now().Before(end); <-tick.C {
 		h.fake.mu.Lock()
 		ok := seen()
 		h.fake.mu.Unlock()

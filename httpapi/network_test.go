@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -19,15 +20,13 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/memnet"
 )
 
 // listen serves on loopback as a node does, and returns the URL.
 func (h *harness) listen(change ...func(*http.Server)) string {
 	h.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	l := h.open()
 	server := h.server.HTTPServer()
 	for _, f := range change {
 		f(server)
@@ -43,17 +42,61 @@ func (h *harness) listen(change ...func(*http.Server)) string {
 	return "http://" + l.Addr().String()
 }
 
-func dial(t testing.TB, url string) net.Conn {
-	t.Helper()
-	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
+// inMemory puts the server and its callers on a network in memory, for a bubble of testing/synctest. Tests of what
+// becomes of bytes that nobody reads need the system's network.
+func (h *harness) inMemory() *harness {
+	h.network = memnet.New()
+	return h
+}
+
+func (h *harness) open() net.Listener {
+	h.t.Helper()
+	var l net.Listener
+	var err error
+	if h.network == nil {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	} else {
+		l, _, err = h.network.Listen("127.0.0.1:0")
 	}
-	t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-		t.Fatal(err)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return l
+}
+
+// dialer returns the function by which an HTTP transport connects; nil: the system's.
+func (h *harness) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if h.network == nil {
+		return nil
+	}
+	return func(ctx context.Context, _, addr string) (net.Conn, error) { return h.network.Dial(ctx, addr) }
+}
+
+// patientDial is the time in which a test on a connection ends.
+const patientDial = 2 * time.Minute
+
+// dial connects to a URL of listen.
+func (h *harness) dial(url string) net.Conn {
+	h.t.Helper()
+	dial := h.dialer()
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	c, err := dial(h.t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(patientDial)); err != nil {
+		h.t.Fatal(err)
 	}
 	return c
+}
+
+// connect listens, and returns a connection to the server.
+func (h *harness) connect() net.Conn {
+	h.t.Helper()
+	return h.dial(h.listen())
 }
 
 func send(t testing.TB, c net.Conn, text string) {
@@ -77,31 +120,35 @@ const batchHead = "POST /v1/batch HTTP/1.1\r\nHost: x\r\nContent-Type: applicati
 const putHead = "PUT /v1/tasks/a HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 
 func TestBodyThatNeverEnds(t *testing.T) {
-	h := newHarness(t, func(c *Config) { c.BodyTimeout = 100 * time.Millisecond })
-	url := h.listen()
-	for name, text := range map[string]string{
-		"chunked": putHead + "Transfer-Encoding: chunked\r\n\r\n9\r\n{\"delay\":\r\n",
-		"length":  putHead + "Content-Length: 100\r\n\r\n{\"delay\":",
-		"nothing": putHead + "Content-Length: 100\r\n\r\n",
-	} {
-		c := dial(t, url)
-		send(t, c, text)
-		p := receive(t, c).mustProblem(t, 408, "")
-		if p["limit"] != "100ms" {
-			t.Errorf("%s: %v", name, p)
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, func(c *Config) { c.BodyTimeout = 10 * time.Second }).inMemory()
+		url := h.listen()
+		for name, text := range map[string]string{
+			"chunked": putHead + "Transfer-Encoding: chunked\r\n\r\n9\r\n{\"delay\":\r\n",
+			"length":  putHead + "Content-Length: 100\r\n\r\n{\"delay\":",
+			"nothing": putHead + "Content-Length: 100\r\n\r\n",
+		} {
+			c := h.dial(url)
+			send(t, c, text)
+			begun := time.Now()
+			p := receive(t, c).mustProblem(t, 408, "")
+			if p["limit"] != "10s" || time.Since(begun) != 10*time.Second {
+				t.Errorf("%s: %v after %v", name, p, time.Since(begun))
+			}
+			if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("%s: the connection stays open: %v", name, err)
+			}
 		}
-		if _, err := c.Read(make([]byte, 1)); err != io.EOF {
-			t.Errorf("%s: the connection stays open: %v", name, err)
-		}
-	}
-	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`).mustStatus(t, 201)
+		h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`).mustStatus(t, 201)
+	})
 }
 
 // TestBodyThatGoesOnAndOn checks that an overlong body is refused at the limit, and that a client that sends everything
 // before it reads sees the reason.
 func TestBodyThatGoesOnAndOn(t *testing.T) {
-	url := newHarness(t).listen()
-	c := dial(t, url)
+	h := newHarness(t)
+	url := h.listen()
+	c := h.dial(url)
 	send(t, c, putHead+"Transfer-Encoding: chunked\r\n\r\n")
 	chunk := "10000\r\n" + strings.Repeat(" ", 0x10000) + "\r\n"
 	for range 64 { // 4 MiB
@@ -109,11 +156,11 @@ func TestBodyThatGoesOnAndOn(t *testing.T) {
 	}
 	receive(t, c).mustProblem(t, 413, "")
 
-	c = dial(t, url)
+	c = h.dial(url)
 	send(t, c, putHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", 32<<20)+strings.Repeat(" ", 32<<20))
 	receive(t, c).mustProblem(t, 413, "")
 
-	c = dial(t, url)
+	c = h.dial(url)
 	send(t, c, putHead+"Expect: 100-continue\r\nContent-Length: 1099511627776\r\n\r\n") // the server asks for none of it
 	receive(t, c).mustProblem(t, 413, "")
 }
@@ -121,7 +168,7 @@ func TestBodyThatGoesOnAndOn(t *testing.T) {
 // TestRefusedStreamIsHeardOut checks the same over HTTP/2: some clients lose the answer of a stream that is reset right
 // after it.
 func TestRefusedStreamIsHeardOut(t *testing.T) {
-	c := dial(t, newHarness(t).listen())
+	c := newHarness(t).connect()
 	send(t, c, http2.ClientPreface)
 	f := http2.NewFramer(c, c)
 	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -171,24 +218,27 @@ func await[F http2.Frame](t *testing.T, f *http2.Framer) F {
 // TestRefusalsDoNotWaitForTheBody checks that a refusal that does not depend on the body is sent at once, even if the
 // body never comes.
 func TestRefusalsDoNotWaitForTheBody(t *testing.T) {
-	url := newHarness(t).listen()
-	for head, status := range map[string]int{
-		"PUT /v1/tasks/-a HTTP/1.1\r\nContent-Type: application/json\r\n": 400,
-		"PUT /nowhere HTTP/1.1\r\nContent-Type: application/json\r\n":     404,
-		"POST /v1/tasks/a HTTP/1.1\r\nContent-Type: application/json\r\n": 405,
-		"PUT /v1/tasks/a HTTP/1.1\r\nContent-Type: text/plain\r\n":        415,
-		"POST /v1/batch HTTP/1.1\r\nContent-Type: text/plain\r\n":         415,
-	} {
-		c := dial(t, url)
-		begin := time.Now()
-		send(t, c, head+"Host: x\r\nContent-Length: 1000\r\n\r\n{")
-		if a := receive(t, c); a.StatusCode != status || a.Header.Get("Content-Type") != "application/problem+json" {
-			t.Errorf("%q: %d %s", head, a.StatusCode, a.text)
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t).inMemory()
+		url := h.listen()
+		for head, status := range map[string]int{
+			"PUT /v1/tasks/-a HTTP/1.1\r\nContent-Type: application/json\r\n": 400,
+			"PUT /nowhere HTTP/1.1\r\nContent-Type: application/json\r\n":     404,
+			"POST /v1/tasks/a HTTP/1.1\r\nContent-Type: application/json\r\n": 405,
+			"PUT /v1/tasks/a HTTP/1.1\r\nContent-Type: text/plain\r\n":        415,
+			"POST /v1/batch HTTP/1.1\r\nContent-Type: text/plain\r\n":         415,
+		} {
+			c := h.dial(url)
+			begin := time.Now()
+			send(t, c, head+"Host: x\r\nContent-Length: 1000\r\n\r\n{")
+			if a := receive(t, c); a.StatusCode != status || a.Header.Get("Content-Type") != "application/problem+json" {
+				t.Errorf("%q: %d %s", head, a.StatusCode, a.text)
+			}
+			if took := time.Since(begin); took != 0 {
+				t.Errorf("%q: %v", head, took)
+			}
 		}
-		if took := time.Since(begin); took > 5*time.Second {
-			t.Errorf("%q: %v", head, took)
-		}
-	}
+	})
 }
 
 func TestIdleConnectionsDisturbNobody(t *testing.T) {
@@ -196,7 +246,7 @@ func TestIdleConnectionsDisturbNobody(t *testing.T) {
 	url := h.listen()
 	var conns []net.Conn
 	for i := range 1000 {
-		c := dial(t, url)
+		c := h.dial(url)
 		conns = append(conns, c)
 		if i%2 == 0 {
 			send(t, c, putHead) // the head is never finished
@@ -212,21 +262,26 @@ func TestIdleConnectionsDisturbNobody(t *testing.T) {
 	receive(t, c).mustStatus(t, 201)
 }
 
-func clients(t *testing.T) map[string]*http.Client {
+// versions are the versions of HTTP.
+var versions = []string{"HTTP/1.1", "HTTP/2.0"}
+
+// client returns a client that speaks one version of HTTP with the server.
+func (h *harness) client(version string) *http.Client {
 	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	two := &http.Transport{Protocols: protocols}
-	one := &http.Transport{}
-	t.Cleanup(two.CloseIdleConnections)
-	t.Cleanup(one.CloseIdleConnections)
-	return map[string]*http.Client{"HTTP/1.1": {Transport: one}, "HTTP/2.0": {Transport: two}}
+	protocols.SetHTTP1(version == "HTTP/1.1")
+	protocols.SetUnencryptedHTTP2(version == "HTTP/2.0")
+	transport := &http.Transport{Protocols: protocols, DialContext: h.dialer()}
+	h.t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
 }
 
 // TestBatchIsFullDuplex checks that each line is answered before the next one is sent, over both versions of HTTP.
 func TestBatchIsFullDuplex(t *testing.T) {
-	for proto, client := range clients(t) {
+	for _, proto := range versions {
 		t.Run(proto, func(t *testing.T) {
-			url := newHarness(t).listen()
+			h := newHarness(t)
+			url := h.listen()
+			client := h.client(proto)
 			body, w := io.Pipe()
 			r, err := client.Post(url+"/v1/batch", ndjsonType, body)
 			if err != nil {
@@ -257,28 +312,31 @@ func TestBatchIsFullDuplex(t *testing.T) {
 }
 
 func TestSingleCallsOverBothVersions(t *testing.T) {
-	for proto, client := range clients(t) {
+	for _, proto := range versions {
 		t.Run(proto, func(t *testing.T) {
-			url := newHarness(t, func(c *Config) { c.BodyTimeout = 100 * time.Millisecond }).listen()
-			for range 3 {
-				r, err := client.Post(url+"/v1/tasks", jsonType, strings.NewReader(`{"delay":"1h"}`))
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t).inMemory()
+				url, client := h.listen(), h.client(proto)
+				for range 3 {
+					r, err := client.Post(url+"/v1/tasks", jsonType, strings.NewReader(`{"delay":"1h"}`))
+					if err != nil {
+						t.Fatal(err)
+					}
+					read(t, r).mustStatus(t, 201)
+					r, err = client.Post(url+"/v1/tasks", jsonType, strings.NewReader(strings.Repeat(" ", 600<<10)))
+					if err != nil {
+						t.Fatal(err)
+					}
+					read(t, r).mustProblem(t, 413, "")
+				}
+				body, w := io.Pipe()
+				defer w.Close()
+				r, err := client.Post(url+"/v1/tasks", jsonType, body)
 				if err != nil {
 					t.Fatal(err)
 				}
-				read(t, r).mustStatus(t, 201)
-				r, err = client.Post(url+"/v1/tasks", jsonType, strings.NewReader(strings.Repeat(" ", 600<<10)))
-				if err != nil {
-					t.Fatal(err)
-				}
-				read(t, r).mustProblem(t, 413, "")
-			}
-			body, w := io.Pipe()
-			defer w.Close()
-			r, err := client.Post(url+"/v1/tasks", jsonType, body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			read(t, r).mustProblem(t, 408, "")
+				read(t, r).mustProblem(t, 408, "")
+			})
 		})
 	}
 }
@@ -287,7 +345,7 @@ func TestSingleCallsOverBothVersions(t *testing.T) {
 func TestBatchOfAClientThatReadsLate(t *testing.T) {
 	h := newHarness(t)
 	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply { return okReplies(cmds) }
-	c := dial(t, h.listen())
+	c := h.connect()
 	const lines = 150_000
 	var body strings.Builder
 	for i := range lines {
@@ -311,7 +369,7 @@ func TestBatchOfAClientThatLeaves(t *testing.T) {
 		left <- context.Cause(ctx)
 		return okReplies(cmds)
 	}
-	c := dial(t, h.listen())
+	c := h.connect()
 	send(t, c, batchHead+"Transfer-Encoding: chunked\r\n\r\n")
 	send(t, c, "17\r\n{\"op\":\"fire\",\"id\":\"a\"}\n\r\n")
 	<-entered
@@ -324,7 +382,7 @@ func TestBatchOfAClientThatLeaves(t *testing.T) {
 }
 
 func TestBatchAnswersExpectContinue(t *testing.T) {
-	c := dial(t, newHarness(t).listen())
+	c := newHarness(t).connect()
 	send(t, c,
 		batchHead+"Expect: 100-continue\r\nContent-Length: 23\r\n\r\n")
 	in := bufio.NewReader(c)
@@ -347,8 +405,9 @@ func TestBatchAnswersExpectContinue(t *testing.T) {
 // TestConnectionGoesOnAfterABatch checks that a connection serves the next call after a batch, with no rest of the
 // stream on it.
 func TestConnectionGoesOnAfterABatch(t *testing.T) {
-	url := newHarness(t).listen()
-	c := dial(t, url)
+	h := newHarness(t)
+	url := h.listen()
+	c := h.dial(url)
 	in := bufio.NewReader(c)
 	for range 3 {
 		send(t, c,
@@ -371,31 +430,34 @@ func TestConnectionGoesOnAfterABatch(t *testing.T) {
 // TestTimeoutsKeepToThemselves checks that the timeout of single calls does not bound a stream, and that the timeouts
 // for lines and bodies do not bound a commit.
 func TestTimeoutsKeepToThemselves(t *testing.T) {
-	for proto, client := range clients(t) {
+	for _, proto := range versions {
 		t.Run(proto, func(t *testing.T) {
-			h := newHarness(t, func(c *Config) { c.BatchIdle, c.BodyTimeout = 150*time.Millisecond, 150*time.Millisecond })
-			h.fake.do = func(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
-				select {
-				case <-time.After(400 * time.Millisecond):
-					return nil
-				case <-ctx.Done():
-					return []task.Reply{{Err: ctx.Err()}}
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t, func(c *Config) { c.BatchIdle, c.BodyTimeout = 2*time.Second, 2*time.Second }).inMemory()
+				client := h.client(proto)
+				h.fake.do = func(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
+					select {
+					case <-time.After(4 * time.Second):
+						return nil
+					case <-ctx.Done():
+						return []task.Reply{{Err: ctx.Err()}}
+					}
 				}
-			}
-			url := h.listen(func(s *http.Server) { s.WriteTimeout = 250 * time.Millisecond })
-			r, err := client.Post(url+"/v1/batch", ndjsonType, strings.NewReader(`{"op":"schedule","id":"a","delay":"1h"}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if answers := batchAnswers(t, read(t, r).text); len(answers) != 1 || answers[0].Status != 201 {
-				t.Errorf("%+v", answers)
-			}
-			url = h.listen()
-			r, err = client.Post(url+"/v1/tasks", jsonType, strings.NewReader(`{"delay":"1h"}`))
-			if err != nil {
-				t.Fatal(err)
-			}
-			read(t, r).mustStatus(t, 201)
+				url := h.listen(func(s *http.Server) { s.WriteTimeout = 3 * time.Second })
+				r, err := client.Post(url+"/v1/batch", ndjsonType, strings.NewReader(`{"op":"schedule","id":"a","delay":"1h"}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if answers := batchAnswers(t, read(t, r).text); len(answers) != 1 || answers[0].Status != 201 {
+					t.Errorf("%+v", answers)
+				}
+				url = h.listen()
+				r, err = client.Post(url+"/v1/tasks", jsonType, strings.NewReader(`{"delay":"1h"}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				read(t, r).mustStatus(t, 201)
+			})
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,15 +28,21 @@ import (
 
 func loadDocument(t testing.TB) *openapi3.T {
 	t.Helper()
-	doc, err := openapi3.NewLoader().LoadFromData(openAPIDocument)
+	doc, err := document()
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := doc.Validate(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	return doc
 }
+
+// document is the document of all tests, which only read it.
+var document = sync.OnceValues(func() (*openapi3.T, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(openAPIDocument)
+	if err != nil {
+		return nil, err
+	}
+	return doc, doc.Validate(context.Background())
+})
 
 func TestRoutesAndDocumentAgree(t *testing.T) {
 	var routed, written []string

@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/origin"
 	"github.com/belfryhq/belfry/internal/contract"
+	"github.com/belfryhq/belfry/internal/memnet"
 )
 
 var testNow = time.Date(2026, 11, 21, 10, 0, 0, 250_000, time.UTC) // 250 µs past the second
@@ -25,6 +26,8 @@ type harness struct {
 	t      testing.TB
 	fake   *fakeBackend
 	server *Server
+
+	network *memnet.Network // of listen and dial; nil: the system's
 }
 
 func newHarness(t testing.TB, change ...func(*Config)) *harness {

@@ -154,7 +154,7 @@ func TestStreamOfASlowReader(t *testing.T) {
 		task.Spec.Payload = []byte(`"` + strings.Repeat("x", 30<<10) + `"`)
 	}
 	h.fake.leaseMost = 5
-	c := dial(t, h.listen())
+	c := h.connect()
 	send(t, c, "POST /v1/queues/q/stream?credit=3000 HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\n"+
 		"Transfer-Encoding: chunked\r\n\r\n")
 	asked := -1

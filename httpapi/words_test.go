@@ -34,6 +34,7 @@ func mustBePlain(t *testing.T, what, answer string) {
 
 // TestErrorsArePlain checks for many faults of callers that the answer contains no internals.
 func TestErrorsArePlain(t *testing.T) {
+	t.Parallel()
 	h := newHarness(t)
 	h.call("PUT", "/v1/schedules/s", wholeSchedule).mustStatus(t, 201)
 	long := strings.Repeat("定时", 80)
