@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -43,13 +44,30 @@ type Delivery struct {
 func (s *Server) Receiver() *Receiver {
 	s.t.Helper()
 	r := &Receiver{server: s, changed: make(chan struct{}), respond: func(http.ResponseWriter, *http.Request) {}}
-	web := httptest.NewServer(r)
+	web := &httptest.Server{Listener: s.listen(), Config: &http.Server{Handler: r}}
+	web.Start()
 	r.URL = web.URL
 	s.t.Cleanup(func() {
 		web.CloseClientConnections() // ends the contexts of handlers that hang
 		web.Close()
 	})
 	return r
+}
+
+func (s *Server) listen() net.Listener {
+	s.t.Helper()
+	const addr = "127.0.0.1:0"
+	var l net.Listener
+	var err error
+	if s.network == nil {
+		l, err = net.Listen("tcp", addr)
+	} else {
+		l, _, err = s.network.Listen(addr)
+	}
+	if err != nil {
+		s.t.Fatalf("belfrytest: %v", err)
+	}
+	return l
 }
 
 // Respond sets the answer to later deliveries. The handler gets the request with its body after the delivery was

@@ -2,6 +2,8 @@ package belfrytest
 
 import (
 	"context"
+	"net"
+	"net/http"
 	"path/filepath"
 	"testing"
 	"time"
@@ -21,16 +23,29 @@ const (
 type Server struct {
 	URL string // of the API, such as http://127.0.0.1:43965
 
-	t      testing.TB
-	node   *node.Node
-	client *client.Client
+	t       testing.TB
+	network network
+	node    *node.Node
+	client  *client.Client
+}
+
+// network opens the sockets of a Server and its receivers. Nil: the system's.
+type network interface {
+	Listen(addr string) (net.Listener, net.PacketConn, error)
+	Dial(ctx context.Context, addr string) (net.Conn, error)
 }
 
 // New starts a Server, and stops it at the end of the test.
 func New(t testing.TB) *Server {
 	t.Helper()
+	return start(t, nil)
+}
+
+func start(t testing.TB, network network) *Server {
+	t.Helper()
 	cfg := node.DevConfig(filepath.Join(t.TempDir(), "belfry"))
 	cfg.Fatal = func(err error) { panic(err) } // the default would end the process of the tests
+	cfg.Network = network
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
 	n, err := node.Start(ctx, cfg)
@@ -42,11 +57,19 @@ func New(t testing.TB) *Server {
 			t.Errorf("belfrytest: %v", err)
 		}
 	})
-	s := &Server{URL: "http://" + n.HTTPAddr(), t: t, node: n}
+	s := &Server{URL: "http://" + n.HTTPAddr(), t: t, network: network, node: n}
 	if err := n.AwaitReady(ctx); err != nil {
 		t.Fatalf("belfrytest: %v", err)
 	}
-	if s.client, err = client.New(client.Config{Addrs: []string{s.URL}}); err != nil {
+	calls := client.Config{Addrs: []string{s.URL}}
+	if network != nil {
+		transport := &http.Transport{DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
+			return network.Dial(ctx, addr)
+		}}
+		t.Cleanup(transport.CloseIdleConnections)
+		calls.HTTPClient = &http.Client{Transport: transport}
+	}
+	if s.client, err = client.New(calls); err != nil {
 		t.Fatalf("belfrytest: %v", err)
 	}
 	t.Cleanup(s.client.Close)
