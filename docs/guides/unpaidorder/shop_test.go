@@ -13,17 +13,16 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// world is a shop beside a Belfry with a clock that the test sets ahead.
+// world is a shop beside a Belfry with a clock that the tests set ahead.
 type world struct {
 	*belfrytest.Server
-	t    *testing.T
 	shop *httptest.Server
 	down atomic.Bool // the shop answers 503 to webhooks
 }
 
 func newWorld(t *testing.T) *world {
-	t.Parallel()
-	w := &world{Server: belfrytest.New(t), t: t}
+	t.Helper()
+	w := &world{Server: belfrytest.New(t)}
 	secret := newSecret()
 	shop, err := New(w.Client(), secret)
 	if err != nil {
@@ -44,15 +43,15 @@ func newWorld(t *testing.T) *world {
 }
 
 // call makes a call of a customer, and returns the answer's status, state and cancel.
-func (w *world) call(method, path string) (status int, state State, cancel client.Outcome) {
-	w.t.Helper()
-	r, err := http.NewRequestWithContext(w.t.Context(), method, w.shop.URL+path, nil)
+func (w *world) call(t *testing.T, method, path string) (status int, state State, cancel client.Outcome) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, w.shop.URL+path, nil)
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	var a struct {
@@ -61,70 +60,83 @@ func (w *world) call(method, path string) (status int, state State, cancel clien
 	}
 	if response.StatusCode == http.StatusOK {
 		if err := json.NewDecoder(response.Body).Decode(&a); err != nil {
-			w.t.Fatal(err)
+			t.Fatal(err)
 		}
 	}
 	return response.StatusCode, a.State, a.Cancel
 }
 
 // want checks the state of an order.
-func (w *world) want(id string, state State) {
-	w.t.Helper()
-	if _, got, _ := w.call("GET", "/orders/"+id); got != state {
-		w.t.Errorf("order %s is %q, want %q", id, got, state)
+func (w *world) want(t *testing.T, id string, state State) {
+	t.Helper()
+	if _, got, _ := w.call(t, "GET", "/orders/"+id); got != state {
+		t.Errorf("order %s is %q, want %q", id, got, state)
 	}
 }
 
-func TestUnpaidOrderIsClosed(t *testing.T) {
+// TestShop plays the stories of orders, one after the other. Each has orders of its own, and leaves no task behind.
+func TestShop(t *testing.T) {
 	w := newWorld(t)
-	w.call("PUT", "/orders/1042")
+	for _, story := range []struct {
+		name string
+		play func(t *testing.T, w *world)
+	}{
+		{"an unpaid order is closed", unpaidOrderIsClosed},
+		{"a paid order stays open", paidOrderStaysOpen},
+		{"a payment between two attempts", paymentBetweenTwoAttempts},
+		{"a repeated close changes nothing", repeatedCloseChangesNothing},
+		{"an unsigned close is refused", unsignedCloseIsRefused},
+	} {
+		t.Run(story.name, func(t *testing.T) { story.play(t, w) })
+	}
+}
+
+func unpaidOrderIsClosed(t *testing.T, w *world) {
+	w.call(t, "PUT", "/orders/1042")
 	w.Advance(29 * time.Minute)
-	w.call("PUT", "/orders/1042") // a repeat does not begin the 30 minutes anew
-	w.want("1042", open)
+	w.call(t, "PUT", "/orders/1042") // a repeat does not begin the 30 minutes anew
+	w.want(t, "1042", open)
 	w.Advance(2 * time.Minute)
-	w.want("1042", closed)
-	if status, _, _ := w.call("PUT", "/orders/1042/paid"); status != http.StatusConflict {
+	w.want(t, "1042", closed)
+	if status, _, _ := w.call(t, "PUT", "/orders/1042/paid"); status != http.StatusConflict {
 		t.Errorf("a payment after the close is answered %d", status)
 	}
 }
 
-func TestPaidOrderStaysOpen(t *testing.T) {
-	w := newWorld(t)
-	w.call("PUT", "/orders/1042")
+func paidOrderStaysOpen(t *testing.T, w *world) {
+	w.call(t, "PUT", "/orders/1043")
 	w.Advance(29 * time.Minute)
 	for range 2 { // the repeat of the payment gets the same answer
-		if _, state, cancel := w.call("PUT", "/orders/1042/paid"); state != paid || cancel != client.OutcomeCancelled {
+		if _, state, cancel := w.call(t, "PUT", "/orders/1043/paid"); state != paid || cancel != client.OutcomeCancelled {
 			t.Errorf("the payment is answered %s, %s", state, cancel)
 		}
 	}
 	if begun := w.Advance(time.Hour); begun != 0 {
 		t.Errorf("%d attempts began after the cancel", begun)
 	}
-	w.want("1042", paid)
+	w.want(t, "1043", paid)
 }
 
-// TestPaymentBetweenTwoAttempts pays while the shop's webhook is down, after an attempt that failed.
-func TestPaymentBetweenTwoAttempts(t *testing.T) {
-	w := newWorld(t)
+// paymentBetweenTwoAttempts pays while the shop's webhook is down, after an attempt that failed.
+func paymentBetweenTwoAttempts(t *testing.T, w *world) {
 	w.down.Store(true)
-	w.call("PUT", "/orders/1042")
+	w.call(t, "PUT", "/orders/1044")
 	w.Advance(31 * time.Minute)
-	if _, state, cancel := w.call("PUT", "/orders/1042/paid"); state != paid || cancel != client.OutcomeStopped {
+	if _, state, cancel := w.call(t, "PUT", "/orders/1044/paid"); state != paid || cancel != client.OutcomeStopped {
 		t.Errorf("the payment is answered %s, %s", state, cancel)
 	}
 	w.down.Store(false)
 	w.Advance(time.Hour)
-	w.want("1042", paid)
+	w.want(t, "1044", paid)
 }
 
-// TestRepeatedCloseChangesNothing delivers two tasks once more: that of a paid order, and that of a closed one.
-func TestRepeatedCloseChangesNothing(t *testing.T) {
-	w := newWorld(t)
-	w.call("PUT", "/orders/1042")
-	w.call("PUT", "/orders/1043")
-	w.call("PUT", "/orders/1042/paid")
+// repeatedCloseChangesNothing delivers two tasks once more: that of a paid order, and that of a closed one.
+func repeatedCloseChangesNothing(t *testing.T, w *world) {
+	w.call(t, "PUT", "/orders/1045")
+	w.call(t, "PUT", "/orders/1046")
+	w.call(t, "PUT", "/orders/1045/paid")
 	w.Advance(31 * time.Minute)
-	for _, id := range []string{"1042", "1043"} {
+	for _, id := range []string{"1045", "1046"} {
 		_, err := w.Client().Schedule(t.Context(), client.Task{
 			ID: taskID(id), Queue: queue, Payload: json.RawMessage(`{"order": "` + id + `"}`),
 		})
@@ -135,14 +147,13 @@ func TestRepeatedCloseChangesNothing(t *testing.T) {
 	if begun := w.Advance(time.Minute); begun != 2 {
 		t.Errorf("%d attempts began, want one for each task", begun)
 	}
-	w.want("1042", paid)
-	w.want("1043", closed)
+	w.want(t, "1045", paid)
+	w.want(t, "1046", closed)
 }
 
-func TestUnsignedCloseIsRefused(t *testing.T) {
-	w := newWorld(t)
-	w.call("PUT", "/orders/1042")
-	response, err := http.Post(w.shop.URL+"/hooks/close", "application/json", strings.NewReader(`{"order": "1042"}`))
+func unsignedCloseIsRefused(t *testing.T, w *world) {
+	w.call(t, "PUT", "/orders/1047")
+	response, err := http.Post(w.shop.URL+"/hooks/close", "application/json", strings.NewReader(`{"order": "1047"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,5 +161,6 @@ func TestUnsignedCloseIsRefused(t *testing.T) {
 	if response.StatusCode < 400 {
 		t.Errorf("answered %d", response.StatusCode)
 	}
-	w.want("1042", open)
+	w.want(t, "1047", open)
+	w.Advance(time.Hour)
 }
