@@ -10,12 +10,13 @@ import (
 
 	"github.com/belfryhq/belfry/deploy/demo"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // TestRealDemo runs a small demo with real nodes. It ignores the lateness, which means little on a machine that runs
-// other tests.
+// other tests. The demo's own limits hold: 30 s for the failover, and 20 s for the last task.
 func TestRealDemo(t *testing.T) {
-	localtest.Need(t)
+	gated.Need(t, gated.Real)
 	var out bytes.Buffer
 	dir := filepath.Join(t.TempDir(), "data")
 	verdict, err := demo.Run(t.Context(), demo.Config{

@@ -24,7 +24,6 @@ import (
 // smallDisk mounts a file system of a size in MiB, which needs root.
 func smallDisk(t *testing.T, mib int) string {
 	t.Helper()
-	gated.Need(t, gated.Root)
 	dir := t.TempDir()
 	err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib))
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
@@ -68,7 +67,7 @@ func fill(t *testing.T, ballast string, leave uint64) {
 // disk is full. After a restart it reports why it waits, and continues when there is space. No acknowledged task is
 // lost.
 func TestNodeRunsOutOfRoom(t *testing.T) {
-	localtest.Need(t)
+	gated.Need(t, gated.Root)
 	disk := smallDisk(t, 96)
 	ballast := filepath.Join(disk, "ballast")
 	cluster := startReal(t, local.Config{
@@ -128,7 +127,7 @@ func TestNodeRunsOutOfRoom(t *testing.T) {
 // TestStartWithoutRoom fills the disk at different points of a node's first start. The node stays alive, reports why it
 // is not ready, and starts when there is space. A restart on a full disk behaves the same way.
 func TestStartWithoutRoom(t *testing.T) {
-	localtest.Need(t)
+	gated.Need(t, gated.Root)
 	binary := localtest.Build(t)
 	for _, kib := range []int{4<<10 + 8, 5 << 10, 8 << 10, 12 << 10, 16 << 10} {
 		t.Run(fmt.Sprint(kib, "KiB"), func(t *testing.T) { startOnSmallDisk(t, binary, kib) })
@@ -197,22 +196,6 @@ func startOnSmallDisk(t *testing.T, binary string, kib int) {
 		t.Fatal(err)
 	}
 	readAll(t, c, 1)
-}
-
-func until(t *testing.T, what string, holds func() error) {
-	t.Helper()
-	late := time.After(60 * time.Second)
-	for {
-		err := holds()
-		if err == nil {
-			return
-		}
-		select {
-		case <-late:
-			t.Fatalf("never: %s: %v", what, err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
 
 func leadsNothing(t *testing.T, c *client.Client, name string) error {

@@ -2,6 +2,7 @@ package local_test
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -10,16 +11,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // TestHangup checks that a hangup of the terminal stops `belfry local` and `belfry demo` with their nodes, but not
 // `belfry serve`.
 func TestHangup(t *testing.T) {
-	localtest.Need(t)
+	gated.Need(t, gated.Real)
 	t.Parallel()
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGHUP) // a child inherits an ignored signal, as under nohup
@@ -50,21 +51,13 @@ func hangUpNode(t *testing.T, binary string) {
 	if err := cluster.Signal(node.Name, syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.After(10 * time.Second)
-	for look := time.Tick(10 * time.Millisecond); ; {
+	until(t, "the log mentions the hangup", func() error {
 		log, err := os.ReadFile(filepath.Join(node.Dir, "belfry.log"))
-		if err != nil {
-			t.Fatal(err)
+		if err == nil && !strings.Contains(string(log), "SIGHUP: the files") {
+			err = errors.New(string(log))
 		}
-		if strings.Contains(string(log), "SIGHUP: the files") {
-			break
-		}
-		select {
-		case <-look:
-		case <-deadline:
-			t.Fatalf("the log does not mention the hangup: %s", log)
-		}
-	}
+		return err
+	})
 	if err := cluster.AwaitReady(t.Context(), node.Name); err != nil {
 		t.Error(err)
 	}

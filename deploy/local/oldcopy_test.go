@@ -1,7 +1,6 @@
 package local_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,13 +14,14 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/child"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // TestOldCopyLosesNothing replaces the data of node 2 by an older copy. Between copy and replacement, nodes 2 and 3
 // alone had acknowledged 60 tasks, with node 1 down. Without node 3 the cluster decides nothing. When node 3 is back,
 // the cluster refuses the copy, and nodes 1 and 3 answer all 60 tasks.
 func TestOldCopyLosesNothing(t *testing.T) {
-	localtest.Need(t)
+	gated.Need(t, gated.Real)
 	t.Parallel()
 	r := withOldCopy(t, localtest.Build(t))
 	r.awaitReason(1, "waits for node-2")
@@ -33,7 +33,7 @@ func TestOldCopyLosesNothing(t *testing.T) {
 	r.awaitReason(1, "waits for node-2")
 	r.start(2)
 	r.awaitReason(1, "older copy", "has seen this node acknowledge")
-	r.await("the others find all", func() error {
+	until(t, "the others find all", func() error {
 		for _, i := range []int{0, 2} {
 			if f, absent := r.found(i, oldTasks); f != oldTasks || absent > 0 {
 				return fmt.Errorf("node %d found %d tasks, and says of %d that they are not there", i, f, absent)
@@ -49,12 +49,10 @@ func TestOldCopyLosesNothing(t *testing.T) {
 // TestUncheckedCopyLosesTasks disables the check, and expects that the tasks are lost. It shows that the test above can
 // fail.
 func TestUncheckedCopyLosesTasks(t *testing.T) {
-	if os.Getenv("BELFRY_CHAOS_FLAWS") != "all" {
-		t.Skip("BELFRY_CHAOS_FLAWS=all builds nodes with a mistake")
-	}
+	gated.Need(t, gated.Real)
 	t.Setenv("BELFRY_FLAW", "unchecked-copy")
 	r := withOldCopy(t, localtest.Build(t, "chaos"))
-	r.await("acknowledged tasks are lost", func() error {
+	until(t, "acknowledged tasks are lost", func() error {
 		if _, absent := r.found(0, oldTasks); absent != oldTasks {
 			return fmt.Errorf("%d of %d", absent, oldTasks)
 		}
@@ -73,8 +71,8 @@ func withOldCopy(t *testing.T, binary string) *restarted {
 	r.copyTo(r.dirs[1], kept)
 	r.killNode(0)
 	r.start(1)
-	r.await("the two others are ready", func() error {
-		if !r.isReady(t.Context(), 1) || !r.isReady(t.Context(), 2) {
+	until(t, "the two others are ready", func() error {
+		if !r.isReady(1) || !r.isReady(2) {
 			return errors.New("not yet")
 		}
 		return nil
@@ -110,29 +108,11 @@ func (r *restarted) copyTo(from, to string) {
 	}
 }
 
-// await waits until condition returns nil. After a minute it fails the test with the condition's last error.
-func (r *restarted) await(what string, condition func() error) {
-	r.t.Helper()
-	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
-	defer cancel()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			r.t.Fatalf("not within a minute: %s: %v", what, err)
-		}
-	}
-}
-
 // awaitReason waits until a node answers 503 with these words, at /readyz and to a call.
 func (r *restarted) awaitReason(i int, words ...string) {
 	r.t.Helper()
 	for _, path := range []string{"/readyz", "/v1/tasks/old-1"} {
-		r.await("the node says why it takes no part", func() error {
+		until(r.t, "the node says why it takes no part", func() error {
 			resp, err := http.Get("http://" + r.http[i] + path)
 			if err != nil {
 				return err

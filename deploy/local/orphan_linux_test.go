@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 )
 
 // parent runs a cluster of one node, prints the node's address and waits to be killed.
@@ -49,10 +48,7 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 	if err := cmd.Wait(); err == nil {
 		t.Error("the parent was not killed")
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := conn.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
-		t.Errorf("the child lives on: %v", err)
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("the child says something")
 	}
 }

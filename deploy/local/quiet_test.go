@@ -10,12 +10,13 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // TestHealthyNodesLogNoWarning checks that a cluster logs no warning and no error while it starts and stops normally:
-// new, on existing data, after a kill of all nodes, and with a single node.
+// new, on existing data, after a kill of all nodes, and with a single node. On a busy machine nodes warn of late answers.
 func TestHealthyNodesLogNoWarning(t *testing.T) {
-	localtest.Need(t)
+	gated.Need(t, gated.Timed)
 	binary := localtest.Build(t)
 	for _, nodes := range []int{3, 1} {
 		cfg := local.Config{Binary: binary, DataDir: t.TempDir(), Nodes: nodes}

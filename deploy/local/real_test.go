@@ -10,12 +10,13 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // TestRealNodes checks that acknowledged tasks are readable through every node, without a killed node, and after a
 // restart of all nodes on the same folder.
 func TestRealNodes(t *testing.T) {
-	localtest.Need(t)
+	gated.Need(t, gated.Real)
 	t.Parallel()
 	cfg := local.Config{Binary: localtest.Build(t), DataDir: t.TempDir()}
 	cluster := startReal(t, cfg)
@@ -67,6 +68,24 @@ func dial(t *testing.T, urls ...string) *client.Client {
 	return c
 }
 
+// until waits until a condition holds. It gives up shortly before go test ends the tests, and then fails the test with the
+// condition's last error.
+func until(t *testing.T, what string, holds func() error) {
+	t.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond) // leaves the processor to the nodes
+	defer ticker.Stop()
+	deadline, bounded := t.Deadline()
+	for ; ; <-ticker.C {
+		err := holds()
+		if err == nil {
+			return
+		}
+		if bounded && time.Until(deadline) < 10*time.Second {
+			t.Fatalf("never: %s: %v", what, err)
+		}
+	}
+}
+
 func readAll(t *testing.T, c *client.Client, tasks int) {
 	t.Helper()
 	for i := range tasks {
@@ -82,7 +101,7 @@ func readAll(t *testing.T, c *client.Client, tasks int) {
 
 // A cluster with keys answers calls with its admin key, and no others.
 func TestRealClusterWithKeys(t *testing.T) {
-	localtest.Need(t)
+	gated.Need(t, gated.Real)
 	cluster := startReal(t, local.Config{Binary: localtest.Build(t), Nodes: 1, DataDir: t.TempDir(), Auth: true})
 	_, err := dial(t, cluster.URLs()...).Schedule(t.Context(), client.Task{ID: "a", Delay: time.Hour})
 	var refused *client.Error

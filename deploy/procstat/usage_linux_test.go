@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestOfThisProcess(t *testing.T) {
@@ -36,15 +35,13 @@ func TestTreeOfThisProcess(t *testing.T) {
 	for i := range ballast {
 		ballast[i] = 1
 	}
-	for began := time.Now(); time.Since(began) < 100*time.Millisecond; {
-		ballast[0]++
-	}
 	after := tree(t, os.Getpid())
 	if grown := after.Memory - before.Memory; grown < size/2 || grown > 4*size {
 		t.Errorf("%d bytes were touched, and memory grew by %d", size, grown)
 	}
-	if after.Processor <= before.Processor {
-		t.Errorf("processor time %v, then %v", before.Processor, after.Processor)
+	for after.Processor <= before.Processor { // it grows by ticks of the kernel's clock
+		ballast[0]++
+		after = tree(t, os.Getpid())
 	}
 	_ = ballast[size-1]
 }
@@ -77,13 +74,10 @@ func TestTreeCountsDescendants(t *testing.T) {
 		}
 		_ = server.Wait() // its child was killed
 	})
-	for deadline := time.Now().Add(20 * time.Second); ; {
+	for {
 		own, both := tree(t, worker), tree(t, server.Process.Pid)
 		if both.Processor >= own.Processor && own.Processor > 0 && both.Memory > 0 {
 			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the worker takes %+v, all take %+v", own, both)
 		}
 	}
 }
