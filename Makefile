@@ -64,11 +64,11 @@ backup-long: ## back a cluster up under load for minutes, restore it into anothe
 
 .PHONY: erase-long
 erase-long: ## delete a namespace of 100,000 tasks while leaders of real nodes are killed
-	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 8m -run '^TestDeletedNamespaceLeavesNothing$$' ./cmd/belfry
+	BELFRY_TESTS=real,long $(GO) test -count=1 -v -timeout 8m -run '^TestDeletedNamespaceLeavesNothing$$' ./cmd/belfry
 
 .PHONY: bulk-long
 bulk-long: ## cancel a million tasks in bulk by label, under load, while leaders of real nodes are killed
-	BELFRY_CHAOS=long $(GO) test -count=1 -v -timeout 15m -run '^TestBulkCancelSurvivesKills$$' ./cmd/belfry
+	BELFRY_TESTS=real,long $(GO) test -count=1 -v -timeout 15m -run '^TestBulkCancelSurvivesKills$$' ./cmd/belfry
 
 .PHONY: siege
 siege: ## lay siege to a cluster for ten minutes, with all faults that this machine allows

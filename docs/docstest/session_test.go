@@ -21,7 +21,7 @@ import (
 const (
 	blockLimit = 2 * time.Minute  // for the commands of a block
 	waitLimit  = time.Minute      // for lines of a background block
-	stopLimit  = 20 * time.Second // for a background block to end after an interrupt
+	stopLimit  = 2 * time.Minute  // for a background block to end after an interrupt
 )
 
 // answered is the prefix of the status of each answer to curl.
