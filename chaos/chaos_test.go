@@ -26,17 +26,18 @@ const (
 // last one is that no node ends by itself, panics, or races.
 var timeless = []string{"1", "2", "3", "4", "8", "11", "14", "+"}
 
-// TestKilledNodesLoseNothing plays the cluster of real processes of `go test ./...`. Under load it kills the leader of a
-// shard, and then all nodes at once. The test judges no times: the simulation does, and TestScenarios with all invariants.
+// TestKilledNodesLoseNothing plays the cluster of real processes of `go test ./...`. Under load it kills the leader of
+// a shard, and then all nodes at once. The test judges no times: the simulation does, and TestScenarios.
 func TestKilledNodesLoseNothing(t *testing.T) {
 	localtest.Need(t)
 	t.Parallel()
-	plan := siege.Plan{Name: "kill -9 of a leader, and of all nodes", Play: func(ctx context.Context, r *siege.Round) error {
+	play := func(ctx context.Context, r *siege.Round) error {
 		if err := strike(ctx, r, history.KillLeader, deadFor, 1); err != nil {
 			return err
 		}
 		return strike(ctx, r, history.KillAll, time.Millisecond, 0)
-	}}
+	}
+	plan := siege.Plan{Name: "kill -9 of a leader, and of all nodes", Play: play}
 	report, err := siege.Run(t.Context(), siege.Config{
 		Binary: localtest.Build(t), Dir: folder(t, "killed"), Limits: check.Timeless(), Seed: seed(t), Round: 1, Plan: &plan,
 		PerSecond: 40, MaxDelay: time.Second, Sample: 100, Drain: 4 * time.Minute, Keep: true,

@@ -1,13 +1,14 @@
 package cron_test
 
 import (
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // oracle is a second implementation, slow and plain: it walks all seconds or minutes of a zone and asks of each whether
@@ -209,13 +210,11 @@ var zones = []string{
 	"Antarctica/Casey", "Pacific/Auckland", "Pacific/Chatham", "Pacific/Easter", "Pacific/Norfolk", "Pacific/Tongatapu",
 }
 
-const long = "BELFRY_CRON"
-
 // TestAgreesWithOracle checks ten years in all zones: the rules of minutes throughout, those of seconds around the clock
-// changes. Without BELFRY_CRON=long it takes only the days around the clock changes of a few zones.
+// changes. The short form takes only the days around the clock changes of a few zones.
 func TestAgreesWithOracle(t *testing.T) {
 	from, to := time.Date(2019, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2029, 1, 1, 0, 0, 0, 0, time.UTC)
-	if os.Getenv(long) == "long" {
+	if gated.Has(gated.Long) {
 		for _, name := range zones {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -287,7 +286,7 @@ func changes(zone *time.Location, from, to time.Time) (list []time.Time) {
 // days.
 func TestChangesAreDaysApart(t *testing.T) {
 	years := 3
-	if os.Getenv(long) == "long" {
+	if gated.Has(gated.Long) {
 		years = 140
 	}
 	for _, name := range zones {

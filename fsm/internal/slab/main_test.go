@@ -1,0 +1,13 @@
+package slab
+
+import (
+	"os"
+	"testing"
+
+	"github.com/belfryhq/belfry/internal/gated"
+)
+
+func TestMain(m *testing.M) {
+	gated.Rounds(50, 5000)
+	os.Exit(m.Run())
+}

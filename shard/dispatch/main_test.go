@@ -1,0 +1,13 @@
+package dispatch
+
+import (
+	"os"
+	"testing"
+
+	"github.com/belfryhq/belfry/internal/gated"
+)
+
+func TestMain(m *testing.M) {
+	gated.Rounds(40, 3000)
+	os.Exit(m.Run())
+}
