@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	blockLimit = 2 * time.Minute  // for the commands of a block
-	waitLimit  = time.Minute      // for lines of a background block
-	stopLimit  = 2 * time.Minute  // for a background block to end after an interrupt
+	blockLimit = 2 * time.Minute // for the commands of a block
+	waitLimit  = time.Minute     // for lines of a background block
+	stopLimit  = 2 * time.Minute // for a background block to end after an interrupt
 )
 
 // answered is the prefix of the status of each answer to curl.
