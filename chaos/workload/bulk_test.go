@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
@@ -20,109 +19,115 @@ func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
 // TestSeedDecidesTheBulk checks that the same seed makes the same batches.
 func TestSeedDecidesTheBulk(t *testing.T) {
-	plan := func(seed uint64) string {
-		l, _ := newLoad(t, nil, Config{Seed: seed, BulkLines: 50})
-		var lines []string
-		for n := range uint64(8) {
-			for _, it := range l.bulkItems(newRand(n), n) {
-				lines = append(lines, it.What.ID+" "+string(it.What.Kind))
+	synctest.Test(t, func(t *testing.T) {
+		plan := func(seed uint64) string {
+			l, _ := newLoad(t, nil, Config{Seed: seed, BulkLines: 50})
+			var lines []string
+			for n := range uint64(8) {
+				for _, it := range l.bulkItems(newRand(n), n) {
+					lines = append(lines, it.What.ID+" "+string(it.What.Kind))
+				}
 			}
+			return strings.Join(lines, "\n")
 		}
-		return strings.Join(lines, "\n")
-	}
-	one := plan(1)
-	if one != plan(1) {
-		t.Error("the same seed makes two bulks")
-	}
-	if one == plan(2) {
-		t.Error("two seeds make the same")
-	}
-	if !strings.Contains(one, " cancel") {
-		t.Error("nothing is cancelled")
-	}
+		one := plan(1)
+		if one != plan(1) {
+			t.Error("the same seed makes two bulks")
+		}
+		if one == plan(2) {
+			t.Error("two seeds make the same")
+		}
+		if !strings.Contains(one, " cancel") {
+			t.Error("nothing is cancelled")
+		}
+	})
 }
 
 // TestBulkRepeatsWhatWasNotAnswered checks that lines without a final answer are sent again with the same keys, and
 // that the other lines are not.
 func TestBulkRepeatsWhatWasNotAnswered(t *testing.T) {
-	keys := map[string]int{}
-	refuse := true
-	l, rec := newLoad(t, func(w http.ResponseWriter, r *http.Request) {
-		for lines := bufio.NewScanner(r.Body); lines.Scan(); {
-			var in struct{ ID, Key string }
-			if err := json.Unmarshal(lines.Bytes(), &in); err != nil {
-				t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		keys := map[string]int{}
+		refuse := true
+		l, rec := newLoad(t, func(w http.ResponseWriter, r *http.Request) {
+			for lines := bufio.NewScanner(r.Body); lines.Scan(); {
+				var in struct{ ID, Key string }
+				if err := json.Unmarshal(lines.Bytes(), &in); err != nil {
+					t.Error(err)
+				}
+				keys[in.Key]++
+				status, problem := 201, ""
+				if refuse && strings.HasSuffix(in.ID, "1") {
+					status, problem = 503, `,"problem":{"status":503,"committed":"no"}`
+				}
+				_, _ = fmt.Fprintf(w, `{"id":%q,"status":%d,"revision":5%s}`+"\n", in.ID, status, problem)
 			}
-			keys[in.Key]++
-			status, problem := 201, ""
-			if refuse && strings.HasSuffix(in.ID, "1") {
-				status, problem = 503, `,"problem":{"status":503,"committed":"no"}`
+			refuse = false
+		}, Config{BulkLines: 20})
+		l.bulkBatch(t.Context(), 0)
+		h := rec.History()
+		repeated := 0
+		for _, n := range keys {
+			repeated += n - 1
+		}
+		failed := 0
+		for _, c := range h.Calls {
+			if c.Outcome == history.Failed {
+				failed++
+			} else if c.Outcome != history.OK || c.Answer.Revision != 5 || !c.Batch {
+				t.Errorf("%+v", c)
 			}
-			_, _ = fmt.Fprintf(w, `{"id":%q,"status":%d,"revision":5%s}`+"\n", in.ID, status, problem)
 		}
-		refuse = false
-	}, Config{BulkLines: 20})
-	l.bulkBatch(t.Context(), 0)
-	h := rec.History()
-	repeated := 0
-	for _, n := range keys {
-		repeated += n - 1
-	}
-	failed := 0
-	for _, c := range h.Calls {
-		if c.Outcome == history.Failed {
-			failed++
-		} else if c.Outcome != history.OK || c.Answer.Revision != 5 || !c.Batch {
-			t.Errorf("%+v", c)
+		if repeated == 0 || repeated != failed || len(keys)+repeated != len(h.Calls) {
+			t.Errorf("%d lines, %d of them repeated, %d failed, %d calls recorded", len(keys), repeated, failed, len(h.Calls))
 		}
-	}
-	if repeated == 0 || repeated != failed || len(keys)+repeated != len(h.Calls) {
-		t.Errorf("%d lines, %d of them repeated, %d failed, %d calls recorded", len(keys), repeated, failed, len(h.Calls))
-	}
+	})
 }
 
 // TestLines checks that operations of every kind in the batches of scripts can be lines.
 func TestLines(t *testing.T) {
-	l, _ := newLoad(t, nil, Config{})
-	for _, op := range []load.Operation{
-		l.player.Schedule("a", load.Task{Delay: time.Second}), l.player.Touch("a", time.Second, nil),
-		l.player.Touch("a", time.Second, &load.Task{Delay: time.Second}), l.player.Cancel("a"), l.player.Fire("a"),
-	} {
-		l.caller.line(op) // panics on a kind that cannot be a line
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := newLoad(t, nil, Config{})
+		for _, op := range []load.Operation{
+			l.player.Schedule("a", load.Task{Delay: time.Second}), l.player.Touch("a", time.Second, nil),
+			l.player.Touch("a", time.Second, &load.Task{Delay: time.Second}), l.player.Cancel("a"), l.player.Fire("a"),
+		} {
+			l.caller.line(op) // panics on a kind that cannot be a line
+		}
+	})
 }
 
 // TestLinesThatNeverWentOut checks that the second thousand lines of a batch have failed for certain if the node died
 // after the first.
 func TestLinesThatNeverWentOut(t *testing.T) {
-	var listener net.Listener
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = listener.Close() // no server takes another request
-		w.Header().Set("Connection", "close")
-		for lines := bufio.NewScanner(r.Body); lines.Scan(); {
-			var in struct{ ID string }
-			if err := json.Unmarshal(lines.Bytes(), &in); err != nil {
-				t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		var end func()
+		l, rec, listener := newLoadOn(t, func(w http.ResponseWriter, r *http.Request) {
+			end() // no server takes another request
+			w.Header().Set("Connection", "close")
+			for lines := bufio.NewScanner(r.Body); lines.Scan(); {
+				var in struct{ ID string }
+				if err := json.Unmarshal(lines.Bytes(), &in); err != nil {
+					t.Error(err)
+				}
+				_, _ = fmt.Fprintf(w, `{"id":%q,"status":201,"revision":5}`+"\n", in.ID)
 			}
-			_, _ = fmt.Fprintf(w, `{"id":%q,"status":201,"revision":5}`+"\n", in.ID)
+		}, Config{})
+		end = func() { _ = listener.Close() }
+		ops := make([]load.Operation, 1500)
+		for i := range ops {
+			ops[i] = l.player.Schedule(fmt.Sprint("a", i), load.Task{Delay: time.Second})
 		}
-	}))
-	defer server.Close()
-	listener = server.Listener
-	l, rec := newLoad(t, nil, Config{Nodes: []Node{{Name: "node-1", URL: server.URL}}})
-	ops := make([]load.Operation, 1500)
-	for i := range ops {
-		ops[i] = l.player.Schedule(fmt.Sprint("a", i), load.Task{Delay: time.Second})
-	}
-	l.caller.batch(t.Context(), 0, 5*time.Second, ops)
-	got := map[history.Outcome]int{}
-	for _, c := range rec.History().Calls {
-		got[c.Outcome]++
-		if c.Answer.Misjudged {
-			t.Fatalf("%+v", c)
+		l.caller.batch(t.Context(), 0, 5*time.Second, ops)
+		got := map[history.Outcome]int{}
+		for _, c := range rec.History().Calls {
+			got[c.Outcome]++
+			if c.Answer.Misjudged {
+				t.Fatalf("%+v", c)
+			}
 		}
-	}
-	if got[history.OK] != 1000 || got[history.Failed] != 500 {
-		t.Error(got)
-	}
+		if got[history.OK] != 1000 || got[history.Failed] != 500 {
+			t.Error(got)
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
@@ -80,84 +81,92 @@ func (s *shelf) settle(w io.Writer, body []byte) {
 // TestSeedDecidesWhatConsumersDo checks that the treatment of a task depends on the seed and the task, not on the
 // consumer or the time.
 func TestSeedDecidesWhatConsumersDo(t *testing.T) {
-	ids := make([]string, 200)
-	for i := range ids {
-		ids[i] = fmt.Sprintf("t-%d", i)
-	}
-	treat := func(seed uint64) (verbs []string, calls []history.Call) {
-		l, rec := newLoad(t, (&shelf{}).ServeHTTP, Config{Seed: seed, Lease: 20 * time.Millisecond})
-		for i, id := range ids {
-			l.player.Treat(t.Context(), load.Lease{Arrival: history.Arrival{ID: id, Attempt: 1, Fence: uint64(i)}, Receipt: id})
+	synctest.Test(t, func(t *testing.T) {
+		ids := make([]string, 200)
+		for i := range ids {
+			ids[i] = fmt.Sprintf("t-%d", i)
 		}
-		tried := map[int64]bool{} // the number of tries depends on the machine
-		for _, c := range rec.History().Calls {
-			if !tried[c.Op] {
-				verbs, calls = append(verbs, c.ID+" "+string(c.Kind)), append(calls, c)
+		treat := func(seed uint64) (verbs []string, calls []history.Call) {
+			l, rec := newLoad(t, (&shelf{}).ServeHTTP, Config{Seed: seed, Lease: 20 * time.Millisecond})
+			for i, id := range ids {
+				l.player.Treat(t.Context(), load.Lease{Arrival: history.Arrival{ID: id, Attempt: 1, Fence: uint64(i)}, Receipt: id})
 			}
-			tried[c.Op] = true
+			tried := map[int64]bool{} // the number of tries depends on the machine
+			for _, c := range rec.History().Calls {
+				if !tried[c.Op] {
+					verbs, calls = append(verbs, c.ID+" "+string(c.Kind)), append(calls, c)
+				}
+				tried[c.Op] = true
+			}
+			return verbs, calls
 		}
-		return verbs, calls
-	}
-	one, calls := treat(1)
-	again, _ := treat(1)
-	other, _ := treat(2)
-	if !slices.Equal(one, again) {
-		t.Error("the same seed treats the same tasks in two ways")
-	}
-	if slices.Equal(one, other) {
-		t.Error("two seeds treat tasks alike")
-	}
-	seen := map[history.Kind]int{}
-	for _, c := range calls {
-		seen[c.Kind]++
-		if c.Outcome == history.Failed || c.Kind == history.Extend && c.Ask.Delay == 0 {
-			t.Errorf("%+v", c)
+		one, calls := treat(1)
+		again, _ := treat(1)
+		other, _ := treat(2)
+		if !slices.Equal(one, again) {
+			t.Error("the same seed treats the same tasks in two ways")
 		}
-	}
-	for _, kind := range []history.Kind{history.Ack, history.Nack, history.Extend, history.Release} {
-		if seen[kind] == 0 {
-			t.Errorf("none of %d tasks was settled with %s", len(ids), kind)
+		if slices.Equal(one, other) {
+			t.Error("two seeds treat tasks alike")
 		}
-	}
+		seen := map[history.Kind]int{}
+		for _, c := range calls {
+			seen[c.Kind]++
+			if c.Outcome == history.Failed || c.Kind == history.Extend && c.Ask.Delay == 0 {
+				t.Errorf("%+v", c)
+			}
+		}
+		for _, kind := range []history.Kind{history.Ack, history.Nack, history.Extend, history.Release} {
+			if seen[kind] == 0 {
+				t.Errorf("none of %d tasks was settled with %s", len(ids), kind)
+			}
+		}
+	})
 }
 
 // TestLeasesAreRecorded checks that leases are recorded as arrivals, with the data that their consumer has.
 func TestLeasesAreRecorded(t *testing.T) {
-	l, rec := newLoad(t, (&shelf{ids: []string{"a", "b"}}).ServeHTTP, Config{})
-	given, ok := l.lease(t.Context(), newRand(1), l.cfg.Queue, l.demand(newRand(1)))
-	h := rec.History()
-	if !ok || len(given) != 2 || len(h.Arrivals) != 2 {
-		t.Fatalf("%v, %d recorded", given, len(h.Arrivals))
-	}
-	a := h.Arrivals[1]
-	if a.ID != "b" || !a.Pulled || a.Fence != 2 || a.Wrote != 7 || a.Shard != 3 || a.Asked == 0 || a.Asked > a.At ||
-		a.LeaseEnds.Sub(a.Due) != time.Second || a.WebhookID != "w" {
-		t.Errorf("%+v", a)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l, rec := newLoad(t, (&shelf{ids: []string{"a", "b"}}).ServeHTTP, Config{})
+		given, ok := l.lease(t.Context(), newRand(1), l.cfg.Queue, l.demand(newRand(1)))
+		h := rec.History()
+		if !ok || len(given) != 2 || len(h.Arrivals) != 2 {
+			t.Fatalf("%v, %d recorded", given, len(h.Arrivals))
+		}
+		a := h.Arrivals[1]
+		if a.ID != "b" || !a.Pulled || a.Fence != 2 || a.Wrote != 7 || a.Shard != 3 || a.Asked == 0 || a.Asked > a.At ||
+			a.LeaseEnds.Sub(a.Due) != time.Second || a.WebhookID != "w" {
+			t.Errorf("%+v", a)
+		}
+	})
 }
 
 // TestBulkIsAcknowledgedTogether checks that a bulk consumer acknowledges all its leases in one call, and that each
 // ack is recorded.
 func TestBulkIsAcknowledgedTogether(t *testing.T) {
-	s := &shelf{ids: []string{"a", "b", "c"}}
-	l, rec := newLoad(t, s.ServeHTTP, Config{})
-	given, _ := l.lease(t.Context(), newRand(1), l.cfg.pullQueue(), l.demand(newRand(1)))
-	l.ackAll(t.Context(), newRand(1), given)
-	h := rec.History()
-	if len(s.settled) != 3 || len(h.Calls) != 3 || h.Calls[0].Start != h.Calls[2].Start {
-		t.Fatalf("settled %v, recorded %+v", s.settled, h.Calls)
-	}
-	for i, c := range h.Calls {
-		if c.Kind != history.Ack || c.ID != given[i].ID || c.Ask.Fence != given[i].Fence || c.Outcome != history.OK ||
-			c.Op != h.Calls[0].Op+int64(i) {
-			t.Errorf("%+v", c)
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{ids: []string{"a", "b", "c"}}
+		l, rec := newLoad(t, s.ServeHTTP, Config{})
+		given, _ := l.lease(t.Context(), newRand(1), l.cfg.pullQueue(), l.demand(newRand(1)))
+		l.ackAll(t.Context(), newRand(1), given)
+		h := rec.History()
+		if len(s.settled) != 3 || len(h.Calls) != 3 || h.Calls[0].Start != h.Calls[2].Start {
+			t.Fatalf("settled %v, recorded %+v", s.settled, h.Calls)
 		}
-	}
+		for i, c := range h.Calls {
+			if c.Kind != history.Ack || c.ID != given[i].ID || c.Ask.Fence != given[i].Fence || c.Outcome != history.OK ||
+				c.Op != h.Calls[0].Op+int64(i) {
+				t.Errorf("%+v", c)
+			}
+		}
+	})
 }
 
 func TestConsumersEndWithTheirContext(t *testing.T) {
-	l, _ := newLoad(t, (&shelf{}).ServeHTTP, Config{Consumers: 2, BulkConsumers: 2})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	l.Consume(ctx)
+	synctest.Test(t, func(t *testing.T) {
+		l, _ := newLoad(t, (&shelf{}).ServeHTTP, Config{Consumers: 2, BulkConsumers: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		l.Consume(ctx)
+	})
 }

@@ -7,30 +7,46 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
-	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/memnet"
 )
 
+// newLoad returns a load on a service of one node in the memory of a bubble.
 func newLoad(t *testing.T, handler http.HandlerFunc, cfg Config) (*Load, *history.Recorder) {
 	t.Helper()
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	cfg.Recorder = history.NewRecorder(nil)
-	if cfg.Nodes == nil {
-		cfg.Nodes = []Node{{Name: "node-1", URL: server.URL}}
+	l, rec, _ := newLoadOn(t, handler, cfg)
+	return l, rec
+}
+
+// newLoadOn also returns the listener of the service.
+func newLoadOn(t *testing.T, handler http.HandlerFunc, cfg Config) (*Load, *history.Recorder, net.Listener) {
+	t.Helper()
+	network := memnet.New()
+	listener, packets, err := network.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
+	server := &http.Server{Handler: handler}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		_, _, _ = server.Close(), packets.Close(), <-served // a test may have closed the listener
+	})
+	cfg.Recorder = history.NewRecorder(nil)
+	cfg.Nodes = []Node{{Name: "node-1", URL: "http://" + listener.Addr().String()}}
+	cfg.Dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return network.Dial(ctx, addr) }
 	cfg.Target = "http://127.0.0.1:1/hook"
 	l, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l, cfg.Recorder
+	return l, cfg.Recorder, listener
 }
 
 // silent never answers. It reads the body, since otherwise the server would not notice that the caller is gone.
@@ -65,30 +81,32 @@ func TestOnlyWhatIsCertainIsFailed(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			l, rec := newLoad(t, tt.answer, Config{})
-			op := l.player.Schedule("a", load.Task{Delay: time.Second})
-			outcome, answer := l.caller.call(t.Context(), 0, 300*time.Millisecond, op)
-			c := rec.History().Calls[0]
-			if outcome != tt.want || c.Outcome != tt.want || load.Final(outcome, answer) != tt.final {
-				t.Errorf("%s %+v, recorded %s", outcome, answer, c.Outcome)
-			}
-			if c.End < c.Start || c.Node != "node-1" || c.Ask.Body == 0 {
-				t.Errorf("%+v", c)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				l, rec := newLoad(t, tt.answer, Config{})
+				op := l.player.Schedule("a", load.Task{Delay: time.Second})
+				outcome, answer := l.caller.call(t.Context(), 0, 300*time.Millisecond, op)
+				c := rec.History().Calls[0]
+				if outcome != tt.want || c.Outcome != tt.want || load.Final(outcome, answer) != tt.final {
+					t.Errorf("%s %+v, recorded %s", outcome, answer, c.Outcome)
+				}
+				if c.End < c.Start || c.Node != "node-1" || c.Ask.Body == 0 {
+					t.Errorf("%+v", c)
+				}
+			})
 		})
 	}
 	t.Run("never sent", func(t *testing.T) {
-		l, _ := newLoad(t, nil, Config{})
-		l.caller.nodes[0].URL = ""
-		nobody, err := client.New(client.Config{Addrs: []string{"127.0.0.1:1"}, MaxAttempts: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.caller.clients[0] = nobody
-		op := l.player.Cancel("a")
-		if outcome, answer := l.caller.call(t.Context(), 0, time.Second, op); outcome != history.Failed || load.Final(outcome, answer) {
-			t.Errorf("%s %+v", outcome, answer)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			l, _, listener := newLoadOn(t, nil, Config{})
+			if err := listener.Close(); err != nil {
+				t.Fatal(err)
+			}
+			op := l.player.Cancel("a")
+			outcome, answer := l.caller.call(t.Context(), 0, time.Second, op)
+			if outcome != history.Failed || load.Final(outcome, answer) {
+				t.Errorf("%s %+v", outcome, answer)
+			}
+		})
 	})
 }
 
@@ -96,102 +114,107 @@ func TestOnlyWhatIsCertainIsFailed(t *testing.T) {
 // again when a kept connection breaks. The client's error is then about the second sending, and the first may have
 // happened.
 func TestHiddenSecondSending(t *testing.T) {
-	first := true
-	var listener net.Listener
-	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if first {
-			first = false // the connection is kept
-			_, _ = w.Write([]byte(`{"revision":4}`))
-			return
+	synctest.Test(t, func(t *testing.T) {
+		first := true
+		var end func()
+		l, rec, listener := newLoadOn(t, func(w http.ResponseWriter, _ *http.Request) {
+			if first {
+				first = false // the connection is kept
+				_, _ = w.Write([]byte(`{"revision":4}`))
+				return
+			}
+			end() // no server takes the second sending
+			panic(http.ErrAbortHandler)
+		}, Config{})
+		end = func() { _ = listener.Close() }
+		for range 2 {
+			op := l.player.Schedule("a", load.Task{Delay: time.Second})
+			l.caller.call(t.Context(), 0, 5*time.Second, op)
 		}
-		_ = listener.Close() // no server takes the second sending
-		panic(http.ErrAbortHandler)
+		c := rec.History().Calls[1]
+		if c.Outcome != history.Unknown {
+			t.Errorf("%+v", c)
+		}
 	})
-	server := httptest.NewServer(handler)
-	defer server.Close()
-	listener = server.Listener
-	l, rec := newLoad(t, handler, Config{Nodes: []Node{{Name: "node-1", URL: server.URL}}})
-	for range 2 {
-		op := l.player.Schedule("a", load.Task{Delay: time.Second})
-		l.caller.call(t.Context(), 0, 5*time.Second, op)
-	}
-	c := rec.History().Calls[1]
-	if c.Outcome != history.Unknown {
-		t.Errorf("%+v", c)
-	}
 }
 
 // TestRepeatsShareTheKey checks that all tries of an operation carry one key and one number, and that the first final
 // answer ends them.
 func TestRepeatsShareTheKey(t *testing.T) {
-	keys := make(chan string, 10)
-	l, rec := newLoad(t, func(w http.ResponseWriter, r *http.Request) {
-		keys <- r.Header.Get("Idempotency-Key")
-		if len(keys) < 3 {
-			w.WriteHeader(http.StatusGatewayTimeout)
-			return
+	synctest.Test(t, func(t *testing.T) {
+		keys := make(chan string, 10)
+		l, rec := newLoad(t, func(w http.ResponseWriter, r *http.Request) {
+			keys <- r.Header.Get("Idempotency-Key")
+			if len(keys) < 3 {
+				w.WriteHeader(http.StatusGatewayTimeout)
+				return
+			}
+			_, _ = w.Write([]byte(`{"revision":4}`))
+		}, Config{})
+		op := l.player.Schedule("a", load.Task{Delay: time.Second})
+		outcome, answer := l.player.Perform(t.Context(), rand.New(rand.NewPCG(1, 6)), op)
+		if outcome != history.OK || answer.Revision != 4 {
+			t.Fatalf("%s %+v", outcome, answer)
 		}
-		_, _ = w.Write([]byte(`{"revision":4}`))
-	}, Config{})
-	op := l.player.Schedule("a", load.Task{Delay: time.Second})
-	outcome, answer := l.player.Perform(t.Context(), rand.New(rand.NewPCG(1, 6)), op)
-	if outcome != history.OK || answer.Revision != 4 {
-		t.Fatalf("%s %+v", outcome, answer)
-	}
-	first := <-keys
-	for range len(keys) {
-		if key := <-keys; key != first {
-			t.Errorf("keys %s and %s", first, key)
+		first := <-keys
+		for range len(keys) {
+			if key := <-keys; key != first {
+				t.Errorf("keys %s and %s", first, key)
+			}
 		}
-	}
-	for _, c := range rec.History().Calls {
-		if c.Op != op.What.Op {
-			t.Errorf("%+v is a try of another operation", c)
+		for _, c := range rec.History().Calls {
+			if c.Op != op.What.Op {
+				t.Errorf("%+v is a try of another operation", c)
+			}
 		}
-	}
+	})
 }
 
 // TestSeedDecides checks that the same seed asks for the same operations.
 func TestSeedDecides(t *testing.T) {
-	plan := func(seed uint64) string {
-		var kinds []string
-		l, rec := newLoad(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, Config{Seed: seed, MaxDelay: 40 * time.Millisecond})
-		for i := range 40 {
-			l.player.Play(t.Context(), i)
-		}
-		made := map[int64]bool{} // the number of tries depends on the machine
-		for _, c := range rec.History().Calls {
-			first := !made[c.Op]
-			made[c.Op] = true
-			if first && !strings.Contains(c.ID, "hot") { // calls of hot ids are made at once, in any order
-				kinds = append(kinds, c.ID+" "+string(c.Kind)+" "+c.Ask.Delay.String())
+	synctest.Test(t, func(t *testing.T) {
+		plan := func(seed uint64) string {
+			var kinds []string
+			l, rec := newLoad(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, Config{Seed: seed, MaxDelay: 40 * time.Millisecond})
+			for i := range 40 {
+				l.player.Play(t.Context(), i)
 			}
+			made := map[int64]bool{} // the number of tries depends on the machine
+			for _, c := range rec.History().Calls {
+				first := !made[c.Op]
+				made[c.Op] = true
+				if first && !strings.Contains(c.ID, "hot") { // calls of hot ids are made at once, in any order
+					kinds = append(kinds, c.ID+" "+string(c.Kind)+" "+c.Ask.Delay.String())
+				}
+			}
+			return strings.Join(kinds, "\n")
 		}
-		return strings.Join(kinds, "\n")
-	}
-	one, again, other := plan(1), plan(1), plan(2)
-	if one != again {
-		t.Errorf("the same seed made\n%s\nand\n%s", one, again)
-	}
-	if one == other {
-		t.Error("two seeds make the same")
-	}
+		one, again, other := plan(1), plan(1), plan(2)
+		if one != again {
+			t.Errorf("the same seed made\n%s\nand\n%s", one, again)
+		}
+		if one == other {
+			t.Error("two seeds make the same")
+		}
+	})
 }
 
 func TestRunEnds(t *testing.T) {
-	l, rec := newLoad(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
-		Config{Tasks: 12, PerSecond: 1000, Hot: -1, MaxDelay: time.Millisecond})
-	l.Run(t.Context(), nil)
-	if n := len(worthReading(rec.History(), 12)); n < 12 {
-		t.Errorf("%d ids were called", n)
-	}
-	stop := make(chan struct{})
-	close(stop)
-	endless, _ := newLoad(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, Config{})
-	endless.Run(t.Context(), stop)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	endless.Run(ctx, nil)
+	synctest.Test(t, func(t *testing.T) {
+		l, rec := newLoad(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
+			Config{Tasks: 12, PerSecond: 1000, Hot: -1, MaxDelay: time.Millisecond})
+		l.Run(t.Context(), nil)
+		if n := len(worthReading(rec.History(), 12)); n < 12 {
+			t.Errorf("%d ids were called", n)
+		}
+		stop := make(chan struct{})
+		close(stop)
+		endless, _ := newLoad(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, Config{})
+		endless.Run(t.Context(), stop)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		endless.Run(ctx, nil)
+	})
 }
 
 func TestWorthReading(t *testing.T) {
