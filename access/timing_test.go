@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // A judged key costs no memory.
@@ -20,9 +22,7 @@ func TestJudgedKeyAllocatesNothing(t *testing.T) {
 // The time of a refusal does not tell why a key is refused. Each reason is measured in many short rounds, in turns, and
 // the shortest round of each counts: other processes only lengthen rounds.
 func TestRefusalsTakeTheSameTime(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures time")
-	}
+	gated.Need(t, gated.Timed)
 	const tolerance, tries = 0.05, 10
 	var spread float64
 	for range tries {

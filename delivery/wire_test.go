@@ -52,6 +52,7 @@ func TestNoRequestOutlivesItsAttempt(t *testing.T) {
 	} {
 		for name, end := range ends {
 			t.Run(scheme+", "+name, func(t *testing.T) {
+				t.Parallel()
 				ctx, cancel := context.WithCancel(t.Context())
 				ended, got := make(chan struct{}), make(chan int64, 1)
 				l := narrow(t)
@@ -71,7 +72,7 @@ func TestNoRequestOutlivesItsAttempt(t *testing.T) {
 				})
 				a := attemptOf(scheme+"://"+l.Addr().String(), large)
 				if name == "timeout" {
-					a.Timeout = 200 * time.Millisecond
+					a.Timeout = 2 * time.Second
 				}
 				if out := w.Deliver(ctx, a); out.Delivered {
 					t.Errorf("outcome %+v", out)

@@ -78,7 +78,7 @@ type Config struct {
 	Audit          string
 	ClusterKeyFile string // file with the keys under which the secrets of queues are sealed; empty: none
 
-	// Network opens the ports of the node, and connects to other nodes, to webhooks and to the issuer of tokens; nil: the
+	// Network opens the ports of the node, and connects to other nodes, to receivers and to the issuer of tokens; nil: the
 	// system's.
 	Network peer.Network
 

@@ -201,7 +201,7 @@ func (n *Node) startDelivery(context.Context) error {
 			Version: version, Now: n.machineClock(), Logger: n.log, Registerer: n.registry,
 		},
 		broker.Config{
-			AllowCIDRs: n.cfg.BrokerNets, Known: n.cfg.Brokers,
+			AllowCIDRs: n.cfg.BrokerNets, Known: n.cfg.Brokers, Network: n.cfg.Network,
 			Version: version, Now: n.machineClock(), Logger: n.log, Registerer: n.registry,
 		},
 	)

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -25,10 +26,17 @@ type Config struct {
 	IdleTimeout    time.Duration // how long an idle connection is kept; default 1 min
 	Patience       time.Duration // how long a silent broker keeps its connection; default 5 s
 	Resolver       *net.Resolver // default: Go's own
+	Network        Network       // default: the system's
 
 	Now        func() time.Time      // default time.Now
 	Logger     *slog.Logger          // default: none. Payloads, headers and credentials are never logged
 	Registerer prometheus.Registerer // default: none
+}
+
+// Network connects to brokers.
+type Network interface {
+	// Dial connects to a host with a port.
+	Dial(ctx context.Context, addr string) (net.Conn, error)
 }
 
 // withDefaults returns a validated copy of c in which every field is set.

@@ -28,14 +28,27 @@ func newEndpoint(cfg *Config, t *targeturl.Target, a *access) *endpoint {
 func (e *endpoint) connect(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.ConnectTimeout)
 	defer cancel()
-	if e.access.tls == nil {
-		return e.plain(ctx, network, addr)
+	conn, err := e.plain(ctx, network, addr)
+	if err != nil || e.access.tls == nil {
+		return conn, err
 	}
-	return e.noted((&tls.Dialer{NetDialer: &e.dial, Config: e.access.tls}).DialContext(ctx, network, addr))
+	cfg := e.access.tls.Clone()
+	if cfg.ServerName == "" {
+		cfg.ServerName, _, _ = net.SplitHostPort(addr) // it was dialled
+	}
+	secure := tls.Client(conn, cfg)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // the handshake's error tells more
+		return e.noted(nil, err)
+	}
+	return secure, nil
 }
 
 // plain opens a TCP connection without TLS, which the client may add.
 func (e *endpoint) plain(ctx context.Context, network, addr string) (net.Conn, error) {
+	if e.cfg.Network != nil {
+		return e.noted(e.cfg.Network.Dial(ctx, addr))
+	}
 	return e.noted(e.dial.DialContext(ctx, network, addr))
 }
 

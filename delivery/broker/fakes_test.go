@@ -12,7 +12,11 @@ import (
 
 // fakeRedis answers commands in order: with the result of answer, or else as Redis would.
 func fakeRedis(t testing.TB, answer func(command string) string) string {
-	return listen(t, func(c net.Conn) {
+	return listen(t, serveRedis(answer))
+}
+
+func serveRedis(answer func(command string) string) func(net.Conn) {
+	return func(c net.Conn) {
 		in := bufio.NewReader(c)
 		for {
 			words, err := redisCommand(in)
@@ -27,7 +31,7 @@ func fakeRedis(t testing.TB, answer func(command string) string) string {
 				return
 			}
 		}
-	})
+	}
 }
 
 func redisReply(command string) string {

@@ -19,6 +19,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
+	"github.com/belfryhq/belfry/internal/memnet"
 )
 
 // newPublisher returns a Publisher that is closed at the end of the test.
@@ -90,6 +91,23 @@ func listen(t testing.TB, serve func(net.Conn)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return accept(t, l, serve)
+}
+
+// listenIn is listen on a network in memory.
+func listenIn(t testing.TB, network *memnet.Network, serve func(net.Conn)) string {
+	t.Helper()
+	l, _, err := network.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return accept(t, l, serve)
+}
+
+// in returns a setting for brokers on a network.
+func in(network *memnet.Network) func(*Config) { return func(c *Config) { c.Network = network } }
+
+func accept(t testing.TB, l net.Listener, serve func(net.Conn)) string {
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
