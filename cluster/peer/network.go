@@ -8,7 +8,9 @@ import (
 	"time"
 )
 
-// Network opens the sockets of an endpoint. Its listeners have TCP addresses, and its packet sockets UDP addresses.
+// Network opens the sockets of an endpoint. Its listeners have TCP addresses, and its packet sockets UDP addresses. A
+// connection that is not the system's has a method Readable() bool, which reports whether a Read without a deadline
+// would return at once: a connection at rest is dead then.
 type Network interface {
 	// Listen opens the TCP and the UDP port of one number at host:port; port 0 picks one.
 	Listen(addr string) (net.Listener, net.PacketConn, error)

@@ -120,6 +120,9 @@ func isDead(conn net.Conn) bool {
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = t.NetConn()
 	}
+	if r, ok := conn.(interface{ Readable() bool }); ok {
+		return r.Readable()
+	}
 	sc, ok := conn.(syscall.Conn)
 	if !ok {
 		return false

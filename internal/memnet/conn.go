@@ -146,6 +146,13 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, c.as("read", err)
 }
 
+// Readable reports whether a Read without a deadline would return at once, with bytes or an error.
+func (c *conn) Readable() bool {
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	return c.in.dropped != nil || c.in.ended != nil || c.in.read < len(c.in.buf)
+}
+
 // Write waits until all bytes are in the buffer of the connection.
 func (c *conn) Write(b []byte) (int, error) {
 	n, err := c.out.Write(b)

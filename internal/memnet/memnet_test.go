@@ -81,6 +81,29 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestReadable checks that a connection with nothing to read, one with bytes and one that has ended can be told apart.
+func TestReadable(t *testing.T) {
+	ours, theirs, l, err := connect(t.Context(), New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	readable := func(want bool) {
+		t.Helper()
+		if got := ours.(*conn).Readable(); got != want {
+			t.Errorf("readable: %v", got)
+		}
+	}
+	readable(false)
+	_, _ = io.WriteString(theirs, "b") // the buffer has room
+	readable(true)
+	_, _ = ours.Read(make([]byte, 1))
+	_ = ours.SetDeadline(time.Now().Add(-time.Second)) // of an earlier exchange
+	readable(false)
+	_ = theirs.Close()
+	readable(true)
+}
+
 // TestFullBuffer checks that a writer waits for its reader, also beyond a deadline.
 func TestFullBuffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
