@@ -69,7 +69,7 @@ func TestRotationRefusesNothing(t *testing.T) {
 			for _, n := range r.nodes {
 				n.reload <- struct{}{}
 			}
-			time.Sleep(5 * time.Second) // simulated: with the new keys
+			time.Sleep(3 * time.Second) // simulated: with the new keys
 			for _, n := range r.nodes {
 				if got, want := n.fingerprints(t), fingerprints(t, filepath.Join(dir, "nodes", n.name)); !slices.Equal(got, want) {
 					t.Errorf("after %v %s uses %v, not %v", step, n.name, got, want)
@@ -190,7 +190,7 @@ func (r *rotation) leaders() map[string]uint64 {
 
 // call schedules a task through the node every few milliseconds until the context ends.
 func (n *rotated) call(ctx context.Context, t *testing.T) {
-	pace := time.NewTicker(50 * time.Millisecond)
+	pace := time.NewTicker(100 * time.Millisecond)
 	defer pace.Stop()
 	for {
 		select {

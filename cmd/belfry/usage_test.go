@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
@@ -109,20 +110,22 @@ func TestNoNodeAnswers(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range []string{"task get a", "task batch"} {
-		root := newRoot()
-		root.SetIn(strings.NewReader(`{"op":"fire","id":"a"}`))
-		root.SetArgs(append(strings.Fields(args), "--addr", addr, "--timeout", "PT0.2S"))
-		cmd, err := root.ExecuteContextC(t.Context())
-		if err == nil {
-			t.Fatal("a node answered")
+	synctest.Test(t, func(t *testing.T) { // the command tries for a second of simulated time
+		for _, args := range []string{"task get a", "task batch"} {
+			root := newRoot()
+			root.SetIn(strings.NewReader(`{"op":"fire","id":"a"}`))
+			root.SetArgs(append(strings.Fields(args), "--addr", addr, "--timeout", "PT1S"))
+			cmd, err := root.ExecuteContextC(t.Context())
+			if err == nil {
+				t.Fatal("a node answered")
+			}
+			want := "no node answers at " + addr +
+				": connection refused; start one with `belfry local`, or name another with --addr"
+			if got := cli.Explain(cmd, err); got != want || exitCode(cmd, err) != exitFailed {
+				t.Errorf("%s: %d %q, want %q", args, exitCode(cmd, err), got, want)
+			}
 		}
-		want := "no node answers at " + addr +
-			": connection refused; start one with `belfry local`, or name another with --addr"
-		if got := cli.Explain(cmd, err); got != want || exitCode(cmd, err) != exitFailed {
-			t.Errorf("%s: %d %q, want %q", args, exitCode(cmd, err), got, want)
-		}
-	}
+	})
 	if got := cli.Explain(newRoot(), errors.New("x")); got != "x" {
 		t.Errorf("%q", got)
 	}
