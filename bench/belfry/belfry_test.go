@@ -15,6 +15,13 @@ import (
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
+// needNodes skips a test of real nodes unless BELFRY_TESTS lists real. The bench is a module of its own, whose tests of
+// real nodes .ci/nightly names.
+func needNodes(tb testing.TB) {
+	tb.Helper()
+	gated.Need(tb, gated.Real)
+}
+
 // stage is a running cluster with one caller of each kind.
 type stage struct {
 	t       *testing.T
@@ -103,7 +110,7 @@ func soon(d time.Duration) time.Time { return time.Now().Add(d).Truncate(time.Mi
 
 // TestBelfryDoesAllThatIsAsked uses every ability that the workloads need of Belfry, on one cluster.
 func TestBelfryDoesAllThatIsAsked(t *testing.T) {
-	gated.Need(t, gated.Real)
+	needNodes(t)
 	s := newStage(t)
 	ctx := t.Context()
 	far := time.Now().Add(time.Hour)
@@ -142,7 +149,7 @@ func TestBelfryDoesAllThatIsAsked(t *testing.T) {
 }
 
 func TestBelfryPushes(t *testing.T) {
-	gated.Need(t, gated.Real)
+	needNodes(t)
 	s := newStage(t)
 	got := make(chan arrival, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -159,7 +166,7 @@ func TestBelfryPushes(t *testing.T) {
 // TestBelfryIsBroken checks that acknowledged tasks survive the kill of all nodes. Then it kills one leader and stops
 // another.
 func TestBelfryIsBroken(t *testing.T) {
-	gated.Need(t, gated.Real)
+	needNodes(t)
 	s := newStage(t)
 	s.must(s.caller.(subject.BatchScheduler).ScheduleBatch(t.Context(), tasks("kept", 20, time.Now().Add(time.Second))))
 	s.must(s.service.(subject.Killer).KillAll())

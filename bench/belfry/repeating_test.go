@@ -6,13 +6,12 @@ import (
 
 	"github.com/belfryhq/belfry/bench/workload"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
-	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // TestBelfryRepeats runs the workload of repeating schedules with a thousand of them, on a real cluster. The workload
 // itself fails if a node lacks a schedule before the occurrences or after the restart.
 func TestBelfryRepeats(t *testing.T) {
-	gated.Need(t, gated.Real)
+	needNodes(t)
 	sizes := workload.Quick()
 	all := workload.All(sizes)
 	i := slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == "repeating" })

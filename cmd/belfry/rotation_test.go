@@ -18,8 +18,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/certs"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/memnet"
-	"github.com/belfryhq/belfry/shard"
 )
 
 // rotations are the arguments of belfry certs rotate by which the certificates, the gossip key and the authority of a
@@ -116,6 +116,12 @@ type rotated struct {
 	calls            int
 }
 
+// undelivered delivers nothing, since no task comes due.
+type undelivered struct{}
+
+func (undelivered) Deliver(context.Context, task.Attempt) task.Outcome          { return task.Outcome{} }
+func (undelivered) DeliverBatch(context.Context, []task.Attempt) []task.Outcome { return nil }
+
 func (r *rotation) start(n *rotated) {
 	r.t.Helper()
 	files := certs.NodeFiles(filepath.Join(r.certs, "nodes", n.name))
@@ -123,7 +129,7 @@ func (r *rotation) start(n *rotated) {
 	cfg := cluster.Config{
 		DataDir: n.data, Name: n.name, BindAddr: n.addr, Network: r.network, BootstrapExpect: len(r.nodes), Shards: 3,
 		Keys: &files, Reload: n.reload, Registerer: n.registry, MinFreeDisk: disk.None(),
-		Deliver: struct{ shard.Deliverer }{}, // no task is due
+		Deliver: undelivered{},
 		Fatal:   func(err error) { r.t.Error(err) },
 	}
 	for _, other := range r.nodes {

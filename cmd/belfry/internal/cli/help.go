@@ -21,8 +21,8 @@ const (
 // HelpWidth is the number of columns that help texts keep to.
 const HelpWidth = 80
 
-// WrapHelp makes the help of a command and of its subcommands keep to HelpWidth, and end with settingsNote. It uses none
-// of cobra's templates: text/template calls methods by their names, so that the linker must keep all methods.
+// WrapHelp makes the help of a command and of its subcommands keep to HelpWidth, and end with settingsNote. It uses
+// none of cobra's templates: text/template calls methods by their names, so that the linker must keep all methods.
 func WrapHelp(root *cobra.Command) {
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
 		_, err := io.WriteString(cmd.OutOrStderr(), usage(cmd))

@@ -4,8 +4,9 @@
 //	`belfry task get ord<TAB>`  ──▶  the noun task, the placeholder ID  ──▶  Nouns["task"]  ──▶  ids that begin with ord
 //
 // Attach finds the noun of an argument in the command's usage line, so that a new command needs nothing but its line.
-// A lookup takes patience at most, or what --timeout says before the word, brings limit names at most, and says nothing of an error: a shell that completes has
-// no place for it. Names with characters that a shell may interpret are left out.
+// A lookup takes patience at most, or what --timeout says before the word. It brings limit names at most, and says
+// nothing of an error: a shell that completes has no place for it. Names with characters that a shell may interpret are
+// left out.
 package complete
 
 import (
@@ -107,7 +108,7 @@ var others = map[string]string{
 }
 
 // Attach makes the arguments and flags of all commands complete, if cmd is the command by which a shell asks for
-// completions. Other commands need none, and attaching them takes a third of the time that it takes to make all commands.
+// completions. Other commands need none, and attaching them takes more than half as long as making all commands.
 func Attach(cmd *cobra.Command) {
 	if name := cmd.Name(); name == cobra.ShellCompRequestCmd || name == cobra.ShellCompNoDescRequestCmd {
 		attachBelow(cmd.Root())
