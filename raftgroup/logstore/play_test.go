@@ -2,7 +2,6 @@ package logstore
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -28,9 +27,7 @@ const (
 func TestMain(m *testing.M) {
 	kind := os.Getenv(playVar)
 	if kind == "" {
-		if err := flag.Set("rapid.checks", strconv.Itoa(rounds())); err != nil {
-			panic(err)
-		}
+		gated.Rounds(15, 200) // each opens a log once at least, which syncs its files
 		os.Exit(m.Run())
 	}
 	err := play(Kind(kind), os.Args[1], os.Args[2])
@@ -39,16 +36,6 @@ func TestMain(m *testing.M) {
 		os.Exit(exitFailedDisk)
 	}
 	os.Exit(1)
-}
-
-// rounds returns the number of random cases of each property here, unless the command line has another one. Every case
-// opens a log once at least, which syncs its files. Each run draws other cases, and package rapid prints the seed of one
-// that fails.
-func rounds() int {
-	if gated.Has(gated.Long) {
-		return 200
-	}
-	return 15
 }
 
 // exitFailedDisk is the exit code after a failure of the disk.
