@@ -61,13 +61,13 @@ func (l *lockedLog) Reset() {
 // run opens the files of the node n1 and watches them until the test ends. It must be called in a bubble.
 func run(t *testing.T) *world {
 	t.Helper()
-	w := initialize(t)
+	w := prepare(t)
 	w.watch(0)
 	return w
 }
 
-// initialize makes the files of the node n1.
-func initialize(t *testing.T) *world {
+// prepare makes the files of the node n1.
+func prepare(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, dir: t.TempDir(), registry: prometheus.NewRegistry(), reload: make(chan struct{})}
 	var err error
@@ -329,7 +329,7 @@ func TestFaultyGossipKeys(t *testing.T) {
 // A node starts with a certificate that has ended, and says so each hour until the certificate is renewed.
 func TestStartWithAnEndedCertificate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := initialize(t)
+		w := prepare(t)
 		time.Sleep(366 * 24 * time.Hour)
 		w.watch(10 * time.Minute)
 		if left := time.Until(w.Credentials().Ends()); left > 0 {
@@ -356,7 +356,7 @@ func TestStartWithAnEndedCertificate(t *testing.T) {
 // From thirty days before the end on, there is a warning each day, and after the end an error each hour.
 func TestWarningsBeforeTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := initialize(t)
+		w := prepare(t)
 		w.watch(time.Hour)
 		time.Sleep(334 * 24 * time.Hour)
 		if n := w.logged("level=WARN"); n != 0 {

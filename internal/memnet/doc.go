@@ -3,6 +3,6 @@
 // connections and a socket for packets. Connections are as those of TCP: they have buffers, deadlines, halves that
 // close alone, and resets.
 //
-// A network loses nothing and has no latency. Of the faults of networks it has one: a Host can be cut off. Others belong
-// to packages netlab and sim of chaos.
+// A network loses nothing and has no latency. Of the faults of networks it has one: a Host can be cut off. Others
+// belong to packages netlab and sim of chaos.
 package memnet
