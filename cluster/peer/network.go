@@ -22,8 +22,8 @@ type Network interface {
 // unreachable node at longer and longer intervals, so a new attempt finds a returning node sooner.
 const connectTimeout = 1500 * time.Millisecond
 
-// system is the network of the operating system. It closes connections whose sent bytes stay unacknowledged for the time
-// silence.
+// system is the network of the operating system. It closes connections whose sent bytes stay unacknowledged for the
+// time silence.
 type system struct{ silence time.Duration }
 
 // Listen opens both ports. With port 0 the system picks the TCP port; Listen tries again if its number is taken in UDP.

@@ -36,8 +36,8 @@
 //
 // # Connections
 //
-//   - Each broker (and vhost, or database) has one link, shared by all attempts. A link is one connection; the client of
-//     Kafka uses a few. The first attempt opens the link, and the pool closes the link when there has been no attempt
+//   - Each broker (and vhost, or database) has one link, shared by all attempts. A link is one connection; the client
+//     of Kafka uses a few. The first attempt opens the link, and the pool closes the link when there has been no attempt
 //     for a while.
 //   - A failure of the link ends all attempts on it, and the next attempt opens another. Clients do not reconnect by
 //     themselves where that can be switched off, so that reconnecting has one place in the code. At most one connect
@@ -71,8 +71,8 @@
 //     and go-redis 21. It lacks clusters and sentinels, which no target's URL can name.
 //   - No credentials in URLs, where every reader of a task could read them.
 //   - NATS: one request for each message, many in progress on one connection. The client's PublishAsync would add a
-//     second bound on messages in progress, beside the lane's. The client's package jetstream takes 1.1 s to compile, and
-//     its parent package publishes in the same way.
+//     second bound on messages in progress, beside the lane's. The client's package jetstream takes 1.1 s to compile,
+//     and its parent package publishes in the same way.
 //   - Redis: pipelines of the waiting entries on one connection, and not one connection for each attempt. Redis 8.6
 //     can drop repeats (XADD with IDMP); older versions answer IDMP with a syntax error.
 //   - Kafka: no transactions. With a transaction a batch of tasks would succeed or fail together.

@@ -33,7 +33,8 @@ var kinds = []Kind{Root, Real, Timed, Long}
 // Has reports whether the variable lists the kind.
 func Has(kind Kind) bool { return slices.Contains(listed(), kind) }
 
-// listed returns the kinds in the variable. It panics at a word that is no kind: a step with a typo would skip its tests.
+// listed returns the kinds in the variable. It panics at a word that is no kind: a step with a typo would skip its
+// tests.
 func listed() []Kind {
 	var list []Kind
 	for word := range strings.SplitSeq(os.Getenv(Variable), ",") {

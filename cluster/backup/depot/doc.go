@@ -13,7 +13,7 @@
 //
 // # Why not otherwise
 //
-//   - Not a whole S3 client: a depot needs seven requests, which s3.go sends. minio-go signs them and knows the hosts of
-//     stores, by two small packages. All of minio-go takes 6 s of processor time to compile, the AWS SDK 12 s.
+//   - Not a whole S3 client: a depot needs seven requests, which s3.go sends. minio-go signs them and knows the hosts
+//     of stores, by two small packages. All of minio-go takes 6 s of processor time to compile, the AWS SDK 12 s.
 //   - Not a rename in a bucket: an object appears whole, when its upload is completed.
 package depot

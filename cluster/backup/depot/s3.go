@@ -187,7 +187,7 @@ func (s *s3Store) send(ctx context.Context, r *s3Request) (*http.Response, error
 	if ok && r.method != http.MethodPost { // the answer to a POST may report an error after its head was sent
 		return answer, nil
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }() // the answer was read
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err != nil && ok {
 		return nil, err
@@ -211,7 +211,7 @@ func (s *s3Store) call(ctx context.Context, r *s3Request, result any) (http.Head
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }() // the answer was read
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	if err == nil && result != nil {
 		err = xml.Unmarshal(body, result)

@@ -1,10 +1,10 @@
-// Package clustertest runs whole clusters in one test process, with their data in a folder of the test. At the end of the
-// test it checks that the replicas of each shard agree, that no error was fatal, and that every node stops cleanly.
+// Package clustertest runs whole clusters in one test process, with their data in a folder of the test. At the end of
+// the test it checks that the replicas of each shard agree, that no error was fatal, and that every node stops cleanly.
 //
 // The nodes of a test speak over a network in memory, and the test runs in a bubble of testing/synctest: their clock
-// moves only when every goroutine waits, and stands while one computes or writes a file. So no test waits for real time,
-// and a busy machine makes a test slower and nothing else. A Cluster belongs to the bubble in which it was made. The nodes
-// of a benchmark, and those of NewOnLoopback, speak over loopback, in real time.
+// moves only when every goroutine waits, and stands while one computes or writes a file. So no test waits for real
+// time, and a busy machine makes a test slower and nothing else. A Cluster belongs to the bubble in which it was made.
+// The nodes of a benchmark, and those of NewOnLoopback, speak over loopback, in real time.
 package clustertest
 
 import (
@@ -62,8 +62,8 @@ func New(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluster {
 	return Prepare(t, n, edit).startAll()
 }
 
-// NewOnLoopback is New with nodes that speak over the system's network and write to a disk, in real time. A busy machine may let a node lose
-// its leaderships at any time.
+// NewOnLoopback is New with nodes that speak over the system's network and write to a disk, in real time. A busy
+// machine may let a node lose its leaderships at any time.
 func NewOnLoopback(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluster {
 	t.Helper()
 	return prepare(t, n, nil, edit).startAll()

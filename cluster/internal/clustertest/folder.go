@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// memory is where Linux keeps files in memory. A sync of them costs nothing. On a disk the syncs of a cluster take half
-	// of its processor time, and its tests wait for the disk.
+	// memory is where Linux keeps files in memory. A sync of them costs nothing. On a disk the syncs of a cluster take
+	// half of its processor time, and its tests wait for the disk.
 	memory = "/dev/shm"
 	// room is the space that memory must have. Containers often have less. The clusters of a package that run at once need
 	// a quarter of it.

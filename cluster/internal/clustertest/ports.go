@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Range of the ports of nodes on loopback. It is below the ports that the system gives to outgoing connections, of which
-// other tests have many, and below those of package local.
+// Range of the ports of nodes on loopback. It is below the ports that the system gives to outgoing connections, of
+// which other tests have many, and below those of package local.
 const firstPort, endPort = 10_000, 20_000
 
 // blockPorts is the number of ports that a process takes at a time.

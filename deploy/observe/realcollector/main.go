@@ -1,5 +1,6 @@
-// Command realcollector runs a collector of OpenTelemetry for tests: it takes spans by OTLP and prints them. It is built
-// of the collector's own parts. It is a module of its own, since the collector needs far more modules than Belfry.
+// Command realcollector runs a collector of OpenTelemetry for tests: it takes spans by OTLP and prints them. It is
+// built of the collector's own parts. It is a module of its own, since the collector needs far more modules than
+// Belfry.
 //
 //	realcollector --config FILE
 package main

@@ -73,7 +73,7 @@ func makeBucket(t *testing.T, url, key, secret, region string) error {
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }() // the answer was read
 	if answer.StatusCode != http.StatusOK {
 		return fmt.Errorf("make a bucket: %s", answer.Status)
 	}
