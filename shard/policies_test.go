@@ -277,11 +277,10 @@ func TestPause(t *testing.T) {
 			t.Errorf("%d attempts in the end", len(got))
 		}
 		d.set(&fsmpb.QueuePolicy{Queue: "q", Paused: true})
-		n.must(t, func() *fsmpb.Command {
-			cmd := schedule("late", time.Now().Add(time.Millisecond)) // before the rule can be set
-			cmd.GetSchedule().Spec.Queue = "q"
-			return cmd
-		}())
+		synctest.Wait() // until the leader follows the policy, as a call that pauses a queue waits
+		late := schedule("late", time.Now().Add(time.Millisecond))
+		late.GetSchedule().Spec.Queue = "q"
+		n.must(t, late)
 		time.Sleep(time.Hour)
 		task, err := n.Get(t.Context(), "", "late", false)
 		if err != nil || task.State != fsmpb.State_STATE_READY || task.Attempts != 0 {
