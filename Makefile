@@ -17,8 +17,8 @@ test: ## run all tests
 	$(GO) test ./... && $(GO) test -C bench ./...
 
 .PHONY: race
-race: ## run the tests under the race detector, except those of nodes in processes of their own
-	$(GO) test -race ./... && $(GO) test -C bench -race ./...
+race: ## run the tests under the race detector, on one processor each (golang/go issue 78156)
+	$(GO) test -race -cpu 1 ./... && $(GO) test -C bench -race -cpu 1 ./...
 
 .PHONY: lint
 lint: ## vet, golangci-lint with staticcheck and the import rules
