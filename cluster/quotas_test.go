@@ -64,20 +64,18 @@ func TestQuotas(t *testing.T) {
 func testMaxPending(t *testing.T, c *clustertest.Cluster) {
 	const limit = 230
 	putNamespace(t, c.Node(0), "shop", quota.Limits{MaxPending: limit})
-	if made := fillQuota(t, c, "shop", "t", 400, quota.MaxPending); made != limit {
-		t.Errorf("%d tasks of %d", made, limit)
-	}
+	refill(t, c, "shop", "t", limit)
 	use, err := c.Node(1).NamespaceUse(t.Context(), "shop")
 	if err != nil || use.Pending != limit {
 		t.Errorf("%+v, %v", use, err)
 	}
-	if made := fillQuota(t, c, "shop", "t", 400, quota.MaxPending); made != limit {
-		t.Errorf("%d tasks were replaced", made)
+	var again []*fsmpb.Command
+	for _, id := range listed(t, c.Node(1), "shop") {
+		again = append(again, scheduleIn("shop", id, "q", 2*time.Hour))
 	}
+	mustDo(t, c.Node(1), again...)
 	putNamespace(t, c.Node(2), "shop", quota.Limits{MaxPending: limit + 70})
-	if made := fillQuota(t, c, "shop", "more", 100, quota.MaxPending); made != 70 {
-		t.Errorf("%d tasks under a limit that is higher by 70", made)
-	}
+	refill(t, c, "shop", "more", 70)
 	if made := fillQuota(t, c, "", "free", 100, quota.MaxPending); made != 100 {
 		t.Errorf("%d tasks of a namespace without a limit", made)
 	}
