@@ -14,7 +14,16 @@ import (
 // Why not the wheel? A task that waits for its next attempt or for an opening lies there under another instant, and one
 // that was moved to a later time lies where it was before.
 type dueIndex struct {
-	places *btree.BTreeG[duePlace]
+	places dueTree
+}
+
+// dueTree is a *btree.BTreeG[duePlace]; see rankTree.
+type dueTree interface {
+	Len() int
+	Has(duePlace) bool
+	ReplaceOrInsert(duePlace) (duePlace, bool)
+	Delete(duePlace) (duePlace, bool)
+	AscendGreaterOrEqual(duePlace, btree.ItemIteratorG[duePlace])
 }
 
 // duePlace is the place of a task in the index: the Unix second of its due time in the upper half, its handle in the

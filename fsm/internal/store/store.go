@@ -3,8 +3,6 @@ package store
 import (
 	"hash/maphash"
 
-	"github.com/google/btree"
-
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/internal/slab"
 	"github.com/belfryhq/belfry/fsm/internal/slots"
@@ -29,9 +27,9 @@ type Store struct {
 	wheel    *wheel.Wheel // of tasks that wait for an instant
 
 	shared
-	lanes     lanes
-	rankNodes *rankNodes // of all lanes
-	dues      dueIndex
+	lanes       lanes
+	newRankTree func() rankTree // for a lane
+	dues        dueIndex
 
 	tombstones     list  // delivered and cancelled tasks, oldest first
 	tombstoneBytes int64 // sum of their sizes
@@ -79,20 +77,20 @@ type Defaults struct {
 // New returns an empty store.
 func New(shard uint32) *Store {
 	s := &Store{
-		Header:    Header{Defaults: Defaults{KeepDoneMs: task.DefaultKeepDone.Milliseconds()}},
-		Version:   FirstVersion,
-		shard:     shard,
-		tasks:     slab.NewPages[record](),
-		progress:  slab.NewPages[progress](),
-		blobs:     slab.NewArena(),
-		index:     slab.NewIndex(),
-		seed:      maphash.MakeSeed(),
-		shared:    newShared(),
-		lanes:     newLanes(),
-		rankNodes: btree.NewFreeListG[rank](btree.DefaultFreeListSize),
-		bySlot:    make(slotCounts, task.Slots),
-		idle:      map[uint32][]handle{},
-		wanting:   map[handle]struct{}{}, calendars: newCalendarUses(),
+		Header:      Header{Defaults: Defaults{KeepDoneMs: task.DefaultKeepDone.Milliseconds()}},
+		Version:     FirstVersion,
+		shard:       shard,
+		tasks:       slab.NewPages[record](),
+		progress:    slab.NewPages[progress](),
+		blobs:       slab.NewArena(),
+		index:       slab.NewIndex(),
+		seed:        maphash.MakeSeed(),
+		shared:      newShared(),
+		lanes:       newLanes(),
+		newRankTree: newRankTrees(),
+		bySlot:      make(slotCounts, task.Slots),
+		idle:        map[uint32][]handle{},
+		wanting:     map[handle]struct{}{}, calendars: newCalendarUses(),
 	}
 	s.wheel, s.dues = wheel.New(nodes{s.tasks}, 0), newDueIndex()
 	s.labels = newLabelIndex(func(h handle) uint32 { return s.slotOf(s.tasks.Read(h)) })
