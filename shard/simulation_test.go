@@ -15,7 +15,9 @@ import (
 // and expects the task to start once, at its instant.
 func TestTwoDays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newReplicas(t, 3, nil).startAll()
+		c := newReplicas(t, 3, func(cfg *Config) { // heartbeats are most of the test's cost
+			cfg.Timing.Heartbeat, cfg.Timing.Election, cfg.Timing.Lease = time.Minute, time.Minute, time.Minute
+		}).startAll()
 		defer c.close()
 		due := time.Now().Add(48 * time.Hour).Truncate(time.Millisecond)
 		c.leader().must(t, schedule("order-1042", due))

@@ -292,9 +292,9 @@ func killBefore(t *testing.T, step string, who int) {
 	p := newTwoShards(t, 3, nil)
 	defer p.close()
 	due := map[string]time.Time{}
-	for i := range 300 {
+	for i := range 120 {
 		id := fmt.Sprint("task-", i)
-		due[id] = time.Now().Add(time.Duration(i) * 20 * time.Millisecond).Truncate(time.Millisecond)
+		due[id] = time.Now().Add(time.Duration(i) * 50 * time.Millisecond).Truncate(time.Millisecond)
 		p.must(schedule(id, due[id]))
 	}
 	killed := false
