@@ -37,8 +37,8 @@
 // # Connections
 //
 //   - Each broker (and vhost, or database) has one link, shared by all attempts. A link is one connection; the client
-//     of Kafka uses a few. The first attempt opens the link, and the pool closes the link when there has been no attempt
-//     for a while.
+//     of Kafka uses a few. The first attempt opens the link, and the pool closes the link when there has been no
+//     attempt for a while.
 //   - A failure of the link ends all attempts on it, and the next attempt opens another. Clients do not reconnect by
 //     themselves where that can be switched off, so that reconnecting has one place in the code. At most one connect
 //     towards a broker runs at a time, however many attempts wait for it.
