@@ -175,7 +175,10 @@ func TestLostPortEndsTheWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
+		go func() {
+			synctest.Wait() // the port has failed
+			cancel()
+		}()
 		if err := g.Await(ctx); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("%v", err)
 		}
