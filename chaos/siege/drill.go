@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/history"
 )
@@ -79,7 +80,7 @@ func drill(ctx context.Context, r *Round) error {
 			return err
 		}
 	}
-	return r.Pause(ctx, r.siege.cfg.Limits.FirstFire)
+	return r.Pause(ctx, check.DefaultLimits().FirstFire) // also if the siege judges no times
 }
 
 // drillForgery forges gossip for drillForged and then watches the cluster for a quarter of that time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/keys"
 	"github.com/belfryhq/belfry/chaos/workload"
 )
@@ -48,7 +49,7 @@ func (r *Round) openLoads(ctx context.Context, prefix string) (err error) {
 func (r *Round) keysConfig(prefix string) keys.Config {
 	cfg := keys.Config{
 		Spare: r.siege.stand.Spare, AdminFile: r.siege.stand.Cluster.KeyFile(), Namespaces: r.siege.namespaces(),
-		Recorder: r.rec, Dir: r.dir, Prefix: prefix, Calm: r.siege.cfg.Limits.Detect,
+		Recorder: r.rec, Dir: r.dir, Prefix: prefix, Calm: check.DefaultLimits().Detect,
 	}
 	for _, n := range r.targets("") {
 		cfg.Nodes = append(cfg.Nodes, keys.Node{Name: n.Name, URL: n.URL})
