@@ -128,6 +128,7 @@ func shown(t *testing.T, dir string) (entries []certs.Entry) {
 // TestRotationRefusesNothing.
 func TestRotationOfRealNodes(t *testing.T) {
 	gated.Need(t, gated.Timed)
+	gated.Need(t, gated.Long)
 	port := freePeerPort(t)
 	dir, out := certsDir(t, "--peer-port", port, "n1=127.0.0.1", "n2=127.0.0.2", "n3=127.0.0.3")
 	var nodes []*secured

@@ -29,6 +29,7 @@ func TestDelivery(t *testing.T) {
 // the others one after another.
 func TestDeliveryByProcesses(t *testing.T) {
 	gated.Need(t, gated.Timed)
+	gated.Need(t, gated.Long)
 	localtest.Need(t)
 	as := alone
 	if gated.Has(gated.Long) {

@@ -17,6 +17,7 @@ import (
 // new, on existing data, after a kill of all nodes, and with a single node. On a busy machine nodes warn of late answers.
 func TestHealthyNodesLogNoWarning(t *testing.T) {
 	gated.Need(t, gated.Timed)
+	gated.Need(t, gated.Long)
 	binary := localtest.Build(t)
 	for _, nodes := range []int{3, 1} {
 		cfg := local.Config{Binary: binary, DataDir: t.TempDir(), Nodes: nodes}
