@@ -42,7 +42,9 @@ func newAttack(t *testing.T, c *clustertest.Cluster, nodes int) *attack {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &attack{forger: gossiptest.Over(conn), cluster: c.Node(0).ClusterID(), shards: len(c.Node(0).View(t.Context()).Shards)}
+	a := &attack{
+		forger: gossiptest.Over(conn), cluster: c.Node(0).ClusterID(), shards: len(c.Node(0).View(t.Context()).Shards),
+	}
 	for i := range nodes {
 		v := &victim{id: c.Node(i).ID(), addr: c.Node(i).PeerAddr()}
 		v.boot.Store(1)

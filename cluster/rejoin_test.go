@@ -164,8 +164,8 @@ func TestCopyBesideItsOriginal(t *testing.T) {
 		c.Start(1)
 		c.WaitReady()
 		n, err := cluster.Open(cluster.Config{
-			DataDir: dir, Name: "n1", Network: c.Network(), Join: []string{c.Node(0).PeerAddr(), c.Node(2).PeerAddr()}, Deliver: c.Deliver,
-			Fatal: func(err error) { t.Error(err) },
+			DataDir: dir, Name: "n1", Network: c.Network(), Join: []string{c.Node(0).PeerAddr(), c.Node(2).PeerAddr()},
+			Deliver: c.Deliver, Fatal: func(err error) { t.Error(err) },
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -57,8 +57,8 @@ func TestShardsSplitUnderLoad(t *testing.T) {
 	})
 }
 
-// scheduleKept schedules tasks with a payload of that size through all nodes in turn, fifty at a time, and returns their
-// ids.
+// scheduleKept schedules tasks with a payload of that size through all nodes in turn, fifty at a time, and returns
+// their ids.
 func scheduleKept(t *testing.T, c *clustertest.Cluster, count, payload int) (ids []string) {
 	t.Helper()
 	nodes := c.Nodes()
