@@ -100,11 +100,13 @@ func loseThreeOfFive(t *testing.T) *five {
 		id := fmt.Sprint("early-", i)
 		f.early[id] = schedule(t, c.Node(0), id)
 	}
+	c.WaitAgree(c.Node(0))
 	c.Stop(1)
 	for i := range 100 {
 		id := fmt.Sprint("later-", i)
 		f.later[id] = schedule(t, c.Node(0), id)
 	}
+	c.WaitAgree(c.Node(0))
 	for _, i := range []int{0, 2, 3, 4} {
 		c.Stop(i)
 	}

@@ -276,7 +276,7 @@ func (c *Cluster) Until(what string, condition func() error) {
 func (c *Cluster) close() {
 	for _, m := range c.members {
 		if m.node != nil && m.node.Ready() == nil && !c.t.Failed() && !c.Damaged {
-			c.Until("replicas agree", func() error { return agree(m.node.View(context.Background())) })
+			c.WaitAgree(m.node)
 			break
 		}
 	}
@@ -289,6 +289,13 @@ func (c *Cluster) close() {
 		<-time.After(stragglers)
 	}
 	c.members = nil // package testing keeps a parallel test with its cleanups, and so c, until all tests have ended
+}
+
+// WaitAgree waits until the node sees that the replicas of each shard have carried out the same commands. A node that
+// stops just after an answer may lack the last entries.
+func (c *Cluster) WaitAgree(n *cluster.Node) {
+	c.t.Helper()
+	c.Until("replicas agree", func() error { return agree(n.View(context.Background())) })
 }
 
 // agree returns an error if two replicas of a shard differ, or have carried out different numbers of commands. It
