@@ -164,7 +164,7 @@ func (s *stage) listen(t testing.TB, addr string) net.Listener {
 	var l net.Listener
 	var err error
 	if s.memory != nil {
-		l, err = nodetest.Listen(s.memory, addr)
+		l, err = s.memory.ListenTCP(addr)
 	} else {
 		l, err = net.Listen("tcp", addr)
 	}

@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// firstPort is the port of the first listener that names none. The system gives ports below it to no listener of a
-// test.
+// firstPort is the port of the first listener that names none. Callers have lower ports.
 const firstPort = 40_000
 
 // firstCaller and lastCaller bound the ports of connections at the end that dialled. They are used in turn.
@@ -47,6 +46,15 @@ func (n *Network) addr() string {
 // port that no other listener has had.
 func (n *Network) Listen(addr string) (net.Listener, net.PacketConn, error) {
 	return n.listen(nil, addr)
+}
+
+// ListenTCP opens the listener of an address alone, for a server that gets no packets; see Listen.
+func (n *Network) ListenTCP(addr string) (net.Listener, error) {
+	l, packets, err := n.Listen(addr)
+	if err != nil {
+		return nil, err
+	}
+	return l, packets.Close()
 }
 
 func (n *Network) listen(host *Host, addr string) (net.Listener, net.PacketConn, error) {

@@ -217,19 +217,10 @@ func (c *Cluster) Client(cfg client.Config) *client.Client {
 // Listen opens a listener for a receiver. It stays open until the test ends.
 func (c *Cluster) Listen() net.Listener {
 	c.t.Helper()
-	l, err := Listen(c.Network, "127.0.0.1:0")
+	l, err := c.Network.ListenTCP("127.0.0.1:0")
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	c.t.Cleanup(func() { _ = l.Close() })
 	return l
-}
-
-// Listen opens a listener for connections alone.
-func Listen(network *memnet.Network, addr string) (net.Listener, error) {
-	l, packets, err := network.Listen(addr)
-	if err != nil {
-		return nil, err
-	}
-	return l, packets.Close()
 }
