@@ -94,7 +94,7 @@ func TestDisksFill(t *testing.T) {
 		if err := do(c.Node(0), touchOrSchedule("new")); !errors.Is(err, task.ErrNoRoom) {
 			t.Errorf("a touch that would schedule: %v", err)
 		}
-		c.Until("what is due is delivered", func() error {
+		c.Until("the due tasks are delivered", func() error {
 			if c.Deliver.Attempts("late") != 1 || c.Deliver.Attempts("task-1") != 1 {
 				return errors.New("not yet")
 			}

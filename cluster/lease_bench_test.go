@@ -68,7 +68,7 @@ func quantiles(b *testing.B, late []time.Duration) {
 // BenchmarkPullPunctual schedules a thousand tasks a second for two seconds, while a consumer waits at each of three
 // nodes.
 func BenchmarkPullPunctual(b *testing.B) {
-	c := clustertest.New(b, 3, nil)
+	c := clustertest.NewOnLoopback(b, 3, nil)
 	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(b.Context())) })
 	for b.Loop() {
 		const count = 2000
@@ -95,7 +95,7 @@ func BenchmarkPullPunctual(b *testing.B) {
 
 // BenchmarkPullDrain has 50 000 tasks come due in one millisecond, for six consumers with a max of 1000.
 func BenchmarkPullDrain(b *testing.B) {
-	c := clustertest.New(b, 3, nil)
+	c := clustertest.NewOnLoopback(b, 3, nil)
 	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(b.Context())) })
 	for b.Loop() {
 		const count = 50_000

@@ -69,7 +69,7 @@ func TestMemoryFills(t *testing.T) {
 		if err := do(c.Node(2), &fsmpb.Command{Id: "gone", Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}}); err != nil {
 			t.Errorf("cancel: %v", err)
 		}
-		c.Until("what is due is delivered", func() error {
+		c.Until("the due tasks are delivered", func() error {
 			if c.Deliver.Attempts("late") != 1 {
 				return errors.New("not yet")
 			}

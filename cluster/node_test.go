@@ -447,7 +447,7 @@ func TestNodesWithKeys(t *testing.T) {
 		c.WaitReady()
 		joiner := c.Add()
 		c.Start(joiner)
-		c.Until("the joiner says what it needs", func() error {
+		c.Until("the joiner reports its need", func() error {
 			err := c.Node(joiner).Ready()
 			if err == nil || !strings.Contains(err.Error(), "--join-token-file") {
 				return fmt.Errorf("it says %w", err)
@@ -508,7 +508,7 @@ func TestWipedReplicaIsNoticed(t *testing.T) {
 			}
 			return nil
 		})
-		c.Until("the node says what is lost", func() error {
+		c.Until("the node reports its loss", func() error {
 			if err := c.Node(2).Ready(); !errors.Is(err, logstore.ErrLostLog) {
 				return fmt.Errorf("it says: %w", err)
 			}

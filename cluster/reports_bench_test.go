@@ -11,7 +11,7 @@ import (
 // faults every two seconds, for one replica's applied index ten times a second while it is copied, and for the commands
 // of all shards twice a minute. The whole status is the measure for all of them.
 func BenchmarkReports(b *testing.B) {
-	c := clustertest.New(b, 5, func(_ int, cfg *cluster.Config) { cfg.Shards = 48 })
+	c := clustertest.NewOnLoopback(b, 5, func(_ int, cfg *cluster.Config) { cfg.Shards = 48 })
 	n := c.Node(0)
 	shard := n.View(b.Context()).Shards[0]
 	other := shard.Replicas[0].Node

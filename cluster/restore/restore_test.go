@@ -207,23 +207,28 @@ func TestRestoreIntoAnotherShape(t *testing.T) {
 	})
 }
 
+// restored starts a cluster of one from a backup. Other nodes can join it.
+func restored(t *testing.T, backup []byte) *clustertest.Cluster {
+	t.Helper()
+	c := clustertest.Prepare(t, 1, func(i int, cfg *cluster.Config) {
+		cfg.BootstrapExpect = 0
+		if i == 0 {
+			cfg.Join = nil
+		}
+	})
+	if _, err := restore.Run(t.Context(), restore.Config{From: bytes.NewReader(backup), Dir: c.DataDir(0), Shards: 3}); err != nil {
+		t.Fatal(err)
+	}
+	c.Start(0)
+	c.WaitReady()
+	return c
+}
+
 // A restored cluster of one takes other nodes, and keeps its data over a restart.
 func TestRestoredClusterGrows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		old := used(t)
-		data := backupOf(t, old.Node(0))
-		c := clustertest.Prepare(t, 1, func(i int, cfg *cluster.Config) {
-			cfg.BootstrapExpect = 0
-			if i == 0 {
-				cfg.Join = nil
-			}
-		})
-		if _, err := restore.Run(t.Context(), restore.Config{From: bytes.NewReader(data), Dir: c.DataDir(0), Shards: 3}); err != nil {
-			t.Fatal(err)
-		}
-		c.Start(0)
-		c.WaitReady()
+		c := restored(t, backupOf(t, used(t).Node(0)))
 		c.Start(c.Add())
 		c.WaitReady()
 		if got := c.Node(1); got.ClusterID() != c.Node(0).ClusterID() {
@@ -242,18 +247,7 @@ func TestRestoredClusterGrows(t *testing.T) {
 func TestOldCopyOfARestoredFolder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		data := backupOf(t, used(t).Node(0))
-		c := clustertest.Prepare(t, 1, func(i int, cfg *cluster.Config) {
-			cfg.BootstrapExpect = 0
-			if i == 0 {
-				cfg.Join = nil
-			}
-		})
-		if _, err := restore.Run(t.Context(), restore.Config{From: bytes.NewReader(data), Dir: c.DataDir(0), Shards: 3}); err != nil {
-			t.Fatal(err)
-		}
-		c.Start(0)
-		c.WaitReady()
+		c := restored(t, backupOf(t, used(t).Node(0)))
 		for range 2 {
 			c.Start(c.Add())
 		}

@@ -4,7 +4,7 @@
 // The nodes of a test speak over a network in memory, and the test runs in a bubble of testing/synctest: their clock
 // moves only when every goroutine waits, and stands while one computes or writes a file. So no test waits for real
 // time, and a busy machine makes a test slower and nothing else. A Cluster belongs to the bubble in which it was made.
-// The nodes of a benchmark, and those of NewOnLoopback, speak over loopback, in real time.
+// The nodes of NewOnLoopback speak over loopback, in real time.
 package clustertest
 
 import (
@@ -62,8 +62,8 @@ func New(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluster {
 	return Prepare(t, n, edit).startAll()
 }
 
-// NewOnLoopback is New with nodes that speak over the system's network and write to a disk, in real time. A busy
-// machine may let a node lose its leaderships at any time.
+// NewOnLoopback is New with nodes that speak over the system's network and write to a disk, in real time, as benchmarks
+// need it. A busy machine may let a node lose its leaderships at any time.
 func NewOnLoopback(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluster {
 	t.Helper()
 	return prepare(t, n, nil, edit).startAll()
@@ -72,9 +72,6 @@ func NewOnLoopback(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *
 // Prepare is New without starting any node.
 func Prepare(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluster {
 	t.Helper()
-	if _, measured := t.(*testing.B); measured {
-		return prepare(t, n, nil, edit)
-	}
 	return prepare(t, n, memnet.New(), edit)
 }
 

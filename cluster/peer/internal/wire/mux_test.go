@@ -77,7 +77,7 @@ func TestStuckGroupStandsInNobodysWay(t *testing.T) {
 		}
 		go respond(inbox, 6)
 		for _, done := range waiting {
-			if err := await(t, "what was stuck", done); err != nil {
+			if err := await(t, "the stuck call", done); err != nil {
 				t.Error(err)
 			}
 		}
@@ -120,13 +120,13 @@ func TestFullInboxRefusesLate(t *testing.T) {
 		}
 		respondTo(<-to.Consumer(), 1)
 		for _, done := range []<-chan error{large, many} {
-			if err := await(t, "what was refused", done); err == nil || err.Error() != errFull.Error() {
+			if err := await(t, "the refused call", done); err == nil || err.Error() != errFull.Error() {
 				t.Errorf("not refused: %v", err)
 			}
 		}
 		go respond(to, 1)
 		for _, done := range taken {
-			if err := await(t, "what was taken", done); err != nil {
+			if err := await(t, "the accepted call", done); err != nil {
 				t.Error(err)
 			}
 		}
