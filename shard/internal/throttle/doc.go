@@ -5,20 +5,20 @@
 //	success, window in use   +1; +1/8 after the first limit    closes
 //	success, window not used the same, up to Start            closes
 //	success, slow answer     1/8 towards a quarter of Start    closes
-//	failure                  -1                                opens after a long run without success
-//	timeout                  -2                                the same
+//	failure                  -1, not under Start               opens after a long run without success
+//	timeout                  -2, not under 1                   the same
 //	"come back later"        half, and nothing until then      -
 //
 // How it adapts:
 //
 //   - The window begins small. It doubles with each round until the receiver meets a limit: a failure, or slow answers.
-//   - Answers are slow when recent ones took over twice the best time. Attempts beyond the receiver's own pace only
-//     wait there, and take this machine's time from other receivers.
+//   - Answers are slow when even the fastest of the last round took over twice the best time. Attempts beyond the
+//     receiver's own pace only wait there, and take this machine's time from other receivers. The average of the answers
+//     tells less: a receiver that needs half a second for one task in five is not crowded.
 //   - The window of a receiver that fails one attempt in twenty keeps growing. The window of one that fails half of
-//     them soon shrinks to one.
-//   - Failures also shrink a window that is not in use. So successes restore it up to Start, in use or not. Otherwise a
-//     receiver that fails one attempt in ten ends up with a window of one, and after any pause the tasks that wait for
-//     it leave one by one.
+//     them soon shrinks to Start, and no further: such tasks wait for their next attempts, and the healthy tasks beside
+//     them would leave one by one. Only timeouts and a wish to come back later tell of too many attempts.
+//   - Timeouts also shrink a window that is not in use. So successes restore it up to Start, in use or not.
 //   - A receiver that names a time to come back gets no attempt before it, within Config.MaxPause.
 //   - The breaker opens late: tasks behind an open breaker wait without using up their attempts, and a receiver that
 //     refuses one task may well take the next. One attempt at a time probes an open breaker, after pauses that grow.

@@ -34,9 +34,9 @@ type Throttle struct {
 	pause time.Duration // between the last two probes
 	until time.Time     // no attempt begins before this instant
 
-	best   fastest       // the shortest time of a success
-	recent time.Duration // moving average of the times of successes
-	strain bool          // answers of this spell were slow
+	best   fastest // the shortest time of a success
+	round  round   // the latest successes
+	strain bool    // answers of this spell were slow
 }
 
 // New returns the record of a receiver without attempts.
@@ -111,11 +111,14 @@ func (c Config) floor() float64 { return float64(max(c.Start/4, 1)) }
 func (t *Throttle) fail(cfg Config, now time.Time, e Ending) {
 	t.run++
 	t.steady = true
-	step := 1.0
+	step, least := 1.0, float64(cfg.Start)
 	if e.TimedOut {
 		step = 2
 	}
-	t.window = max(t.window-step, 1)
+	if e.TimedOut || e.RetryAfter > 0 {
+		least = 1
+	}
+	t.window = max(t.window-step, min(t.window, least))
 	if e.RetryAfter > 0 {
 		t.leaveAlone(now, min(e.RetryAfter, cfg.MaxPause))
 	}
@@ -137,21 +140,36 @@ func (t *Throttle) leaveAlone(now time.Time, d time.Duration) {
 	}
 }
 
-// slowAnswer is added to the bound of slow answers. Answers are slow if recent ones take over twice the best time plus
-// slowAnswer.
+// slowAnswer is added to the bound of slow answers. Answers are slow if all those of the last round took over twice the
+// best time plus slowAnswer.
 const slowAnswer = 3 * time.Millisecond
 
-func (t *Throttle) slowed() bool { return t.recent > 2*t.best.get()+slowAnswer }
+func (t *Throttle) slowed() bool { return t.round.fastest > 2*t.best.get()+slowAnswer }
 
 // measure records the time of a success. After a spell with slow answers the window restarts low. Otherwise the answers
 // of a crowded receiver would become the measure of speed.
 func (t *Throttle) measure(cfg Config, now time.Time, took time.Duration) {
-	if t.recent == 0 {
-		t.recent = took
-	}
-	t.recent += (took - t.recent) / 8
+	t.round.add(took)
 	if t.best.add(now, took) && t.strain {
 		t.window, t.steady, t.strain = min(t.window, cfg.floor()), false, false
+	}
+}
+
+// round holds the shortest time of each of the last two rounds of answers. A crowded receiver answers nothing quickly,
+// while a receiver that needs seconds for a few tasks answers the others as before.
+type round struct {
+	answers          int // of the current round; 0 <= answers < roundAnswers
+	current, fastest time.Duration
+}
+
+const roundAnswers = 8
+
+func (r *round) add(took time.Duration) {
+	if r.answers == 0 || took < r.current {
+		r.current = took
+	}
+	if r.answers++; r.answers == roundAnswers {
+		r.answers, r.fastest = 0, r.current
 	}
 }
 

@@ -1,6 +1,8 @@
 package throttle
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,17 +33,27 @@ func TestWindow(t *testing.T) {
 		{"doubles in a round", func(th *Throttle, cfg Config) { end(th, cfg, begin, 16, good) }, 32},
 		{"grows only while it is used up", func(th *Throttle, cfg Config) { end(th, cfg, begin, 100, idle) }, 16},
 		{"has an end", func(th *Throttle, cfg Config) { end(th, cfg, begin, 10000, good) }, 512},
-		{"a failure takes one", func(th *Throttle, cfg Config) { end(th, cfg, begin, 3, bad) }, 13},
+		{"a failure takes one", func(th *Throttle, cfg Config) {
+			end(th, cfg, begin, 16, good)
+			end(th, cfg, begin, 3, bad)
+		}, 29},
+		{"failures leave the first one", func(th *Throttle, cfg Config) { end(th, cfg, begin, 30, bad) }, 16},
 		{"a timeout takes two", func(th *Throttle, cfg Config) { end(th, cfg, begin, 3, late) }, 10},
-		{"never under one", func(th *Throttle, cfg Config) { end(th, cfg, begin, 30, bad) }, 1},
+		{"never under one", func(th *Throttle, cfg Config) { end(th, cfg, begin, 30, late) }, 1},
 		{"grows slowly after a failure", func(th *Throttle, cfg Config) {
 			end(th, cfg, begin, 1, bad)
 			end(th, cfg, begin, 25, good)
-		}, 18},
+		}, 19},
 		{"shrinks while answers are slow", func(th *Throttle, cfg Config) {
 			end(th, cfg, begin, 16, good)
 			end(th, cfg, begin, 100, slow)
-		}, 19},
+		}, 27},
+		{"stays while a few answers are slow", func(th *Throttle, cfg Config) {
+			for range 100 {
+				end(th, cfg, begin, 1, idle)
+				end(th, cfg, begin, 3, slow)
+			}
+		}, 316},
 		{"keeps a quarter of the first one while they are slow", func(th *Throttle, cfg Config) {
 			end(th, cfg, begin, 1, good)
 			end(th, cfg, begin, 1000, slow)
@@ -52,9 +64,9 @@ func TestWindow(t *testing.T) {
 				end(th, cfg, begin, 9, idle)
 			}
 		}, 16},
-		{"slow answers give a failed receiver its quarter back", func(th *Throttle, cfg Config) {
+		{"slow answers give a silent receiver its quarter back", func(th *Throttle, cfg Config) {
 			end(th, cfg, begin, 1, good)
-			end(th, cfg, begin, 30, bad)
+			end(th, cfg, begin, 30, late)
 			end(th, cfg, begin, 100, slow)
 		}, 4},
 		{"one failure in twenty is no reason", func(th *Throttle, cfg Config) {
@@ -91,6 +103,48 @@ func TestReceiversPace(t *testing.T) {
 		now = now.Add(max(work*shards/atOnce, work/time.Duration(th.Window())))
 		if now.Sub(begin) > 10*time.Second && (th.Window() < 4 || th.Window() > 30) {
 			t.Fatalf("a window of %d after %v", th.Window(), now.Sub(begin))
+		}
+	}
+}
+
+// TestMixture simulates a receiver without a limit that fails two attempts in five, and that needs up to half a second
+// for one in five. Sixty tasks a second come beside a backlog of two hundred, as after the death of a leader. The
+// healthy tasks do not wait behind the others.
+func TestMixture(t *testing.T) {
+	type attempt struct {
+		ends time.Time
+		Ending
+	}
+	cfg, rng := Default(), rand.New(rand.NewPCG(1, 2))
+	th, due, begun := New(cfg), make([]time.Time, 200), 0
+	for i := range due {
+		due[i] = begin
+	}
+	for i := range 3600 {
+		due = append(due, begin.Add(time.Duration(i)*time.Second/60))
+	}
+	slices.SortFunc(due, time.Time.Compare)
+	var running []attempt
+	for now := begin; begun < len(due); now = now.Add(time.Millisecond) {
+		running = slices.DeleteFunc(running, func(a attempt) bool {
+			if a.ends.After(now) {
+				return false
+			}
+			a.Full = !due[begun].After(now)
+			th.End(cfg, now, a.Ending)
+			return true
+		})
+		room, _ := th.Room(now, len(running))
+		for ; room > 0 && begun < len(due) && !due[begun].After(now); room-- {
+			if late := now.Sub(due[begun]); late > time.Second {
+				t.Fatalf("task %d is %v late, with a window of %d", begun, late, th.Window())
+			}
+			begun++
+			took := 2 * time.Millisecond
+			if rng.IntN(5) == 0 {
+				took = time.Duration(rng.IntN(500)) * time.Millisecond
+			}
+			running = append(running, attempt{now.Add(took), Ending{Delivered: rng.IntN(5) > 1, Took: took}})
 		}
 	}
 }
