@@ -45,10 +45,11 @@ type Filter struct {
 	Types  []historypb.Type
 	Labels []*historypb.Label // all must be equal
 	Prefix string             // of the task's id
+	Since  time.Time          // of the entry, by its leader's clock
 }
 
 func (f *Filter) matches(e *Event) bool {
-	return (f.Queue == "" || f.Queue == e.Queue) &&
+	return !instant(e.AtMs).Before(f.Since) && (f.Queue == "" || f.Queue == e.Queue) &&
 		(len(f.Types) == 0 || slices.Contains(f.Types, e.Type)) &&
 		strings.HasPrefix(e.Task, f.Prefix) && f.labelled(e)
 }

@@ -10,6 +10,10 @@ import (
 	"github.com/belfryhq/belfry/history/internal/segment"
 )
 
+// clockBack is the largest step back from the clock of one leader to that of the next that Read counts on. Read skips
+// the blocks whose last event is older than Filter.Since by more than that, and so may skip a newer event in between.
+const clockBack = time.Minute
+
 // blocksRead is the limit on the blocks that one Read decompresses.
 const blocksRead = 64
 
@@ -30,7 +34,7 @@ func (s *Store) Read(
 	var page Page
 	w := &walk{
 		shard: sh, namespace: namespace, keys: []segment.Key{segment.NamespaceKey(namespace)},
-		blocks: blocksRead, at: after, strict: true,
+		blocks: blocksRead, at: after, strict: true, since: filter.Since.Add(-clockBack),
 		event: func(e *Event) bool {
 			if filter.matches(e) {
 				if len(page.Events) >= limit {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/belfryhq/belfry/history/historypb"
 	"github.com/belfryhq/belfry/history/internal/segment"
@@ -42,6 +43,7 @@ type walk struct {
 	keys      []segment.Key // a block is read if its filter has all of them
 	blocks    int           // to be read at most; negative: any number
 	strict    bool          // fail if events after at are gone, instead of passing over them
+	since     time.Time     // segments and blocks that end before are skipped, and their gaps too
 
 	at    Position // up to which the walk has read
 	event func(*Event) bool
@@ -92,7 +94,7 @@ func (w *walk) raise(p Position) {
 
 func (w *walk) parts(ctx context.Context, parts []*part) error {
 	for _, p := range parts {
-		if !p.last.Position().After(w.at) {
+		if w.skips(p.last) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -104,6 +106,14 @@ func (w *walk) parts(ctx context.Context, parts []*part) error {
 		w.raise(p.last.Position())
 	}
 	return nil
+}
+
+// skips reports whether the walk need not read events up to a place, and passes over them.
+func (w *walk) skips(last *historypb.Place) bool {
+	if instant(last.AtMs).Before(w.since) {
+		w.raise(last.Position())
+	}
+	return !last.Position().After(w.at)
 }
 
 func (w *walk) part(ctx context.Context, p *part) (err error) {
@@ -131,7 +141,7 @@ func (w *walk) missing(err error, p *part) error {
 
 func (w *walk) walkBlocks(ctx context.Context, f *os.File, blocks []*historypb.Block) error {
 	for _, b := range blocks {
-		if !b.Last.Position().After(w.at) {
+		if w.skips(b.Last) {
 			continue
 		}
 		if err := errors.Join(ctx.Err(), w.block(f, b)); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,6 +151,26 @@ func TestPages(t *testing.T) {
 	}
 	if _, err := w.Present(t.Context(), "default"); err == nil {
 		t.Error("no node answers, and the present is known")
+	}
+}
+
+// TestPageOfTheLastSeconds checks that the first page since an instant has the events of then, however many came before
+// them, in memory and on disk.
+func TestPageOfTheLastSeconds(t *testing.T) {
+	w := newWorld(t)
+	const old, recent = 1_000_000, 2_000_000
+	for index := range uint64(10_000) {
+		w.happen(1, index+1, old, strings.Repeat("old", 60), "a")
+		if index%1000 == 0 {
+			if err := w.shard("a", 1).Sync(index); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w.happen(1, 10_001, recent, "new", "a")
+	page := w.read(feed.Cursor{}, feed.Filter{Since: time.UnixMilli(recent)})
+	if got := names(page); !slices.Equal(got, []string{"new"}) || page.Next.At(1).Index != 10_001 {
+		t.Errorf("%v, up to %v", got, page.Next.At(1))
 	}
 }
 

@@ -146,6 +146,9 @@ func (k *Keeper) read(
 	ctx context.Context, r *clusterpb.ReadEventsRequest, after history.Position, reply *clusterpb.ReadEventsReply,
 ) error {
 	filter := history.Filter{Queue: r.GetQueue(), Types: r.GetTypes(), Labels: r.GetLabels(), Prefix: r.GetPrefix()}
+	if r.GetSinceMs() != 0 {
+		filter.Since = time.UnixMilli(r.GetSinceMs())
+	}
 	page, err := k.store.Read(ctx, r.GetShard(), r.GetNamespace(), after, filter, int(r.GetLimit()))
 	var gone *history.GoneError
 	switch {
@@ -156,11 +159,7 @@ func (k *Keeper) read(
 		return err
 	}
 	reply.Next, reply.Gapped = positionMessage(page.Next), len(page.Gaps) > 0
-	for _, e := range page.Events {
-		if e.GetAtMs() >= r.GetSinceMs() {
-			reply.Events = append(reply.Events, e)
-		}
-	}
+	reply.Events = page.Events
 	return nil
 }
 

@@ -91,7 +91,7 @@ function useEvents(query, held) {
       batch = [];
       if (hold.current) kept.current = [...kept.current, ...list].slice(-most);
       dispatch({ list, held: hold.current });
-    }, 200);
+    }, 50);
     followEvents(query, stop.signal, take, () => dispatch({ gap: true }), setTrouble);
     return () => {
       clearInterval(draw);
