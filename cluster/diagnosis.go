@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/doctor"
 	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -28,7 +30,7 @@ func (n *Node) vitals() *clusterpb.Vitals {
 	v := &clusterpb.Vitals{
 		Build: n.cfg.Build, CommandVersion: fsm.CommandVersion, Waits: n.Barred(),
 		DiskFree: space.Free, DiskTotal: space.Total, DiskReserve: reserve, MemoryUsed: used, MemoryLimit: limit,
-		Backup: n.backups.last(), ClusterKeys: n.cfg.Secrets.Ring().IDs(),
+		Backup: n.backups.last(), ClusterKeys: n.cfg.Secrets.Ring().IDs(), DataDir: n.dataDir(),
 	}
 	if err := n.Ready(); err != nil {
 		v.NotReady = err.Error()
@@ -53,8 +55,26 @@ func (n *Node) vitals() *clusterpb.Vitals {
 	return v
 }
 
-// maxFault bounds the reason of a fault, in bytes. An issuer's answer may be a part of it.
+// dataDir returns the absolute path of the data folder.
+func (n *Node) dataDir() string {
+	path, err := filepath.Abs(n.cfg.DataDir)
+	if err != nil {
+		return n.cfg.DataDir
+	}
+	return path
+}
+
+// maxFault bounds the reason of a fault, in bytes. The answer of an issuer or a receiver may be a part of it.
 const maxFault = 300
+
+// oneLine returns a reason of a fault in one line of at most maxFault bytes.
+func oneLine(fault string) string {
+	line := strings.Join(strings.Fields(strings.ToValidUTF8(fault, "")), " ")
+	if len(line) > maxFault {
+		line = strings.ToValidUTF8(line[:maxFault], "") + "…"
+	}
+	return line
+}
 
 // addIssuer adds the fault of the issuer of tokens, if there is one.
 func (n *Node) addIssuer(v *clusterpb.Vitals) {
@@ -65,10 +85,7 @@ func (n *Node) addIssuer(v *clusterpb.Vitals) {
 	if fault == nil {
 		return
 	}
-	v.IssuerFault = strings.Join(strings.Fields(strings.ToValidUTF8(fault.Error(), "")), " ")
-	if len(v.IssuerFault) > maxFault {
-		v.IssuerFault = strings.ToValidUTF8(v.IssuerFault[:maxFault], "") + "…"
-	}
+	v.IssuerFault = oneLine(fault.Error())
 	if !read.IsZero() {
 		v.IssuerKeysMs = read.UnixMilli()
 	}
@@ -94,7 +111,7 @@ func (n *Node) snapshot(ctx context.Context) *doctor.Snapshot {
 	accounts, failed := n.viewer.askAll(ctx, ids)
 	s := &doctor.Snapshot{
 		Self: n.ID(), InCluster: n.ClusterID() != "", Waits: n.Barred(), CommandVersion: control.InForce(state),
-		MaxClockOffset: n.clocks.MaxOffset(),
+		MaxClockOffset: n.clocks.MaxOffset(), DataDir: n.dataDir(),
 	}
 	for _, id := range ids {
 		s.Nodes = append(s.Nodes, n.describe(id, state, accounts[id], failed[id]))
@@ -153,12 +170,12 @@ func (n *Node) addShape(s *doctor.Snapshot, state *clusterpb.ControlState, shape
 func (n *Node) describe(id string, state *clusterpb.ControlState, a *account, failed error) doctor.Node {
 	entry := control.Node(state, id)
 	d := doctor.Node{
-		ID: id, Name: cmp.Or(entry.GetName(), n.directory.Name(id), id), URL: control.URL(entry),
+		ID: id, Name: cmp.Or(entry.GetName(), n.directory.Name(id), id), URL: control.URL(entry), Peer: entry.GetPeerAddr(),
 		Zone:           entry.GetZone(),
 		CommandVersion: entry.GetCommandVersion(), Answers: a != nil || n.health.Alive(id),
 	}
 	if id == n.ID() {
-		d.Name, d.URL, d.ClockKnown = n.cfg.Name, control.URL(n.entry()), true
+		d.Name, d.URL, d.Peer, d.ClockKnown = n.cfg.Name, control.URL(n.entry()), n.entry().PeerAddr, true
 	} else {
 		d.Clock, _, d.ClockKnown = n.clocks.Offset(id)
 	}
@@ -170,7 +187,7 @@ func (n *Node) describe(id string, state *clusterpb.ControlState, a *account, fa
 	d.Waits, d.Hears, d.Build, d.NotReady = v.GetWaits(), v.GetHears(), v.GetBuild(), v.GetNotReady()
 	d.DiskFree, d.DiskTotal, d.DiskReserve = v.GetDiskFree(), v.GetDiskTotal(), v.GetDiskReserve()
 	d.DiskLow, d.MemoryFull = a.diskLow, a.memoryFull
-	d.AuditFault, d.ClusterKeys = v.GetAuditFault(), v.GetClusterKeys()
+	d.AuditFault, d.ClusterKeys, d.DataDir = v.GetAuditFault(), v.GetClusterKeys(), v.GetDataDir()
 	d.MemoryUsed, d.MemoryLimit = v.GetMemoryUsed(), v.GetMemoryLimit()
 	if d.IssuerFault = v.GetIssuerFault(); v.GetIssuerKeysMs() != 0 {
 		d.IssuerKeys = max(time.Since(time.UnixMilli(v.GetIssuerKeysMs())), time.Millisecond)
@@ -306,17 +323,48 @@ func (n *Node) queuesNow(ctx context.Context, state *clusterpb.ControlState) []d
 			return all
 		}
 		for _, q := range queues {
-			all = append(all, describeQueue(namespace, q, now))
+			d := describeQueue(namespace, q, now)
+			if !d.Paused && (d.Late() && !d.Pulled || d.Fails()) {
+				d.Failure = n.failure(ctx, namespace, d.Name)
+			}
+			all = append(all, d)
 		}
 	}
 	return all
 }
 
+// failure returns the last error of a task that waits for another attempt, or nothing if the search would take long.
+func (n *Node) failure(ctx context.Context, namespace, queue string) string {
+	q := &fsmpb.ListQuery{
+		Namespace: namespace, Queue: queue, States: []fsmpb.State{fsmpb.State_STATE_RETRYING, fsmpb.State_STATE_READY},
+	}
+	for range failurePages {
+		page, err := n.router.List(ctx, q, true)
+		if err != nil {
+			return ""
+		}
+		for _, t := range page.Tasks {
+			if t.LastError != "" {
+				return oneLine(t.LastError)
+			}
+		}
+		if !page.More {
+			return ""
+		}
+		q.Slot, q.AfterId = page.Slot, page.AfterId
+	}
+	return ""
+}
+
+// failurePages is the largest number of pages of a list in which failure looks for a task.
+const failurePages = 64
+
 func describeQueue(namespace string, q task.Queue, now time.Time) doctor.Queue {
 	p, c := q.Policy, q.Counts
 	d := doctor.Queue{
-		Name: c.Queue, Paused: p.GetPaused(), Limited: p.GetMaxInFlight() > 0 || p.GetMaxPerSecond() > 0,
-		Push: p.GetTarget() != nil, Ready: c.Ready, Retrying: c.Retrying, Dead: c.Dead, Delivered: c.Delivered,
+		Name: c.Queue, Paused: p.GetPaused(), Limited: c.AtLimit, Pulled: c.OldestPulled,
+		Grouped: p.GetGroupInFlight() > 0 || p.GetFifo(),
+		Ready:   c.Ready, Leased: c.Leased, Retrying: c.Retrying, Dead: c.Dead, Delivered: c.Delivered,
 		KeepDone: cmp.Or(time.Duration(p.GetKeepDoneMs())*time.Millisecond, task.DefaultKeepDone),
 	}
 	if namespace != task.DefaultNamespace {

@@ -1,9 +1,11 @@
 package cluster_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +17,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // awaitFindings waits until every running node finds exactly these codes.
@@ -152,5 +155,61 @@ func TestDoctorOfScheduledBackups(t *testing.T) {
 			t.Fatal(changed, err)
 		}
 		awaitFindings(t, c, []int{0}, doctor.OneReplica)
+	})
+}
+
+// receivers fails the tasks of queue down, never answers those of queue full in time, and delivers all others.
+type receivers struct{ clustertest.Receiver }
+
+func (r *receivers) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
+	switch a.Task.Spec.Queue {
+	case "down":
+		return task.Outcome{Error: "answered 500 Internal Server Error:\nout of order"}
+	case "full":
+		<-ctx.Done()
+		return task.Outcome{Error: "no answer"}
+	}
+	return task.Outcome{Delivered: true}
+}
+
+// Late tasks have one of four causes: a receiver that fails, a limit, no consumer, or a slow receiver. A limit that holds
+// nothing back is none of them.
+func TestDoctorOfLateQueues(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) { cfg.Deliver = &receivers{}; cfg.Shards = 3 })
+		target := &fsmpb.Target{Url: "http://127.0.0.1:1/", TimeoutMs: 600_000}
+		for _, p := range []*fsmpb.QueuePolicy{
+			{Queue: "down", Target: target, MaxInFlight: 50},
+			{Queue: "full", Target: target, MaxInFlight: 4},
+			{Queue: "pulled", MaxInFlight: 10, MaxPerSecond: 5},
+			{Queue: "sound", Target: target, MaxInFlight: 1},
+		} {
+			p.Namespace = "default"
+			if _, err := c.Node(0).PutQueue(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 100 {
+				waits := schedule(fmt.Sprint(p.Queue, i), 0)
+				waits.GetSchedule().Spec.Queue, waits.GetSchedule().Spec.Target = p.Queue, nil
+				mustDo(t, c.Node(0), waits)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		var got []string
+		for _, f := range c.Node(0).Doctor(t.Context()) {
+			if strings.HasPrefix(string(f.Code), "queue-") {
+				got = append(got, fmt.Sprint(f.Code, ": ", f.Summary))
+			}
+		}
+		want := []string{
+			"queue-failing: Queue down has delivered nothing in the last 10m: its receiver fails (answered 500 Internal " +
+				"Server Error: out of order). ",
+			"queue-at-limit: 96 tasks of queue full are due and wait, the oldest for 2m: the queue is at its limit.",
+			"queue-no-consumer: 100 tasks of queue pulled are due and wait, the oldest for 2m: no consumer has a lease.",
+		}
+		if !slices.EqualFunc(got, want, strings.HasPrefix) {
+			t.Errorf("found\n%s", strings.Join(got, "\n"))
+		}
 	})
 }

@@ -139,7 +139,9 @@ func (n *Node) newGate() *room.Gate {
 		Handler: func(reason func() string, metrics prometheus.Gatherer) http.Handler {
 			return n.atAddress(httpapi.Waiting(httpapi.WaitingConfig{
 				Reason: reason, Origins: n.origins, Metrics: prometheus.Gatherers{n.registry, metrics}, Logger: n.log,
-				Doctor: func(context.Context) []httpapi.Finding { return findings([]doctor.Finding{doctor.Wait(reason())}) },
+				Doctor: func(context.Context) []httpapi.Finding {
+					return findings([]doctor.Finding{doctor.Wait(reason(), n.cfg.DataDir)})
+				},
 				Access: n.callers, Refused: n.refused,
 			}))
 		},

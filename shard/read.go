@@ -62,13 +62,18 @@ func (s *Shard) Queues(ctx context.Context, namespace string) ([]string, error) 
 	return readAs(ctx, s, false, func() ([]string, error) { return s.machine.Queues(namespace), nil })
 }
 
-// QueueCounts returns this shard's counts for each of the queues, in their order. It reads as Queues does.
+// QueueCounts returns this shard's counts for each of the queues, in their order. AtLimit is set by the shard that owns
+// the limits of the queue. QueueCounts reads as Queues does.
 func (s *Shard) QueueCounts(ctx context.Context, namespace string, queues ...string) ([]*fsmpb.QueueCounts, error) {
 	return readAs(ctx, s, false, func() ([]*fsmpb.QueueCounts, error) {
 		now, _ := s.clock.now()
 		counts := make([]*fsmpb.QueueCounts, 0, len(queues))
 		for _, queue := range queues {
-			counts = append(counts, s.machine.QueueCounts(namespace, queue, now.UnixMilli()))
+			count := s.machine.QueueCounts(namespace, queue, now.UnixMilli())
+			if l := s.current(); l != nil {
+				count.AtLimit = l.lender.Short(namespace, queue)
+			}
+			counts = append(counts, count)
 		}
 		return counts, nil
 	})

@@ -1707,6 +1707,7 @@ type Vitals struct {
 	AuditFault     string                 `protobuf:"bytes,20,opt,name=audit_fault,json=auditFault,proto3" json:"audit_fault,omitempty"`               // reason why the audit log is not written; empty: it is
 	ClusterKeys    []string               `protobuf:"bytes,21,rep,name=cluster_keys,json=clusterKeys,proto3" json:"cluster_keys,omitempty"`            // ids of the node's cluster keys, the sealing one first
 	IssuerFault    string                 `protobuf:"bytes,22,opt,name=issuer_fault,json=issuerFault,proto3" json:"issuer_fault,omitempty"`            // reason why the keys of the issuer of tokens are not fresh; empty: they are, or it has none
+	DataDir        string                 `protobuf:"bytes,24,opt,name=data_dir,json=dataDir,proto3" json:"data_dir,omitempty"`                        // of the node, on its machine
 	IssuerKeysMs   int64                  `protobuf:"varint,23,opt,name=issuer_keys_ms,json=issuerKeysMs,proto3" json:"issuer_keys_ms,omitempty"`      // with issuer_fault, Unix time at which these keys were read; 0: they never were
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1850,6 +1851,13 @@ func (x *Vitals) GetClusterKeys() []string {
 func (x *Vitals) GetIssuerFault() string {
 	if x != nil {
 		return x.IssuerFault
+	}
+	return ""
+}
+
+func (x *Vitals) GetDataDir() string {
+	if x != nil {
+		return x.DataDir
 	}
 	return ""
 }
@@ -3156,7 +3164,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x0eReplicaApplied\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x1a\n" +
-	"\bcommands\x18\x03 \x01(\x04R\bcommands\"\xc3\x04\n" +
+	"\bcommands\x18\x03 \x01(\x04R\bcommands\"\xde\x04\n" +
 	"\x06Vitals\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x12'\n" +
 	"\x0fcommand_version\x18\x02 \x01(\rR\x0ecommandVersion\x12\x14\n" +
@@ -3177,7 +3185,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\vaudit_fault\x18\x14 \x01(\tR\n" +
 	"auditFault\x12!\n" +
 	"\fcluster_keys\x18\x15 \x03(\tR\vclusterKeys\x12!\n" +
-	"\fissuer_fault\x18\x16 \x01(\tR\vissuerFault\x12$\n" +
+	"\fissuer_fault\x18\x16 \x01(\tR\vissuerFault\x12\x19\n" +
+	"\bdata_dir\x18\x18 \x01(\tR\adataDir\x12$\n" +
 	"\x0eissuer_keys_ms\x18\x17 \x01(\x03R\fissuerKeysMs\"U\n" +
 	"\fAuditRequest\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x19\n" +

@@ -12,7 +12,8 @@
 //
 //   - A code is stable: alerts and runbooks may refer to it. docs/operations.md has a section for each code.
 //   - A summary is one or two sentences for people. It names nodes by name, and says what Belfry does by itself.
-//   - The commands of a finding are whole commands; a word in capitals stands for a value that the operator knows.
+//   - The commands of a finding run in a shell as they are. A summary asks in words for a step whose values Belfry does
+//     not know, such as the start of a node that is away.
 //   - Several shards with the same trouble are one finding.
 //
 // # Why not otherwise

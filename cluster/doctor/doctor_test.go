@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -13,11 +14,13 @@ import (
 // replica of the control group and of shards 1 to 4, whose leaders are the preferred ones.
 func healthy() *Snapshot {
 	s := &Snapshot{
-		Self: "a", InCluster: true, MaxClockOffset: 250 * time.Millisecond, CommandVersion: 2,
+		Self: "a", InCluster: true, DataDir: "/var/lib/belfry", MaxClockOffset: 250 * time.Millisecond, CommandVersion: 2,
 	}
 	for i, id := range []string{"a", "b", "c"} {
 		s.Nodes = append(s.Nodes, Node{
-			ID: id, Name: "node-" + id, URL: "http://10.0.0." + id + ":8400", Zone: fmt.Sprint("zone-", i+1), Answers: true,
+			ID: id, Name: "node-" + id, URL: "http://10.0.0." + id + ":8400", Peer: "10.0.0." + id + ":8500",
+			DataDir: "/srv/belfry " + id,
+			Zone:    fmt.Sprint("zone-", i+1), Answers: true,
 			Hears: []string{"a", "b", "c"}, Build: "v1.0.0", CommandVersion: 2, ClockKnown: true,
 			DiskFree: 50 << 30, DiskTotal: 100 << 30, DiskReserve: 1 << 30,
 			MemoryUsed: 1 << 30, MemoryLimit: 4 << 30, KeysEnd: 90 * 24 * time.Hour,
@@ -33,7 +36,7 @@ func healthy() *Snapshot {
 	}
 	s.Groups[0].Preferred = ""
 	s.Queues = []Queue{{
-		Name: "mails", Push: true, Ready: 5, Overdue: time.Second, Retrying: 20, Delivered: 900, KeepDone: 10 * time.Minute,
+		Name: "mails", Ready: 5, Overdue: time.Second, Retrying: 20, Delivered: 900, KeepDone: 10 * time.Minute,
 	}}
 	return s
 }
@@ -64,13 +67,13 @@ func (g *Group) replica(node string) *Replica {
 func away(name string) string {
 	return "warning node-away: Node " + name + " has not answered for 5m. Shards that keep a majority go on without " +
 		"it. No " +
-		"node takes its replicas while the control group has no leader. When it is back, it catches up by itself. [belfry " +
-		"serve --data DATA-FOLDER | belfry cluster status]"
+		"node takes its replicas while the control group has no leader. Start it as it was started before: it catches up " +
+		"by itself. [belfry cluster status]"
 }
 
 const (
 	status  = " [belfry cluster status]"
-	slotsDo = " [belfry shards list | belfry operation list | belfry operation stop OPERATION]"
+	slotsDo = " [belfry shards list | belfry operation list]"
 )
 
 // situations has at least one snapshot for each code, with all findings in it.
@@ -81,9 +84,8 @@ var situations = map[string]struct {
 	"healthy": {func(*Snapshot) {}, nil},
 
 	"one node of three away": {func(s *Snapshot) { s.lose("b") }, []string{
-		"warning quorum-at-risk: The control group and shards 1, 2, 3 and 4 stop at the next failure: node-b is away, and " +
-			"2 of 3 " +
-			"voters are the least that decide. [belfry serve --data DATA-FOLDER | belfry cluster status]",
+		"warning quorum-at-risk: The control group and shards 1, 2, 3 and 4 stop at the next failure: node-b is " +
+			"away, and 2 of 3 voters are the least that decide. [belfry cluster status]",
 		away("node-b"),
 	}},
 	"two nodes of three away": {func(s *Snapshot) {
@@ -92,42 +94,40 @@ var situations = map[string]struct {
 			s.Groups[i].Leader = ""
 		}
 	}, []string{
-		"critical quorum-lost: The control group and shards 1, 2, 3 and 4 have lost the majority: of 3 voters only node-a " +
-			"answers. " +
-			"Their tasks are safe, and their calls are refused and nothing fires, until 1 more of node-b and node-c is back. " +
-			"If their disks are gone, recover the cluster from the rest. " +
-			"[belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER --to NEW-FOLDER]",
-		away("node-b"), away("node-c"),
+		"critical quorum-lost: The control group and shards 1, 2, 3 and 4 have lost the majority: of 3 voters only " +
+			"node-a answers. Their tasks are safe, and their calls are refused and nothing fires, until 1 more of " +
+			"node-b and node-c is back. Start them as they were started before. If their disks are gone, stop all " +
+			"nodes and recover the cluster from the data folders of the rest, each with a --data of its own. [belfry " +
+			"recover --lost-quorum --data /var/lib/belfry --to /var/lib/belfry-recovered]",
+		away("node-b"),
+		away("node-c"),
 	}},
 	"one shard without a majority": {func(s *Snapshot) {
 		s.Groups[3].replica("b").Present, s.Groups[3].replica("c").Present = false, false
 	}, []string{
-		"critical quorum-lost: Shard 3 has lost the majority: of 3 voters only node-a answers. Its tasks are safe, and " +
-			"its calls " +
-			"are refused and nothing fires, until 1 more of node-b and node-c is back. If their disks are gone, recover the " +
-			"cluster from the rest. [belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER --to " +
-			"NEW-FOLDER]",
-		"warning replica-missing: Node-b answers and has not opened its replica of shard 3: it is starting, or its log " +
-			"says why " +
-			"it cannot. [belfry doctor --addr http://10.0.0.b:8400 | belfry verify DATA-FOLDER]",
-		"warning replica-missing: Node-c answers and has not opened its replica of shard 3: it is starting, or its log " +
-			"says why " +
-			"it cannot. [belfry doctor --addr http://10.0.0.c:8400 | belfry verify DATA-FOLDER]",
+		"critical quorum-lost: Shard 3 has lost the majority: of 3 voters only node-a answers. Its tasks are safe, " +
+			"and its calls are refused and nothing fires, until 1 more of node-b and node-c is back. Start them as " +
+			"they were started before. If their disks are gone, stop all nodes and recover the cluster from the data " +
+			"folders of the rest, each with a --data of its own. [belfry recover --lost-quorum --data /var/lib/belfry " +
+			"--to /var/lib/belfry-recovered]",
+		"warning replica-missing: Node-b answers and has not opened its replica of shard 3: it is starting, or its " +
+			"log says why it cannot. [belfry doctor --addr http://10.0.0.b:8400 | belfry verify '/srv/belfry b']",
+		"warning replica-missing: Node-c answers and has not opened its replica of shard 3: it is starting, or its " +
+			"log says why it cannot. [belfry doctor --addr http://10.0.0.c:8400 | belfry verify '/srv/belfry c']",
 	}},
 	"control group without a majority": {func(s *Snapshot) {
 		s.Groups[0].replica("b").Present, s.Groups[0].replica("c").Present = false, false
 		s.Nodes[1].Waits, s.Nodes[2].Waits = "it opens its data folder", "it opens its data folder"
 	}, []string{
-		"critical quorum-lost: The control group has lost the majority: of 3 voters only node-a answers. Shards with a " +
-			"majority go " +
-			"on, and no queue, node or placement can be changed, until 1 more of node-b and node-c is back. If their disks " +
-			"are " +
-			"gone, recover the cluster from the rest. " +
-			"[belfry serve --data DATA-FOLDER | belfry recover --lost-quorum --data DATA-FOLDER --to NEW-FOLDER]",
-		"warning node-waits: Node node-b runs and takes no part: it opens its data folder. " +
-			"[belfry doctor --addr http://10.0.0.b:8400 | belfry verify DATA-FOLDER]",
-		"warning node-waits: Node node-c runs and takes no part: it opens its data folder. " +
-			"[belfry doctor --addr http://10.0.0.c:8400 | belfry verify DATA-FOLDER]",
+		"critical quorum-lost: The control group has lost the majority: of 3 voters only node-a answers. Shards " +
+			"with a majority go on, and no queue, node or placement can be changed, until 1 more of node-b and node-c " +
+			"is back. Start them as they were started before. If their disks are gone, stop all nodes and recover the " +
+			"cluster from the data folders of the rest, each with a --data of its own. [belfry recover --lost-quorum " +
+			"--data /var/lib/belfry --to /var/lib/belfry-recovered]",
+		"warning node-waits: Node node-b runs and takes no part: it opens its data folder. [belfry doctor --addr " +
+			"http://10.0.0.b:8400 | belfry verify '/srv/belfry b']",
+		"warning node-waits: Node node-c runs and takes no part: it opens its data folder. [belfry doctor --addr " +
+			"http://10.0.0.c:8400 | belfry verify '/srv/belfry c']",
 	}},
 	"two voters": {func(s *Snapshot) {
 		s.Groups = s.Groups[:3]
@@ -152,9 +152,9 @@ var situations = map[string]struct {
 		"zones have " +
 		"nodes that could hold a replica." + status}},
 	"one zone has a majority, of two": {func(s *Snapshot) { s.Nodes[1].Zone = "zone-1" }, []string{
-		"note zone-majority: Zone zone-1 has the majority of the control group and shards 1, 2, 3 and 4: if the zone " +
-			"fails, they " +
-			"stop. Two zones cannot avoid it; three can. [belfry serve --zone A-THIRD-ZONE --join ADDRESS-OF-A-NODE]",
+		"note zone-majority: Zone zone-1 has the majority of the control group and shards 1, 2, 3 and 4: if the " +
+			"zone fails, they stop. Two zones cannot avoid it; three can. Start a node in a third one, with its name " +
+			"as --zone. [belfry cluster status]",
 	}},
 	"no zones": {func(s *Snapshot) {
 		for i := range s.Nodes {
@@ -167,34 +167,35 @@ var situations = map[string]struct {
 		}
 	}, nil},
 	"a cluster of one": {alone, []string{
-		"note one-replica: Shards 1, 2, 3 and 4 have one replica, on node-a: nothing fires while that node is down, and " +
-			"its disk " +
-			"has the only copy. Two more nodes make three replicas. [belfry serve --join ADDRESS-OF-A-NODE]",
+		"note one-replica: Shards 1, 2, 3 and 4 have one replica, on node-a: nothing fires while that node is " +
+			"down, and its disk has the only copy. Two more nodes make three replicas: run the command on two other " +
+			"machines. [belfry serve --join 10.0.0.a:8500]",
 	}},
 	"one replica on several nodes": {func(s *Snapshot) { s.Groups[1].Replicas = s.Groups[1].Replicas[1:2] }, []string{
-		"warning one-replica: Shard 1 has one replica, on node-b: nothing fires while that node is down, and its disk has " +
-			"the only " +
-			"copy. Two more nodes make three replicas. [belfry serve --join ADDRESS-OF-A-NODE]",
+		"warning one-replica: Shard 1 has one replica, on node-b: nothing fires while that node is down, and its " +
+			"disk has the only copy. Two more nodes make three replicas: run the command on two other machines. " +
+			"[belfry serve --join 10.0.0.b:8500]",
 	}},
 
 	"this node is refused": {func(s *Snapshot) {
-		*s = Snapshot{Self: "a", InCluster: true, Waits: "this node does not take part: its folder is an old copy"}
-	}, []string{"critical node-waits: The node asked serves no calls: this node does not take part: its folder is an " +
-		"old copy. " +
-		"[belfry doctor --addr http://ANOTHER-NODE:8400 | belfry verify DATA-FOLDER]"}},
+		*s = Snapshot{Self: "a", InCluster: true, DataDir: "/srv/it's",
+			Waits: "this node does not take part: its folder is an old copy"}
+	}, []string{
+		"critical node-waits: The node asked serves no calls: this node does not take part: its folder is an old " +
+			"copy. Ask another node too. [belfry verify '/srv/it'\\''s']",
+	}},
 	"in no cluster": {func(s *Snapshot) { *s = Snapshot{Self: "a"} }, []string{
-		"critical node-waits: The node asked is in no cluster yet: it looks for the nodes of --join, and for as many as " +
-			"--bootstrap-expect says. [belfry serve --join ADDRESS-OF-A-NODE]",
+		"critical node-waits: The node asked is in no cluster yet: it looks for the nodes of belfry serve --join, " +
+			"and for as many as --bootstrap-expect says. []",
 	}},
 	"another node is refused": {func(s *Snapshot) {
 		s.lose("b")
 		s.Nodes[1].Refused = "its data folder was refused"
 	}, []string{
-		"warning quorum-at-risk: The control group and shards 1, 2, 3 and 4 stop at the next failure: node-b is away, and " +
-			"2 of 3 " +
-			"voters are the least that decide. [belfry serve --data DATA-FOLDER | belfry cluster status]",
-		"warning node-waits: Node node-b runs and takes no part: its data folder was refused. " +
-			"[belfry doctor --addr http://10.0.0.b:8400 | belfry verify DATA-FOLDER]",
+		"warning quorum-at-risk: The control group and shards 1, 2, 3 and 4 stop at the next failure: node-b is " +
+			"away, and 2 of 3 voters are the least that decide. [belfry cluster status]",
+		"warning node-waits: Node node-b runs and takes no part: its data folder was refused. [belfry doctor " +
+			"--addr http://10.0.0.b:8400]",
 	}},
 	"a node that is not ready": {func(s *Snapshot) { s.Nodes[1].NotReady = "its clock has not been compared" }, []string{
 		"warning node-waits: Node node-b is not ready yet: its clock has not been compared. " +
@@ -213,9 +214,8 @@ var situations = map[string]struct {
 		s.lose("d")
 		s.ReplaceAfter, s.Nodes[3].Missed = 10*time.Minute, 4*time.Minute
 	}, []string{
-		"warning node-away: Node node-d has not answered for 5m. In 6m its replicas move to other nodes, if there are " +
-			"enough. " +
-			"When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]",
+		"warning node-away: Node node-d has not answered for 5m. In 6m its replicas move to other nodes, if there " +
+			"are enough. Start it as it was started before: it catches up by itself. [belfry cluster status]",
 	}},
 	"a node that is being replaced, unheard of": {func(s *Snapshot) {
 		spare(s)
@@ -223,29 +223,26 @@ var situations = map[string]struct {
 		s.Nodes[3].Silent, s.Nodes[3].Unheard = 26*time.Hour, true
 		s.Nodes[3].Missed, s.ReplaceAfter = 11*time.Minute, 10*time.Minute
 	}, []string{
-		"warning node-away: Node node-d has not answered since node-a started 26h ago. Its replicas move to other nodes, " +
-			"as far " +
-			"as there are enough. When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster " +
-			"status | belfry node replace node-d]",
+		"warning node-away: Node node-d has not answered since node-a started 26h ago. Its replicas move to other " +
+			"nodes, as far as there are enough. Start it as it was started before: it catches up by itself. [belfry " +
+			"cluster status | belfry node replace node-d]",
 	}},
 	"a node that is gone, of two with its name": {func(s *Snapshot) {
 		spare(s)
 		s.lose("d")
 		s.ReplaceAfter, s.Nodes[3].Missed, s.Nodes[3].Name = 10*time.Minute, 5*time.Minute, "Node-C"
 	}, []string{
-		"warning node-away: Node Node-C has not answered for 5m. In 5m its replicas move to other nodes, if there are " +
-			"enough. " +
-			"When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status | " +
-			"belfry node replace d]",
+		"warning node-away: Node Node-C has not answered for 5m. In 5m its replicas move to other nodes, if there " +
+			"are enough. Start it as it was started before: it catches up by itself. [belfry cluster status | belfry " +
+			"node replace d]",
 	}},
 	"a node that is to be removed": {func(s *Snapshot) {
 		spare(s)
 		s.lose("d")
 		s.ReplaceAfter, s.Nodes[3].Missed, s.Nodes[3].Leaves = 10*time.Minute, time.Hour, true
 	}, []string{
-		"warning node-away: Node node-d has not answered for 5m. Its replicas move to other nodes, as far as there are " +
-			"enough. " +
-			"When it is back, it catches up by itself. [belfry serve --data DATA-FOLDER | belfry cluster status]",
+		"warning node-away: Node node-d has not answered for 5m. Its replicas move to other nodes, as far as there " +
+			"are enough. Start it as it was started before: it catches up by itself. [belfry cluster status]",
 	}},
 	"a node without replicas": {func(s *Snapshot) {
 		spare(s)
@@ -255,8 +252,8 @@ var situations = map[string]struct {
 		}
 		s.Nodes[3].Missed = time.Hour
 	}, []string{
-		"warning node-away: Node node-d has not answered for 5m. It holds no replica. " +
-			"[belfry serve --data DATA-FOLDER | belfry cluster status | belfry node remove node-d]",
+		"warning node-away: Node node-d has not answered for 5m. It holds no replica. [belfry cluster status | " +
+			"belfry node remove node-d]",
 	}},
 	"a broken connection": {func(s *Snapshot) {
 		spare(s)
@@ -396,24 +393,24 @@ var situations = map[string]struct {
 	}},
 	"a failed backup": {func(s *Snapshot) {
 		s.Backup = Backup{Failed: "node-b: no space left on device", Since: 30 * time.Hour}
-	}, []string{"warning backup-failing: The newest backup failed: node-b: no space left on device. The newest whole " +
-		"one is 30h " +
-		"old. [belfry backup --to FILE]"}},
+	}, []string{
+		"warning backup-failing: The newest backup failed: node-b: no space left on device. The newest whole one " +
+			"is 30h old. [belfry backup --to belfry.backup]",
+	}},
 	"a failed first backup": {func(s *Snapshot) { s.Backup = Backup{Failed: "the caller left"} }, []string{
-		"warning backup-failing: The newest backup failed: the caller left. No whole one is known. " +
-			"[belfry backup --to FILE]",
+		"warning backup-failing: The newest backup failed: the caller left. No whole one is known. [belfry backup " +
+			"--to belfry.backup]",
 	}},
 
 	"an issuer that is away": {func(s *Snapshot) {
 		s.Nodes[1].IssuerFault, s.Nodes[1].IssuerKeys = "connection refused", 40*time.Minute
 		s.Nodes[2].IssuerFault = "404 Not Found"
 	}, []string{
-		"critical issuer-away: Node node-c does not get the keys of the issuer of tokens: 404 Not Found. It has no keys of " +
-			"the issuer, so it answers tokens with 503. API keys and certificates work. " +
-			"[curl ISSUER/.well-known/openid-configuration]",
-		"warning issuer-away: Node node-b does not get the keys of the issuer of tokens: connection refused. The issuer's " +
-			"keys that it has are 40m old: it answers tokens of newer keys with 503, and takes those of withdrawn ones. " +
-			"[curl ISSUER/.well-known/openid-configuration]",
+		"critical issuer-away: Node node-c does not get the keys of the issuer of tokens: 404 Not Found. It has no " +
+			"keys of the issuer, so it answers tokens with 503. API keys and certificates work. []",
+		"warning issuer-away: Node node-b does not get the keys of the issuer of tokens: connection refused. The " +
+			"issuer's keys that it has are 40m old: it answers tokens of newer keys with 503, and takes those of " +
+			"withdrawn ones. []",
 	}},
 	"an audit log on a full disk": {func(s *Snapshot) { s.Nodes[1].AuditFault = "no space left on device" }, []string{
 		"warning audit-failing: The audit log of node node-b is not written: no space left on device. Changes " +
@@ -424,9 +421,9 @@ var situations = map[string]struct {
 		s.Nodes[0].ClusterKeys, s.Nodes[1].ClusterKeys = []string{"k2", "k1"}, []string{"k2", "k1"}
 		s.Nodes[2].ClusterKeys = []string{"k2"}
 	}, []string{
-		"critical cluster-key-missing: Node-c lacks cluster key k1, under which the secrets of 1 queue are sealed: tasks " +
-			"of " +
-			"these queues are not sent by shards that it leads. [belfry serve --cluster-key-file KEY-FILE]",
+		"critical cluster-key-missing: Node-c lacks cluster key k1, under which the secrets of 1 queue are sealed: " +
+			"tasks of these queues are not sent by shards that it leads. Give the nodes the --cluster-key-file of the " +
+			"others. []",
 	}},
 	"a cluster key that is not needed": {func(s *Snapshot) {
 		s.Secrets = Secrets{Key: "k2", Sealed: map[string]int{"k2": 2}}
@@ -434,13 +431,14 @@ var situations = map[string]struct {
 			s.Nodes[i].ClusterKeys = []string{"k2", "k1"}
 		}
 	}, []string{
-		"note cluster-key-idle: No secret is sealed under cluster key k1 any more. Its line can be removed from the key " +
-			"files of node-a, node-b and node-c. Keep a copy for as long as you keep backups of that time, or put the line " +
-			"first to seal under it. [belfry doctor]",
+		"note cluster-key-idle: No secret is sealed under cluster key k1 any more. Its line can be removed from " +
+			"the key files of node-a, node-b and node-c. Keep a copy for as long as you keep backups of that time, or " +
+			"put the line first to seal under it. [belfry doctor]",
 	}},
 	"secrets in the clear": {func(s *Snapshot) { s.Secrets.Plain = 2 }, []string{
-		"note secrets-plain: The secrets of 2 queues are stored in the clear in logs, snapshots and backups: no node has a " +
-			"cluster key. [openssl rand -base64 32 > KEY-FILE | belfry serve --cluster-key-file KEY-FILE]",
+		"note secrets-plain: The secrets of 2 queues are stored in the clear in logs, snapshots and backups: no " +
+			"node has a cluster key. Start each node with --cluster-key-file and a copy of one file. [(umask 077; " +
+			"openssl rand -base64 32 > cluster.key)]",
 	}},
 
 	"keys without callers": {func(s *Snapshot) {
@@ -454,10 +452,10 @@ var situations = map[string]struct {
 	}},
 
 	"receivers that all fail": {func(s *Snapshot) { s.Queues[0].Delivered = 0 }, []string{
-		"warning queue-failing: Queue mails has delivered nothing in the last 10m, and 20 tasks wait for another attempt: " +
-			"its " +
-			"receivers fail. Attempts are repeated with growing pauses, and become dead letters at last. " +
-			"[belfry task list --queue mails --state retrying | belfry queue pause mails]",
+		"warning queue-failing: Queue mails has delivered nothing in the last 10m: its receiver fails. 25 tasks wait for " +
+			"a success. Attempts are repeated with growing pauses, and " +
+			"tasks whose attempts are used up become dead letters. " +
+			"[belfry task list --state retrying,ready --queue mails | belfry queue pause mails]",
 	}},
 	"tombstones that are not " +
 		"kept": {func(s *Snapshot) { s.Queues[0].Delivered, s.Queues[0].KeepDone = 0, time.Second }, nil},
@@ -465,23 +463,54 @@ var situations = map[string]struct {
 		"warning queue-behind: 5 tasks of queue mails are due and wait, the oldest for 2m: the receiver is slower than the " +
 			"schedule. [belfry queue get mails]",
 	}},
-	"no consumer": {func(s *Snapshot) { s.Queues[0].Overdue, s.Queues[0].Push = time.Hour, false }, []string{
-		"warning queue-behind: 5 tasks of queue mails are due and wait, the oldest for 1h: no consumer takes them, or too " +
-			"slowly. " +
-			"[belfry queue get mails]",
+	"a receiver that fails behind an open breaker": {func(s *Snapshot) {
+		q := &s.Queues[0]
+		q.Overdue, q.Delivered, q.Retrying, q.Ready, q.Failure = 2*time.Minute, 0, 4, 996, "500 Internal Server Error: down"
+	}, []string{
+		"warning queue-failing: Queue mails has delivered nothing in the last 10m: its receiver fails (500 Internal " +
+			"Server Error: down). 1000 tasks wait for a success. Attempts are repeated with growing pauses, and " +
+			"tasks whose attempts are used up become dead letters. " +
+			"[belfry task list --state retrying,ready --queue mails | belfry queue pause mails]",
+	}},
+	"a receiver that fails now and then": {func(s *Snapshot) {
+		s.Queues[0].Overdue, s.Queues[0].Failure = 2*time.Minute, "500 Internal Server Error"
+	}, []string{
+		"warning queue-behind: 5 tasks of queue mails are due and wait, the oldest for 2m: some attempts fail (500 " +
+			"Internal Server Error). [belfry queue get mails]",
+	}},
+	"groups with limits": {func(s *Snapshot) { s.Queues[0].Overdue, s.Queues[0].Grouped = time.Hour, true }, []string{
+		"warning queue-behind: 5 tasks of queue mails are due and wait, the oldest for 1h: the receiver, or the " +
+			"limit of a group, is slower than the schedule. [belfry queue get mails]",
+	}},
+	"slow consumers": {func(s *Snapshot) {
+		s.Queues[0].Overdue, s.Queues[0].Pulled, s.Queues[0].Leased = time.Hour, true, 3
+	}, []string{
+		"warning queue-behind: 5 tasks of queue mails are due and wait, the oldest for 1h: consumers are slower " +
+			"than the schedule. [belfry queue get mails]",
+	}},
+	"one task without a consumer": {func(s *Snapshot) {
+		q := &s.Queues[0]
+		q.Overdue, q.Pulled, q.Ready, q.Retrying, q.Delivered = time.Hour, true, 1, 1, 0
+	}, []string{
+		"warning queue-no-consumer: 1 task of queue mails is due and waits, the oldest for 1h: no consumer has a " +
+			"lease. [belfry queue get mails]",
+	}},
+	"no consumer": {func(s *Snapshot) { s.Queues[0].Overdue, s.Queues[0].Pulled = time.Hour, true }, []string{
+		"warning queue-no-consumer: 5 tasks of queue mails are due and wait, the oldest for 1h: no consumer has a " +
+			"lease. [belfry queue get mails]",
 	}},
 	"a limit": {func(s *Snapshot) { s.Queues[0].Overdue, s.Queues[0].Limited = time.Hour, true }, []string{
-		"warning queue-at-limit: Queue mails is at its limit: 5 tasks are due and wait, the oldest for 1h. " +
-			"[belfry queue get mails]",
+		"warning queue-at-limit: 5 tasks of queue mails are due and wait, the oldest for 1h: the queue is at its " +
+			"limit. [belfry queue get mails]",
 	}},
 	"a pause in a namespace": {func(s *Snapshot) {
 		s.Queues[0].Paused, s.Queues[0].Delivered, s.Queues[0].Namespace = true, 0, "billing"
 	}, []string{
-		"note queue-paused: Queue mails of namespace billing is paused, and 5 tasks that are due wait in it. " +
+		"note queue-paused: Queue mails of namespace billing is paused, and 5 tasks are due and wait in it. " +
 			"[belfry queue resume mails --namespace billing]",
 	}},
 	"a pause": {func(s *Snapshot) { s.Queues[0].Paused, s.Queues[0].Delivered = true, 0 }, []string{
-		"note queue-paused: Queue mails is paused, and 5 tasks that are due wait in it. [belfry queue resume mails]",
+		"note queue-paused: Queue mails is paused, and 5 tasks are due and wait in it. [belfry queue resume mails]",
 	}},
 	"dead letters": {func(s *Snapshot) { s.Queues[0].Dead = 1000 }, []string{
 		"warning dead-letters: Queue mails has 1000 dead letters. They are kept until they are replayed or dropped. " +
@@ -529,6 +558,24 @@ func TestFindings(t *testing.T) {
 				t.Errorf("found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
 		})
+	}
+}
+
+// TestCommands checks testdata/commands.txt: all commands of the situations. A test of the command line runs them.
+func TestCommands(t *testing.T) {
+	var all []string
+	for _, c := range situations {
+		s := healthy()
+		c.change(s)
+		for _, f := range Examine(s) {
+			all = append(all, f.Do...)
+		}
+	}
+	slices.Sort(all)
+	found := strings.Join(slices.Compact(all), "\n") + "\n"
+	const file = "testdata/commands.txt"
+	if kept, err := os.ReadFile(file); err != nil || string(kept) != found {
+		t.Errorf("%s should be\n%s%v", file, found, err)
 	}
 }
 

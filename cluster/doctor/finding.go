@@ -55,11 +55,12 @@ const (
 	SecretsPlain      Code = "secrets-plain"
 	KeysUnused        Code = "keys-unused"
 
-	QueueFailing Code = "queue-failing"
-	QueueBehind  Code = "queue-behind"
-	QueueAtLimit Code = "queue-at-limit"
-	QueuePaused  Code = "queue-paused"
-	DeadLetters  Code = "dead-letters"
+	QueueFailing    Code = "queue-failing"
+	QueueBehind     Code = "queue-behind"
+	QueueNoConsumer Code = "queue-no-consumer"
+	QueueAtLimit    Code = "queue-at-limit"
+	QueuePaused     Code = "queue-paused"
+	DeadLetters     Code = "dead-letters"
 )
 
 // Finding is one trouble, with the commands that help.
@@ -67,7 +68,7 @@ type Finding struct {
 	Severity Severity
 	Code     Code
 	Summary  string
-	Do       []string // commands, in their order; empty: there is nothing to do
+	Do       []string // commands for a shell, in their order, each to be run as it is; empty: there is none
 }
 
 // Examine returns the findings in a snapshot, the gravest first.
@@ -84,11 +85,11 @@ func Examine(s *Snapshot) []Finding {
 	return e.found
 }
 
-// Wait returns the finding about a node that has not opened its data, or takes no part, for this reason. It is all that
-// such a node knows.
-func Wait(reason string) Finding {
-	return Finding{Critical, NodeWaits, "The node asked serves no calls: " + reason + ".",
-		[]string{"belfry doctor --addr http://ANOTHER-NODE:8400", "belfry verify DATA-FOLDER"}}
+// Wait returns the finding about a node that has not opened its data folder, or takes no part, for this reason. It is
+// all that such a node knows.
+func Wait(reason, dataDir string) Finding {
+	return Finding{Critical, NodeWaits, sentence("the node asked serves no calls: %s. Ask another node too.", reason),
+		[]string{command("belfry verify", dataDir)}}
 }
 
 // examination collects the findings in a snapshot.

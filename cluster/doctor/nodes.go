@@ -11,11 +11,10 @@ import (
 func (e *examination) node() {
 	switch {
 	case e.Waits != "":
-		e.found = append(e.found, Wait(e.Waits))
+		e.found = append(e.found, Wait(e.Waits, e.DataDir))
 	case !e.InCluster:
-		e.add(Critical, NodeWaits, "The node asked is in no cluster yet: it looks for the nodes of --join, and for as "+
-			"many as "+
-			"--bootstrap-expect says.", "belfry serve --join ADDRESS-OF-A-NODE")
+		e.add(Critical, NodeWaits, "The node asked is in no cluster yet: it looks for the nodes of belfry serve --join, "+
+			"and for as many as --bootstrap-expect says.")
 	}
 }
 
@@ -37,8 +36,7 @@ func (e *examination) nodes() {
 }
 
 func (e *examination) waits(n *Node, reason string) {
-	e.add(Warning, NodeWaits, sentence("node %s runs and takes no part: %s.", n.Name, reason),
-		"belfry doctor --addr "+n.URL, "belfry verify DATA-FOLDER")
+	e.add(Warning, NodeWaits, sentence("node %s runs and takes no part: %s.", n.Name, reason), n.ask()...)
 }
 
 // readiness finds nodes that take part and are not ready, unless a critical finding explains it.
@@ -49,9 +47,18 @@ func (e *examination) readiness() {
 	for _, n := range e.Nodes {
 		if n.NotReady != "" && n.Waits == "" {
 			e.add(Warning, NodeWaits, sentence("node %s is not ready yet: %s.", n.Name, n.NotReady),
-				"belfry doctor --addr "+n.URL)
+				command("belfry doctor --addr", n.URL))
 		}
 	}
+}
+
+// ask returns the commands that ask a node that answers for itself.
+func (n *Node) ask() []string {
+	do := []string{command("belfry doctor --addr", n.URL)}
+	if n.DataDir != "" {
+		do = append(do, command("belfry verify", n.DataDir))
+	}
+	return do
 }
 
 // hearing returns the nodes that answer this node and hear another.
@@ -70,7 +77,7 @@ func (e *examination) cutOff(n *Node, hearing []string) {
 		"machines is "+
 		"broken, or a firewall is in the "+
 		"way.", e.name(e.Self), n.Name, e.names(hearing), verb(len(hearing), "reaches", "reach"), n.Name),
-		"belfry doctor --addr "+n.URL)
+		command("belfry doctor --addr", n.URL))
 }
 
 func (e *examination) away(n *Node) {
@@ -78,7 +85,7 @@ func (e *examination) away(n *Node) {
 	if n.Unheard {
 		since = fmt.Sprintf("has not answered since %s started %s ago", e.name(e.Self), span(n.Silent))
 	}
-	do := []string{"belfry serve --data DATA-FOLDER", "belfry cluster status"}
+	do := []string{"belfry cluster status"}
 	if n.Missed >= longAway && !n.Leaves {
 		do = append(do, e.farewell(n))
 	}
@@ -96,14 +103,14 @@ func (e *examination) farewell(n *Node) string {
 		name = n.ID
 	}
 	if e.holds(n.ID) {
-		return "belfry node replace " + name
+		return command("belfry node replace", name)
 	}
-	return "belfry node remove " + name
+	return command("belfry node remove", name)
 }
 
 // prospect returns a sentence on the future of a node that is away: Belfry replaces it, or waits for it.
 func (e *examination) prospect(n *Node) string {
-	const catchesUp = "When it is back, it catches up by itself."
+	const catchesUp = "Start it as it was started before: it catches up by itself."
 	switch left := e.ReplaceAfter - n.Missed; {
 	case !e.holds(n.ID):
 		return "It holds no replica."
@@ -211,6 +218,6 @@ func (e *examination) issuers() {
 				"keys with 503, and takes those of withdrawn ones.", span(n.IssuerKeys))
 		}
 		e.add(severity, IssuerAway, sentence("node %s does not get the keys of the issuer of tokens: %s. %s", n.Name,
-			n.IssuerFault, effect), "curl ISSUER/.well-known/openid-configuration")
+			n.IssuerFault, effect))
 	}
 }

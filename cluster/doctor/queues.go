@@ -1,6 +1,9 @@
 package doctor
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // The bounds from which on the state of a queue is reported.
 const (
@@ -14,38 +17,64 @@ const (
 // queues finds queues that do not deliver as they should.
 func (e *examination) queues() {
 	for _, q := range e.Queues {
-		switch late := q.Ready > 0 && q.Overdue >= longOverdue; {
+		switch {
 		case q.Paused:
 			if q.Ready > 0 {
-				e.add(Note, QueuePaused, sentence("queue %s is paused, and %d tasks that are due wait in it.", q.title(), q.Ready),
-					q.command("belfry queue resume "+q.Name))
+				e.add(Note, QueuePaused, sentence("queue %s is paused, and %d %s due and %s in it.", q.title(), q.Ready,
+					verb(int(q.Ready), "task is", "tasks are"), verb(int(q.Ready), "waits", "wait")),
+					q.command("belfry queue resume"))
 			}
-		case q.Retrying >= manyRetrying && q.Delivered == 0 && q.KeepDone >= leastKept:
-			e.add(Warning, QueueFailing, sentence("queue %s has delivered nothing in the last %s, and %d tasks wait for "+
-				"another attempt: its receivers fail. Attempts are repeated with growing pauses, and become dead letters at last.",
-				q.title(), span(q.KeepDone), q.Retrying),
-				q.command("belfry task list --queue "+q.Name+" --state retrying"), q.command("belfry queue pause "+q.Name))
-		case late && q.Limited:
-			e.add(Warning, QueueAtLimit, sentence("queue %s is at its limit: %d tasks are due and wait, the oldest for %s.",
-				q.title(), q.Ready, span(q.Overdue)), q.command("belfry queue get "+q.Name))
-		case late:
-			e.behind(q)
+		case q.Fails():
+			e.fails(q)
+		case q.Late():
+			e.late(q)
 		}
 		if q.Dead >= manyDead || q.Dead >= someDead && q.Dead > q.Delivered {
 			e.add(Warning, DeadLetters, sentence("queue %s has %d dead letters. They are kept until they are replayed or "+
-				"dropped.",
-				q.title(), q.Dead), q.command("belfry dead list "+q.Name), q.command("belfry dead replay "+q.Name))
+				"dropped.", q.title(), q.Dead), q.command("belfry dead list"), q.command("belfry dead replay"))
 		}
 	}
 }
 
-func (e *examination) behind(q Queue) {
-	cause := "no consumer takes them, or too slowly"
-	if q.Push {
-		cause = "the receiver is slower than the schedule"
+// Late reports whether tasks have waited for long although they are due.
+func (q Queue) Late() bool { return q.Ready > 0 && q.Overdue >= longOverdue }
+
+// Fails reports whether attempts were made, and none was a success. While a circuit breaker is open, few tasks or none
+// are between two attempts, and the others wait for one.
+func (q Queue) Fails() bool {
+	return q.Delivered == 0 && q.KeepDone >= leastKept &&
+		(q.Retrying >= manyRetrying || q.Late() && !q.Pulled && (q.Retrying > 0 || q.Failure != ""))
+}
+
+func (e *examination) fails(q Queue) {
+	answer := ""
+	if q.Failure != "" {
+		answer = fmt.Sprintf(" (%s)", q.Failure)
 	}
-	e.add(Warning, QueueBehind, sentence("%d tasks of queue %s are due and wait, the oldest for %s: %s.",
-		q.Ready, q.title(), span(q.Overdue), cause), q.command("belfry queue get "+q.Name))
+	waiting := q.Retrying + q.Ready
+	e.add(Warning, QueueFailing, sentence("queue %s has delivered nothing in the last %s: its receiver fails%s. %d %s for "+
+		"a success. Attempts are repeated with growing pauses, and tasks whose attempts are used up become dead letters.",
+		q.title(), span(q.KeepDone), answer, waiting, verb(int(waiting), "task waits", "tasks wait")),
+		q.command("belfry task list --state retrying,ready --queue"), q.command("belfry queue pause"))
+}
+
+func (e *examination) late(q Queue) {
+	code, cause := QueueBehind, "the receiver is slower than the schedule"
+	switch {
+	case q.Limited:
+		code, cause = QueueAtLimit, "the queue is at its limit"
+	case q.Pulled && q.Leased == 0:
+		code, cause = QueueNoConsumer, "no consumer has a lease"
+	case q.Pulled:
+		cause = "consumers are slower than the schedule"
+	case q.Failure != "":
+		cause = fmt.Sprintf("some attempts fail (%s)", q.Failure)
+	case q.Grouped:
+		cause = "the receiver, or the limit of a group, is slower than the schedule"
+	}
+	e.add(Warning, code, sentence("%d %s of queue %s %s due and %s, the oldest for %s: %s.", q.Ready,
+		verb(int(q.Ready), "task", "tasks"), q.title(), verb(int(q.Ready), "is", "are"),
+		verb(int(q.Ready), "waits", "wait"), span(q.Overdue), cause), q.command("belfry queue get"))
 }
 
 // title returns the name of the queue for people.
@@ -56,10 +85,10 @@ func (q Queue) title() string {
 	return q.Name + " of namespace " + q.Namespace
 }
 
-// command returns a command for the queue's namespace.
+// command returns a command for the queue.
 func (q Queue) command(text string) string {
 	if q.Namespace == "" {
-		return text
+		return command(text, q.Name)
 	}
-	return text + " --namespace " + q.Namespace
+	return command(text, q.Name, "--namespace", q.Namespace)
 }

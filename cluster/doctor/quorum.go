@@ -95,10 +95,11 @@ func (e *examination) quorumLost(a *alike) {
 		effect = "Shards with a majority go on, and no queue, node or placement can be changed"
 	}
 	e.add(Critical, QuorumLost, sentence("%s %s lost the majority: of %d voters %s. %s, until %d more of %s %s back. "+
-		"If their disks are gone, recover the cluster from the rest.",
+		"Start them as they were started before. If their disks are gone, stop all nodes and recover the cluster from the "+
+		"data folders of the rest, each with a --data of its own.",
 		groupsNamed(a.shards), verb(len(a.shards), "has", "have"), len(a.voters), e.answering(a), effect,
 		needed, e.names(a.absent()), verb(needed, "is", "are")),
-		"belfry serve --data DATA-FOLDER", "belfry recover --lost-quorum --data DATA-FOLDER --to NEW-FOLDER")
+		command("belfry recover --lost-quorum --data", e.DataDir, "--to", e.DataDir+"-recovered"))
 }
 
 // answering says which voters answer.
@@ -111,14 +112,11 @@ func (e *examination) answering(a *alike) string {
 
 func (e *examination) quorumAtRisk(a *alike) {
 	why := fmt.Sprintf("%s %s away", e.names(a.absent()), verb(len(a.absent()), "is", "are"))
-	do := []string{"belfry cluster status"}
 	if len(a.absent()) == 0 {
 		why = fmt.Sprintf("%s %s only %d voters", pronoun(a.shards), verb(len(a.shards), "has", "have"), len(a.voters))
-	} else {
-		do = append([]string{"belfry serve --data DATA-FOLDER"}, do...)
 	}
 	e.add(Warning, QuorumAtRisk, sentence("%s %s at the next failure: %s, and %d of %d voters are the least that decide.",
-		groupsNamed(a.shards), verb(len(a.shards), "stops", "stop"), why, len(a.present), len(a.voters)), do...)
+		groupsNamed(a.shards), verb(len(a.shards), "stops", "stop"), why, len(a.present), len(a.voters)), "belfry cluster status")
 }
 
 func pronoun(shards []uint32) string { return verb(len(shards), "it", "they") }
@@ -130,9 +128,18 @@ func (e *examination) oneReplica(a *alike) {
 		severity = Note
 	}
 	e.add(severity, OneReplica, sentence("%s %s one replica, on %s: nothing fires while that node is down, and its disk "+
-		"has the only copy. Two more nodes make three replicas.",
-		groupsNamed(a.shards), verb(len(a.shards), "has", "have"), e.names(a.voters)),
-		"belfry serve --join ADDRESS-OF-A-NODE")
+		"has the only copy. Two more nodes make three replicas: run the command on two other machines.",
+		groupsNamed(a.shards), verb(len(a.shards), "has", "have"), e.names(a.voters)), e.join(a.voters))
+}
+
+// join returns the command of a new node that joins the cluster by one of these nodes, or by another one.
+func (e *examination) join(nodes []string) string {
+	for _, id := range append(slices.Clone(nodes), e.Self) {
+		if n := e.find(id); n != nil && n.Peer != "" {
+			return command("belfry serve --join", n.Peer)
+		}
+	}
+	return "belfry cluster status"
 }
 
 // zones finds groups of which one zone has a majority of the voters. A node without a zone is a zone of its own.
@@ -163,8 +170,8 @@ func (e *examination) zoneMajority(zone string, shards []uint32, zones int) {
 	text := sentence("zone %s has the majority of %s: if the zone fails, %s.", zone, groupsNamed(shards),
 		verb(len(shards), "that stops", "they stop"))
 	if zones == 2 {
-		e.add(Note, ZoneMajority, text+" Two zones cannot avoid it; three can.", "belfry serve --zone A-THIRD-ZONE "+
-			"--join ADDRESS-OF-A-NODE")
+		e.add(Note, ZoneMajority, text+" Two zones cannot avoid it; three can. Start a node in a third one, with its name "+
+			"as --zone.", "belfry cluster status")
 		return
 	}
 	e.add(Warning, ZoneMajority, text+" Other zones have nodes that could hold a replica.", "belfry cluster status")

@@ -25,8 +25,8 @@ func (e *examination) secrets() {
 	}
 	if plain := e.Secrets.Plain; plain > 0 && e.Secrets.Key == "" {
 		e.add(Note, SecretsPlain, fmt.Sprintf("The secrets of %s are stored in the clear in logs, snapshots and backups: "+
-			"no node has a cluster key.", queuesOf(plain)), "openssl rand -base64 32 > KEY-FILE",
-			"belfry serve --cluster-key-file KEY-FILE")
+			"no node has a cluster key. Start each node with --cluster-key-file and a copy of one file.", queuesOf(plain)),
+			"(umask 077; openssl rand -base64 32 > cluster.key)")
 	}
 	e.idleKeys()
 }
@@ -48,7 +48,7 @@ func (e *examination) apiKeys() {
 	oldest := slices.MaxFunc(unused, func(a, b APIKey) int { return cmp.Compare(a.Unused, b.Unused) })
 	e.add(Note, KeysUnused, sentence("%d %s not been used for %d days or more; key %s for the longest time: %d days. "+
 		"Revoke a key that has no caller any more.", len(unused), verb(len(unused), "key has", "keys have"),
-		days(longUnused), oldest.ID, days(oldest.Unused)), "belfry key list", "belfry key revoke "+oldest.ID)
+		days(longUnused), oldest.ID, days(oldest.Unused)), "belfry key list", command("belfry key revoke", oldest.ID))
 }
 
 func days(d time.Duration) int { return int(d / (24 * time.Hour)) }
@@ -62,9 +62,9 @@ func (e *examination) missingKey(key string, queues int) {
 	}
 	if len(without) > 0 {
 		e.add(Critical, ClusterKeyMissing, sentence("%s %s cluster key %s, under which the secrets of %s are sealed: "+
-			"tasks of these queues are not sent by shards that %s.", e.names(without), verb(len(without), "lacks", "lack"), key,
-			queuesOf(queues), verb(len(without), "it leads", "they lead")),
-			"belfry serve --cluster-key-file KEY-FILE")
+			"tasks of these queues are not sent by shards that %s. Give the nodes the --cluster-key-file of the others.",
+			e.names(without), verb(len(without), "lacks", "lack"), key, queuesOf(queues),
+			verb(len(without), "it leads", "they lead")))
 	}
 }
 

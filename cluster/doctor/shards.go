@@ -29,12 +29,12 @@ func (e *examination) replicas() {
 			}
 		}
 	}
-	for _, n := range e.Nodes {
+	for i := range e.Nodes {
+		n := &e.Nodes[i]
 		if shards := missing[n.ID]; len(shards) > 0 {
 			e.add(Warning, ReplicaMissing, sentence("%s answers and has not opened its replica of %s: it is starting, or "+
 				"its log "+
-				"says why it cannot.", n.Name, groupsNamed(shards)), "belfry doctor --addr "+n.URL, "belfry verify "+
-				"DATA-FOLDER")
+				"says why it cannot.", n.Name, groupsNamed(shards)), n.ask()...)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func (e *examination) slots() {
 		}
 		e.add(severity, SlotsStuck, fmt.Sprintf("The move of %d slots from shard %d to shard %d %s: %s. %s", m.Slots, m.From,
 			m.To, state, cmp.Or(m.Reason, "the reason is not known"), meanwhile),
-			"belfry shards list", "belfry operation list", "belfry operation stop OPERATION")
+			"belfry shards list", "belfry operation list")
 	}
 }
 
@@ -172,5 +172,5 @@ func (e *examination) backups() {
 		whole = "The newest whole one is " + span(e.Backup.Since) + " old."
 	}
 	e.add(Warning, BackupFailing, fmt.Sprintf("The newest backup failed: %s. %s", e.Backup.Failed, whole),
-		"belfry backup --to FILE")
+		"belfry backup --to belfry.backup")
 }

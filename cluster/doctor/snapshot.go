@@ -7,6 +7,7 @@ type Snapshot struct {
 	Self      string // id of the node
 	InCluster bool
 	Waits     string // reason why the node takes no part in the cluster; empty: it does
+	DataDir   string // of the node
 	Nodes     []Node
 	Groups    []Group // the control group and the shards
 	Moves     []Move
@@ -25,6 +26,8 @@ type Snapshot struct {
 type Node struct {
 	ID, Name string
 	URL      string        // for callers
+	Peer     string        // host:port for other nodes; empty: not known
+	DataDir  string        // on its machine; empty: not known
 	Zone     string        // empty: the node is a zone of its own
 	Answers  bool          // it answers the node that made the snapshot
 	Refused  string        // reason for which it refuses all calls of other nodes
@@ -107,13 +110,18 @@ type SlotMove struct {
 
 // Queue is the state of one queue over all shards.
 type Queue struct {
-	Namespace             string // empty: the default one
-	Name                  string
-	Paused, Limited, Push bool // Push: tasks are sent to the queue's target
-	Ready, Retrying, Dead uint64
-	Delivered             uint64 // within KeepDone
-	KeepDone              time.Duration
-	Overdue               time.Duration // of the oldest ready task
+	Namespace string // empty: the default one
+	Name      string
+	Paused    bool
+	Limited   bool // its own limits hold tasks back
+	Grouped   bool // its groups have limits
+	Pulled    bool // the oldest ready task waits for a consumer
+
+	Ready, Leased, Retrying, Dead uint64
+	Delivered                     uint64 // within KeepDone
+	KeepDone                      time.Duration
+	Overdue                       time.Duration // of the oldest ready task
+	Failure                       string        // last error of a waiting task; empty: none is known
 }
 
 // Backup is the outcome of the backups that were made through the cluster's nodes, as far as they remember.

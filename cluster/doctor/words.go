@@ -73,6 +73,23 @@ func sentence(format string, args ...any) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
+// command returns a command of a shell: its verb, and arguments of any characters.
+func command(verb string, args ...string) string {
+	for _, arg := range args {
+		if arg == "" || strings.ContainsFunc(arg, isSpecial) {
+			arg = "'" + strings.ReplaceAll(arg, "'", `'\''`) + "'"
+		}
+		verb += " " + arg
+	}
+	return verb
+}
+
+// isSpecial reports whether a character may have a meaning for a shell.
+func isSpecial(r rune) bool {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%"
+	return !strings.ContainsRune(plain, r)
+}
+
 // verb returns the form of a verb that fits the number of subjects.
 func verb(n int, one, many string) string {
 	if n == 1 {

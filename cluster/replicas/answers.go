@@ -192,7 +192,7 @@ func listed(policies []*fsmpb.QueuePolicy, names []string) []string {
 }
 
 func holdsNothing(c *fsmpb.QueueCounts) bool {
-	return c.Scheduled+c.Ready+c.Firing+c.Leased+c.Retrying+c.Delivered+c.Dead+c.Cancelled == 0
+	return c.Scheduled+c.Ready+c.Firing+c.Leased+c.Retrying+c.Delivered+c.Dead+c.Cancelled == 0 && !c.AtLimit
 }
 
 // Lend asks the replica for permits.

@@ -164,8 +164,9 @@ func add(sum, c *fsmpb.QueueCounts) {
 	sum.Due_1M += c.Due_1M
 	sum.Due_1H += c.Due_1H
 	sum.Due_1D += c.Due_1D
+	sum.AtLimit = sum.AtLimit || c.AtLimit
 	if sum.OldestOverdueMs == 0 || c.OldestOverdueMs != 0 && c.OldestOverdueMs < sum.OldestOverdueMs {
-		sum.OldestOverdueMs = c.OldestOverdueMs
+		sum.OldestOverdueMs, sum.OldestPulled = c.OldestOverdueMs, c.OldestPulled
 	}
 }
 

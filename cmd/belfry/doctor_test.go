@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -110,4 +112,34 @@ func awaitFindings(t *testing.T, addrs []string, code int, want ...string) {
 		}
 		return nil
 	})
+}
+
+// TestDoctorsCommands checks that each command of a finding runs as it is printed.
+func TestDoctorsCommands(t *testing.T) {
+	text, err := os.ReadFile("../../cluster/doctor/testdata/commands.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := newRoot()
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "belfry ") {
+			continue
+		}
+		for _, args := range commandLines(t, line) {
+			found, rest, err := root.Find(args)
+			if err == nil {
+				err = found.ParseFlags(rest)
+			}
+			if err == nil {
+				err = errors.Join(found.ValidateArgs(found.Flags().Args()), found.ValidateRequiredFlags())
+			}
+			if err != nil || found.HasSubCommands() {
+				t.Errorf("%s: %v", line, err)
+				continue
+			}
+			if why, code := withoutCluster(t, found, args); code == exitUsage {
+				t.Errorf("%s: %s", line, why)
+			}
+		}
+	}
 }

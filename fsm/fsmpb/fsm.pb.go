@@ -4453,6 +4453,8 @@ type QueueCounts struct {
 	Due_1M          uint64                 `protobuf:"varint,12,opt,name=due_1m,json=due1m,proto3" json:"due_1m,omitempty"`                                 // scheduled and retrying tasks due within a minute; approximate at the far edge
 	Due_1H          uint64                 `protobuf:"varint,13,opt,name=due_1h,json=due1h,proto3" json:"due_1h,omitempty"`
 	Due_1D          uint64                 `protobuf:"varint,14,opt,name=due_1d,json=due1d,proto3" json:"due_1d,omitempty"`
+	AtLimit         bool                   `protobuf:"varint,15,opt,name=at_limit,json=atLimit,proto3" json:"at_limit,omitempty"`                // tasks wait for permits of the queue's own limits; its owner tells
+	OldestPulled    bool                   `protobuf:"varint,16,opt,name=oldest_pulled,json=oldestPulled,proto3" json:"oldest_pulled,omitempty"` // the task of oldest_overdue_ms waits for a consumer
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -4583,6 +4585,20 @@ func (x *QueueCounts) GetDue_1D() uint64 {
 		return x.Due_1D
 	}
 	return 0
+}
+
+func (x *QueueCounts) GetAtLimit() bool {
+	if x != nil {
+		return x.AtLimit
+	}
+	return false
+}
+
+func (x *QueueCounts) GetOldestPulled() bool {
+	if x != nil {
+		return x.OldestPulled
+	}
+	return false
 }
 
 // Outlook counts the waiting tasks of one shard, or of all of them. The timing wheel also holds leased and ended tasks,
@@ -6864,7 +6880,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\adigests\x18\x03 \x03(\fR\adigests\"Z\n" +
 	"\rPolicySecrets\x12\x18\n" +
 	"\asecrets\x18\x01 \x03(\fR\asecrets\x12/\n" +
-	"\aheaders\x18\x02 \x03(\v2\x15.belfry.fsm.v1.HeaderR\aheaders\"\x82\x03\n" +
+	"\aheaders\x18\x02 \x03(\v2\x15.belfry.fsm.v1.HeaderR\aheaders\"\xc2\x03\n" +
 	"\vQueueCounts\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -6880,7 +6896,9 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x11oldest_overdue_ms\x18\v \x01(\x03R\x0foldestOverdueMs\x12\x15\n" +
 	"\x06due_1m\x18\f \x01(\x04R\x05due1m\x12\x15\n" +
 	"\x06due_1h\x18\r \x01(\x04R\x05due1h\x12\x15\n" +
-	"\x06due_1d\x18\x0e \x01(\x04R\x05due1d\"\xc8\x01\n" +
+	"\x06due_1d\x18\x0e \x01(\x04R\x05due1d\x12\x19\n" +
+	"\bat_limit\x18\x0f \x01(\bR\aatLimit\x12#\n" +
+	"\roldest_pulled\x18\x10 \x01(\bR\foldestPulled\"\xc8\x01\n" +
 	"\aOutlook\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x18\n" +
 	"\awaiting\x18\x02 \x01(\x04R\awaiting\x12+\n" +

@@ -103,7 +103,7 @@ func (s *Store) QueueCounts(namespace, queue string, nowMs int64) *fsmpb.QueueCo
 	q.countStates(counts)
 	q.countDues(counts, nowMs)
 	if len(q.waiting) > 0 {
-		counts.OldestOverdueMs = q.waiting[0].overdue
+		counts.OldestOverdueMs, counts.OldestPulled = q.waiting[0].overdue, q.waiting[0].Pulled()
 	}
 	return counts
 }

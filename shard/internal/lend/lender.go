@@ -50,6 +50,18 @@ func (l *Lender) Lend(ctx context.Context, ask Borrow, limit Limit) Loan {
 	}
 }
 
+// Short reports whether a shard waits for permits of a queue, which the limits do not allow yet.
+func (l *Lender) Short(namespace, queue string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p, now := l.queues[[2]string{namespace, queue}], time.Now()
+	if p == nil || now.Before(l.opens) {
+		return false
+	}
+	p.lapse(now)
+	return len(p.line) > 0
+}
+
 // await releases the lock until permits come, or the instant next, or the end of ctx. ok is false without permits.
 func (l *Lender) await(ctx context.Context, parked <-chan int, next time.Time) (n int, ok bool) {
 	l.mu.Unlock()
