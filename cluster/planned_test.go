@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -161,5 +163,96 @@ func TestRestartsRefuseNothing(t *testing.T) {
 			l.begin(i%3, n)
 			l.check(t, 100*time.Millisecond)
 		}
+	})
+}
+
+// slow is a receiver whose attempts take half a second.
+type slow struct {
+	mu    sync.Mutex
+	began map[string][]time.Time // attempts, by task
+}
+
+func (r *slow) Deliver(_ context.Context, a task.Attempt) task.Outcome {
+	r.mu.Lock()
+	r.began[a.Task.Id] = append(r.began[a.Task.Id], time.Now())
+	r.mu.Unlock()
+	<-time.After(500 * time.Millisecond)
+	return task.Outcome{Delivered: true}
+}
+
+func (r *slow) DeliverBatch(context.Context, []task.Attempt) []task.Outcome { return nil }
+
+// load schedules forty tasks a second through a node until ctx ends, and returns their due times.
+func (r *slow) load(ctx context.Context, t *testing.T, n *cluster.Node) map[string]time.Time {
+	due := map[string]time.Time{}
+	for ; ctx.Err() == nil; <-time.After(time.Second) {
+		var cmds []*fsmpb.Command
+		for i := range 40 {
+			cmd := schedule(fmt.Sprint("slow-", len(due)), time.Second+time.Duration(i)*25*time.Millisecond)
+			due[cmd.Id] = time.UnixMilli(cmd.GetSchedule().FireAtMs)
+			cmds = append(cmds, cmd)
+		}
+		for _, reply := range n.Do(context.Background(), cmds) {
+			if reply.Err != nil {
+				t.Error(reply.Err)
+			}
+		}
+	}
+	<-time.After(5 * time.Second)
+	return due
+}
+
+// check requires one attempt for each task, at most a second late.
+func (r *slow) check(t *testing.T, due map[string]time.Time) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, at := range due {
+		if began := r.began[id]; len(began) != 1 || began[0].Sub(at) > time.Second {
+			t.Errorf("%s, due %v, was attempted at %v", id, at, began)
+		}
+	}
+}
+
+// Nodes stop and start again, rest and are drained, and slots move, one after the other, while attempts are always
+// running and leaderships go home. None is repeated, and none begins much later than it is due.
+func TestPlannedChangesRepeatNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		receiver := &slow{began: map[string][]time.Time{}}
+		c := clustertest.New(t, 4, func(_ int, cfg *cluster.Config) {
+			cfg.Deliver, cfg.Calm = receiver, 300*time.Millisecond
+		})
+		awaitReplicas(c, 3, 4)
+		node := c.Node(0).ID()
+		restart := func(i int) func() {
+			return func() {
+				c.Stop(i)
+				c.Start(i)
+				c.WaitReady()
+			}
+		}
+		begin := func(op *clusterpb.Operation) func() { return func() { operate(t, c, op) } }
+		resume := begin(&clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_RESUME, Node: node})
+		changes := []func(){
+			begin(&clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REST, Node: node}), resume,
+			begin(&clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: node}), resume,
+			begin(&clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_SPLIT, Shard: 1}),
+			begin(&clusterpb.Operation{
+				Kind: clusterpb.OperationKind_OPERATION_KIND_MOVE_SLOTS, Shard: 2, Slots: []*fsmpb.SlotRange{{First: 0, End: 64}},
+			}),
+		}
+		for i := range rounds(4, 50) {
+			changes = append(changes, restart(i%3))
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		due := make(chan map[string]time.Time, 1)
+		go func() { due <- receiver.load(ctx, t, c.Node(3)) }()
+		for i, change := range changes {
+			<-time.After(4*time.Second + time.Duration(i%4)*time.Second) // transfers home are under way
+			change()
+		}
+		stop()
+		receiver.check(t, <-due)
 	})
 }

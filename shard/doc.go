@@ -75,9 +75,10 @@
 // leads again, the success still settles the task, under any fence. So a failover repeats at most the attempts that
 // were running.
 //
-// A planned transfer first waits a while for a moment without running attempts. It then holds new attempts back, gives
-// back uncounted the grants not yet started, and drains for some milliseconds. The next leader repeats the attempts
-// that run even then. Grants that a Takeover renewed are not given back: their attempts may have begun elsewhere, and a
+// A planned transfer first waits a while for a moment without running attempts. It then grants nothing, gives back
+// uncounted the grants not yet started, and waits for the running attempts: up to Timing.Drain if the transfer is
+// urgent, some milliseconds if the leadership goes home. The next leader repeats the attempts that run even then. An
+// urgent transfer, as of a node that stops, takes the place of a way home. Grants that a Takeover renewed are not given back: their attempts may have begun elsewhere, and a
 // cancel must not deny that.
 //
 // # Reads

@@ -157,7 +157,7 @@ func (f *firing) settle(g task.Grant, op *fsmpb.Settle, how *throttle.Ending) (q
 	return op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED && l != nil && l.proposer.intake.settle(s)
 }
 
-// pause holds new attempts back and returns grants not yet started to their lanes.
+// pause holds new attempts back and returns grants not yet started to their lanes. The proposer grants none meanwhile.
 func (f *firing) pause() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -213,9 +213,16 @@ func (f *firing) holdUntil(g task.Grant, ms int64) {
 
 func (f *firing) resume() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.paused = false
+	f.mu.Unlock()
 	wake(f.changed)
+	f.lead.proposer.intake.requestGrants()
+}
+
+func (f *firing) isPaused() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.paused
 }
 
 // grantHeap is a heap of grants ordered by instant, then by the order of their grants.

@@ -12,6 +12,8 @@ import (
 
 func flawReadsStale() bool { return false }
 
+func flawRefusesTransfer() bool { return false }
+
 func flawBlinds(*Config) {}
 
 func flawForgetsGroups([]GroupsCount) {}

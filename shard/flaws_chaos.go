@@ -15,6 +15,9 @@ import (
 // flawReadsStale reports whether the flaw of reads without proof of leadership is on.
 func flawReadsStale() bool { return flaw.StaleRead.On() }
 
+// flawRefusesTransfer reports whether the flaw is on with which an urgent transfer takes no other one's place.
+func flawRefusesTransfer() bool { return flaw.RefusedTransfer.On() }
+
 // flawBlinds keeps a shard, if the flaw is on, from comparing clocks and from noticing that its own was set.
 func flawBlinds(c *Config) {
 	if flaw.BlindClock.On() {

@@ -43,7 +43,7 @@ type leadership struct {
 	extender *extender
 	firing   *firing
 	verifier *verifier
-	moving   sync.Mutex // held during a transfer
+	turns    *turns // of transfers
 
 	source *moves.Source // of slots that move away
 	target moves.Target  // of slots that come
@@ -64,6 +64,7 @@ func newLeadership(ctx context.Context, s *Shard) *leadership {
 	l.extender = newExtender(l)
 	l.firing = newFiring(l)
 	l.verifier = &verifier{lead: l}
+	l.turns = newTurns()
 	l.source = moves.NewSource(s.machine)
 	return l
 }

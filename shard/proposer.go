@@ -123,7 +123,7 @@ func (p *proposer) plan(w *work) dispatch.Plan {
 	for _, s := range w.settles {
 		p.planner.Ended(now, s.lane, s.how)
 	}
-	if !w.mayGrant {
+	if !w.mayGrant || p.lead.firing.isPaused() {
 		return dispatch.Plan{}
 	}
 	return p.planner.Plan(now, w.advance != nil)
@@ -286,13 +286,14 @@ func (p *proposer) answerLooks() {
 	}
 }
 
-// planNext schedules the next entry for the instant at which it may grant more.
+// planNext schedules the next entry for the instant at which it may grant more. While attempts are held back none may:
+// its grants would be given back, and granted again in the entry after it.
 func (p *proposer) planNext() {
 	now := p.shard.planningTime()
 	at, ok := p.planner.Next(now)
 	p.rests(now, at, ok)
 	switch {
-	case !ok:
+	case !ok || p.lead.firing.isPaused():
 	case at.After(now):
 		p.alarm.Reset(at.Sub(now))
 	default:

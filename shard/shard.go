@@ -244,7 +244,7 @@ func (s *Shard) leave(ctx context.Context) {
 	if to == "" {
 		return
 	}
-	if err := l.transfer(ctx, to, s.cfg.Timing.Patience, true); err != nil {
+	if err := l.transfer(ctx, to, s.cfg.Timing.Patience, true); err != nil && l.ctx.Err() == nil {
 		s.cfg.Logger.Info("leadership not given away", "to", to, "err", err)
 	}
 }

@@ -30,12 +30,17 @@ const politeDrain = 20 * time.Millisecond
 var errAttemptsRunning = errors.New("attempts are running that the next leader would repeat")
 
 // transfer gives the leadership to the node to. It waits up to patience for a moment without running attempts, because
-// the next leader would repeat running ones. An urgent transfer goes on even if no such moment comes.
+// the next leader would repeat running ones. An urgent transfer then holds new attempts back until the running ones have
+// ended, and goes on even if they do not. It takes the place of a transfer that is not urgent.
 func (l *leadership) transfer(ctx context.Context, to string, patience time.Duration, urgent bool) error {
-	if !l.moving.TryLock() {
-		return errors.New("another transfer is under way")
+	ctx, done, err := l.turns.take(ctx, urgent)
+	if err != nil {
+		return err
 	}
-	defer l.moving.Unlock()
+	defer done()
+	if l.ctx.Err() != nil {
+		return l.shard.notLeader() // the transfer before this one succeeded
+	}
 	if to == l.shard.cfg.NodeID || !slices.Contains(l.shard.Voters(), to) {
 		return fmt.Errorf("node %s is no other voter of shard %d", to, l.shard.cfg.ID)
 	}
@@ -45,7 +50,7 @@ func (l *leadership) transfer(ctx context.Context, to string, patience time.Dura
 	if urgent {
 		drain = l.shard.cfg.Timing.Drain
 	}
-	err := errAttemptsRunning
+	err = errAttemptsRunning
 	if l.calm(ctx, drain) || urgent {
 		err = l.handOver(ctx, to, urgent)
 	}
@@ -54,6 +59,69 @@ func (l *leadership) transfer(ctx context.Context, to string, patience time.Dura
 		return fmt.Errorf("transfer to node %s: %w", to, err)
 	}
 	return nil
+}
+
+var (
+	errTransferring = errors.New("another transfer is under way")
+	errOvertaken    = errors.New("an urgent transfer takes the place of this one")
+)
+
+// turns lets one transfer of a leadership run at a time.
+type turns struct {
+	busy chan struct{} // capacity 1: holds a value during a transfer
+
+	mu     sync.Mutex
+	urgent int                     // urgent transfers that wait or run
+	yield  context.CancelCauseFunc // ends the transfer under way, if that one is not urgent
+}
+
+func newTurns() *turns { return &turns{busy: make(chan struct{}, 1)} }
+
+// take waits for the turn of an urgent transfer, after ending one that is not urgent. A transfer that is not urgent
+// gets a free turn only. Its context ends when an urgent one wants the turn. The caller must call done.
+func (t *turns) take(ctx context.Context, urgent bool) (_ context.Context, done func(), _ error) {
+	if !urgent || flawRefusesTransfer() {
+		return t.tryTake(ctx)
+	}
+	t.mu.Lock()
+	t.urgent++
+	if t.yield != nil {
+		t.yield(errOvertaken)
+	}
+	t.mu.Unlock()
+	left := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.urgent--
+	}
+	select {
+	case t.busy <- struct{}{}:
+		return ctx, func() { <-t.busy; left() }, nil
+	case <-ctx.Done():
+		left()
+		return nil, nil, fmt.Errorf("%w: %w", errTransferring, context.Cause(ctx))
+	}
+}
+
+func (t *turns) tryTake(ctx context.Context) (_ context.Context, done func(), _ error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.urgent > 0 {
+		return nil, nil, errTransferring
+	}
+	select {
+	case t.busy <- struct{}{}:
+	default:
+		return nil, nil, errTransferring
+	}
+	ctx, t.yield = context.WithCancelCause(ctx)
+	return ctx, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.yield(nil)
+		t.yield = nil
+		<-t.busy
+	}, nil
 }
 
 // calm waits up to patience for a moment without running attempts, and reports whether it came.
@@ -66,7 +134,7 @@ func (l *leadership) calm(ctx context.Context, patience time.Duration) bool {
 // handOver stops proposing before Raft's transfer begins. A transfer during which entries must still be replicated can
 // leave Raft refusing entries for ever (hashicorp/raft issue 696).
 func (l *leadership) handOver(ctx context.Context, to string, urgent bool) error {
-	ctx, cancel := context.WithTimeout(ctx, 4*l.shard.cfg.Timing.Election)
+	ctx, cancel := context.WithTimeout(ctx, handOverFor*l.shard.cfg.Timing.Election)
 	defer cancel()
 	err := l.proposer.intake.flush(ctx)
 	if err == nil {
@@ -94,9 +162,15 @@ func (l *leadership) levelWith(ctx context.Context, to string, urgent bool) erro
 	return l.shard.group.CatchUp(ctx, to)
 }
 
-// giveTo runs Raft's transfer while nothing is proposed.
+// handOverFor is the number of election timeouts for which a transfer may keep calls waiting.
+const handOverFor = 4
+
+// giveTo runs Raft's transfer while nothing is proposed. It is not ended half-way, because Raft would go on with it and
+// refuse the next one.
 func (l *leadership) giveTo(ctx context.Context, to string) error {
 	s := l.shard
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverFor*s.cfg.Timing.Election)
+	defer cancel()
 	if err := s.group.Transfer(ctx, to); err != nil {
 		return err
 	}

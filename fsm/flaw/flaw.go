@@ -28,6 +28,7 @@ const (
 	DoubledInstant   Flaw = "doubled-instant"    // now and then two occurrences begin for one instant
 	SkippedInstant   Flaw = "skipped-instant"    // now and then no occurrence begins for an instant
 	CrowdedGroup     Flaw = "crowded-group"      // leaders do not count the attempts of a group that are under way
+	RefusedTransfer  Flaw = "refused-transfer"   // a stop gives no leadership away while another transfer is under way
 )
 
 // All returns all flaws.
@@ -36,7 +37,7 @@ func All() []Flaw {
 		SkippedFsync, ForgottenCancel, DirtyRestore, FireBeforeCommit, DroppedSettle, StaleRead, TwoIDs, BlindClock,
 		UncheckedCopy, EarlyVote, EarlyRemoval, KeptFiles, UnboundChange,
 		SealedLate, OpenBeforeSeal, DropBeforeOpen, KeptKey, ForeignList,
-		DoubledInstant, SkippedInstant, CrowdedGroup,
+		DoubledInstant, SkippedInstant, CrowdedGroup, RefusedTransfer,
 	}
 }
 
