@@ -4,6 +4,7 @@ export default {
   'skip': 'Skip to the content',
   'loading': 'Loading …',
   'retry': 'Try again',
+  'undo': 'Undo',
   'close': 'Close',
   'save': 'Save',
   'edit': 'Edit',

@@ -4,6 +4,7 @@ export default {
   'skip': '跳到正文',
   'loading': '正在加载……',
   'retry': '重试',
+  'undo': '撤销',
   'close': '关闭',
   'save': '保存',
   'edit': '编辑',

@@ -1,4 +1,6 @@
-// Rows of queues, those with trouble first.
+// Rows of queues, those with trouble first. While the pointer or the focus is among the rows, each keeps its place, so
+// that a click hits the row that it aims at.
+import { useRef } from 'preact/hooks';
 import { html } from '../html.js';
 import { compact, number, shortInstant } from '../format.js';
 import { href } from '../router.js';
@@ -11,11 +13,11 @@ import { Button, Instant, Tag } from './ui.js';
 import { say } from './toast.js';
 
 export function QueueRows({ queues, most = queues.length, refresh }) {
-  const rows = byTrouble(queues).slice(0, most);
+  const [rows, ways] = useHeldOrder(byTrouble(queues).slice(0, most), (q) => q.queue);
   const count = (name, tone) => (q) => (q.counts?.[name]
     ? html`<span class=${tone || ''} title=${number(q.counts[name])}>${compact(q.counts[name])}</span>`
     : html`<span class="muted">0</span>`);
-  return html`<${Table} caption=${t('nav.queues')} rows=${rows} rowKey=${(q) => q.queue} columns=${[
+  return html`<div ...${ways}><${Table} caption=${t('nav.queues')} rows=${rows} rowKey=${(q) => q.queue} columns=${[
     { label: t('queue'), cell: (q) => html`<a href=${href(`queues/${encodeURIComponent(q.queue)}`)}>${q.queue}</a>` },
     { label: t('queue.status'), kind: 'long', cell: (q) => html`<${QueueStatus} queue=${q} />` },
     { label: t('state.scheduled'), kind: 'n', cell: count('scheduled') },
@@ -26,7 +28,27 @@ export function QueueRows({ queues, most = queues.length, refresh }) {
     { label: t('due.1m'), kind: 'n', cell: count('due_1m') },
     can('operate') && refresh
       && { label: t('actions'), kind: 'end', cell: (q) => html`<${PauseButton} queue=${q} refresh=${refresh} />` },
-  ]} />`;
+  ]} /></div>`;
+}
+
+// useHeldOrder returns the rows in their order of before while the pointer or the focus is in an element with the
+// returned attributes. New rows come last then, and rows that have gone stay as they were.
+function useHeldOrder(rows, keyOf) {
+  const { current: held } = useRef({ pointer: false, focus: false, rows: [] });
+  if (held.pointer || held.focus) {
+    const fresh = new Map(rows.map((row) => [keyOf(row), row]));
+    const kept = held.rows.map((row) => fresh.get(keyOf(row)) || row);
+    const known = new Set(kept.map(keyOf));
+    held.rows = [...kept, ...rows.filter((row) => !known.has(keyOf(row)))];
+  } else {
+    held.rows = rows;
+  }
+  return [held.rows, {
+    onPointerEnter: () => { held.pointer = true; },
+    onPointerLeave: () => { held.pointer = false; },
+    onFocusIn: () => { held.focus = true; },
+    onFocusOut: (event) => { held.focus = event.currentTarget.contains(event.relatedTarget); },
+  }];
 }
 
 export function QueueStatus({ queue: q }) {
@@ -44,17 +66,18 @@ export function QueueStatus({ queue: q }) {
 }
 
 export function PauseButton({ queue: q, refresh, kind = 'small' }) {
-  const toggle = async () => {
+  const path = inNamespace(`/queues/${encodeURIComponent(q.queue)}`);
+  const set = async (paused, undo) => {
     try {
-      await change('POST', inNamespace(`/queues/${encodeURIComponent(q.queue)}/${q.paused ? 'resume' : 'pause'}`));
-      say(t(q.paused ? 'queue.resumed' : 'queue.nowPaused', { queue: q.queue }));
+      await change('POST', `${path}/${paused ? 'pause' : 'resume'}`);
+      say(t(paused ? 'queue.nowPaused' : 'queue.resumed', { queue: q.queue }), '', undo);
     } catch (err) {
       if (!(err instanceof Problem)) throw err;
       say(err.message || t('problem.unreachable'), 'trouble');
     }
     refresh();
   };
-  return html`<${Button} kind=${kind} icon=${q.paused ? 'play' : 'pause'} onClick=${toggle}
+  return html`<${Button} kind=${kind} icon=${q.paused ? 'play' : 'pause'} onClick=${() => set(!q.paused, () => set(q.paused))}
     aria-label=${t(q.paused ? 'queue.resumeNamed' : 'queue.pauseNamed', { queue: q.queue })}>
       ${t(q.paused ? 'resume' : 'pause')}<//>`;
 }

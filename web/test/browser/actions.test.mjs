@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { eventually, missing, startCluster, startReceiver } from './cluster.mjs';
-import { assertNoFaults, inspect, launch, openPage } from './browser.mjs';
+import { assertNoFaults, inspect, launch, openPage, picture } from './browser.mjs';
 import { seed } from './seed.mjs';
 
 let cluster;
@@ -196,6 +196,33 @@ test('a queue is paused, resumed and changed', async () => {
   assert.equal(queue.max_in_flight, 7);
   assert.equal(queue.max_per_second, 20);
   assert.equal(queue.paused, true);
+});
+
+test('a pause is undone, and the rows of queues keep their places under the pointer', async () => {
+  for (const queue of ['zz-1', 'zz-2', 'zz-3']) await cluster.api('PUT', `/v1/queues/${queue}`, {});
+  const isPaused = async (queue) => (await cluster.api('GET', `/v1/queues/${queue}`)).paused === true;
+  await page.visit('queues');
+  const names = () => page.locator('tbody th').allTextContents();
+  const pause = page.getByRole('button', { name: 'Pause the queue zz-3' });
+  await pause.hover();
+  const box = await pause.boundingBox();
+  const before = await names();
+  await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
+  await toast('Paused: zz-3');
+  await cluster.api('POST', '/v1/queues/zz-2/pause');
+  await page.getByRole('button', { name: 'Resume the queue zz-2' }).waitFor();
+  assert.deepEqual(await names(), before);
+  await inspect(page, 'a message with a button');
+  await picture(page, 'queues-undo', false);
+  await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
+  await toast('Resumed: zz-3');
+  await page.locator('.toasts p', { hasText: 'Resumed: zz-3' }).getByRole('button', { name: 'Undo' }).click();
+  await eventually('zz-3 is paused again', () => isPaused('zz-3'));
+  assert.equal(await isPaused('zz-2'), true);
+  await page.locator('h1').click();
+  await page.waitForFunction(() => document.querySelector('tbody').innerText.indexOf('zz-3')
+    < document.querySelector('tbody').innerText.indexOf('zz-1'));
+  for (const queue of ['zz-1', 'zz-2', 'zz-3']) await cluster.api('DELETE', `/v1/queues/${queue}`);
 });
 
 test('a queue is made, and its policy deleted once it has no task', async () => {
