@@ -28,6 +28,27 @@ var faultCases = []example{
 		s.fault(history.KillLeader, 150, 900, 1000)
 		s.arrive("a", 800, 100, 1)
 	}, ""},
+	{"repeated by a node that was asked to stop", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1).Held = time.Second
+		s.stop(150, 2900, 3000)
+		s.arrive("a", 1800, 100, 1)
+	}, "came again"},
+	{"longer than a stop waits", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1).Held = 3 * time.Second
+		s.stop(150, 2900, 3000)
+		s.arrive("a", 2800, 100, 1)
+	}, ""},
+	{"repeated by a stop beside a kill", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1).Held = time.Second
+		s.stop(150, 2900, 3000)
+		s.fault(history.KillLeader, 160, 900, 1000)
+		s.term(1, 0, 10)
+		s.term(2, 140, 300)
+		s.arrive("a", 1800, 100, 1)
+	}, ""},
 	{"repeated by the failover of another shard", limited(Repeats), func(s *story) {
 		s.schedule("a", 0, 100).Answer.Shard = 2
 		s.arrive("a", 101, 100, 1)

@@ -49,6 +49,8 @@ type Limits struct {
 	Surprise time.Duration
 	// Failover is the lateness allowed to tasks that become due while a dead leader has no successor; 0: any lateness.
 	Failover time.Duration
+	// Stop is the longest attempt that a node which was asked to stop ends before it gives its leaderships away; 0: none.
+	Stop time.Duration
 }
 
 // DefaultLimits returns the limits for an undisturbed machine.
@@ -56,7 +58,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Settle: time.Second, Tail: 3 * time.Second, Recover: 5 * time.Second, FirstFire: 2 * time.Second,
 		Detect: 5 * time.Second, Surprise: 2 * time.Second, Attempt: 15 * time.Second,
-		Failover: 1500 * time.Millisecond,
+		Failover: 1500 * time.Millisecond, Stop: 2 * time.Second,
 	}
 }
 

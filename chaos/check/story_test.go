@@ -111,6 +111,12 @@ func (s *story) fault(kind string, struck, mending, mended int64) {
 		Struck: ms(struck), Mending: ms(mending), Mended: ms(mended)})
 }
 
+// stop adds a restart of a node that is asked to stop.
+func (s *story) stop(struck, mending, mended int64) {
+	s.fault("restart of a node", struck, mending, mended)
+	s.h.Faults[len(s.h.Faults)-1].Asked = true
+}
+
 // clock adds a fault that set a node's clock off by the given milliseconds.
 func (s *story) clock(by, struck, mended int64) {
 	s.h.Faults = append(s.h.Faults, history.Fault{

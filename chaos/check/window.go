@@ -16,6 +16,7 @@ type window struct {
 	late     history.Instant // until when attempts of the previous leader may arrive
 	changes  int             // most changes of leader, and so most repeats of one attempt
 	provoked bool            // a fault caused the change; else the cluster changed its leader by itself
+	asked    bool            // the only faults were nodes that were asked to stop
 	stays    bool            // receivers' answers were lost or leases ended, and no leader changed
 	begun    history.Instant // of stays: latest arrival of an attempt that may be repeated
 	early    bool            // only attempts that arrived before their due time may be repeated
@@ -55,6 +56,7 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 		w := window{from: t.Before.Add(-limits.Surprise), to: t.At, changes: int(t.Term - last.Term)}
 		for i := range x.h.Faults {
 			if f := &x.h.Faults[i]; f.Struck <= t.At && t.At <= healed(f).Add(limits.Detect) {
+				w.asked = f.Asked && (w.asked || !w.provoked)
 				w.to, w.provoked = max(w.to, healed(f)), true
 			}
 		}
@@ -66,7 +68,7 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 		f := &x.h.Faults[i]
 		for _, shard := range f.Shards {
 			if !x.sawTerm(shard, f, limits) && seen[shard] < healed(f) {
-				w := window{from: f.Struck, to: healed(f).Add(limits.Tail), changes: 1, provoked: true}
+				w := window{from: f.Struck, to: healed(f).Add(limits.Tail), changes: 1, provoked: true, asked: f.Asked}
 				w.late = max(w.to, w.from.Add(limits.Attempt))
 				all[shard] = append(all[shard], w)
 			}
@@ -259,6 +261,7 @@ func (o failovers) of(t *task) []*window {
 //     attempt that is granted again waits in line with them.
 //   - An attempt of a task that changed its shard may be repeated up to patience after the window: a leader that dies
 //     while slots are sealed leaves the attempts that it has begun there to the ends of their leases.
+//   - A node that was asked to stop repeats only attempts that took longer than limits.Stop.
 //   - A window without a change of leader explains only repeats of attempts that arrived by its begun. Their answers
 //     may precede the window by up to transit.
 func (o failovers) explain(t *task, p, a *arrival) []*window {
@@ -274,6 +277,9 @@ func (o failovers) explain(t *task, p, a *arrival) []*window {
 		}
 		if w.stays {
 			until = answeredAt(p).Add(transit)
+		}
+		if w.asked && o.limits.Stop > 0 && p.Held <= o.limits.Stop {
+			continue
 		}
 		if until < w.from || w.stays && p.At > w.begun || w.early && p.At >= p.Due {
 			continue

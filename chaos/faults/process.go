@@ -19,7 +19,7 @@ const (
 	pauseBriefly   = "short pause of a leader"
 	pauseAll       = "pause of all nodes"
 	restart        = "restart of a node"
-	rollingRestart = "rolling restart"
+	RollingRestart = "rolling restart"
 )
 
 // processKinds returns kinds that strike nodes' processes with signals. A killed node vanishes without a message. A
@@ -45,7 +45,7 @@ func processKinds() []Kind {
 		kind(pauseAll, 2, func(ctx context.Context, s *striking) error { return s.pause(ctx, s.Stand.Names(), s.Hold) }),
 		kind(KillOrphaned, 3, func(ctx context.Context, s *striking) error { return s.killOrphaned(ctx) }),
 		kind(restart, 4, func(ctx context.Context, s *striking) error { return s.restart(ctx, s.some(1)) }),
-		kind(rollingRestart, 2, func(ctx context.Context, s *striking) error { return s.restart(ctx, s.Stand.Names()) }),
+		kind(RollingRestart, 2, func(ctx context.Context, s *striking) error { return s.restart(ctx, s.Stand.Names()) }),
 	}
 }
 
@@ -224,7 +224,9 @@ func (s *striking) restart(ctx context.Context, nodes []string) error {
 	defer release()
 	down := time.Duration(1 + s.Rand.Int64N(int64(maxDown)))
 	s.Rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-	fault := s.strikeDead(ctx, nodes, "asked to stop, one after the other, down for %v", down.Round(time.Millisecond))
+	f := s.fault(ctx, nodes, "asked to stop, one after the other, down for %v", down.Round(time.Millisecond))
+	f.Restarted, f.Asked = true, true
+	fault := s.Recorder.Strike(f)
 	for i, n := range nodes {
 		if i > 0 && s.Stand.AwaitReady(ctx, upFor, nodes[i-1]) != nil && ctx.Err() != nil {
 			break

@@ -178,6 +178,9 @@ type Fault struct {
 	Deaf bool `json:"deaf,omitempty"`
 	// Planned is set if an operator may do the same to a healthy cluster at any time.
 	Planned bool `json:"planned,omitempty"`
+	// Asked is set if the nodes were asked to stop, one after the other. They end their attempts and give their
+	// leaderships away before they stop.
+	Asked bool `json:"asked,omitempty"`
 	// Survivable is set if a majority of each shard's replicas stays up, so that every shard must take writes again before
 	// the fault is mended.
 	Survivable bool `json:"survivable,omitempty"`

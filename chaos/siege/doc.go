@@ -30,7 +30,7 @@
 // ever come alone, and some invariants can only be broken by a fault that does. Without such a fault the report calls
 // these invariants not exercised.
 //
-//	round 1 of 8   silent gossip, forged gossip, leaders killed, a leader's clock ahead,
+//	round 1 of 8   silent gossip, forged gossip, leaders killed, a rolling restart, a leader's clock ahead,
 //	               a failed sync, a start of all nodes with overdue tasks
 //	round 2 of 8   forged gossip on another stand, if the siege's stand has a network
 //	round 3 of 8   a rolling upgrade to an older build and back, on another stand, while leaders are killed
