@@ -346,6 +346,7 @@ func (w *moveWorld) checkCounts() {
 		got.Delivered, got.Cancelled = got.Delivered+other.Delivered, got.Cancelled+other.Cancelled
 		got.Due_1M, got.Due_1H, got.Due_1D = got.Due_1M+other.Due_1M, got.Due_1H+other.Due_1H, got.Due_1D+other.Due_1D
 		got.OldestOverdueMs, want.OldestOverdueMs = 0, 0
+		got.OldestPulled, want.OldestPulled = false, false
 		if !proto.Equal(got, want) {
 			w.t.Fatalf("the shards count\n%v, and a shard that never moved\n%v", got, want)
 		}
