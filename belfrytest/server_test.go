@@ -94,6 +94,10 @@ func TestFollowUp(t *testing.T) {
 		b.Advance(2 * day)
 		var got []string
 		for _, d := range receiver.All() {
+			clock, err := time.Parse(time.RFC3339Nano, d.Header.Get("belfry-clock"))
+			if err != nil || clock.Sub(d.At).Abs() > time.Second || clock.Before(d.Due) {
+				t.Errorf("%s, due at %v, is sent at %v: %v", d.TaskID, d.Due, clock, err)
+			}
 			got = append(got, fmt.Sprint(d.TaskID, " ", d.At.Sub(began).Round(time.Minute)))
 		}
 		if fmt.Sprint(got) != "[first 1h0m0s second 1h30m0s third 2h0m0s]" {

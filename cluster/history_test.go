@@ -54,6 +54,9 @@ func (f *follower) read(nodes ...int) error {
 		}
 		f.last[e.Shard] = e.Position()
 		f.seen[e.Task] = append(f.seen[e.Task], e.Type)
+		if e.Type == historypb.Type_TYPE_FIRED && e.AtMs != e.DueMs+e.LatenessMs {
+			f.t.Errorf("%s, due at %d, is fired at %d, %d ms late", e.Task, e.DueMs, e.AtMs, e.LatenessMs)
+		}
 	}
 	f.cursor = page.Next.String()
 	return nil

@@ -55,6 +55,9 @@ func (w *Webhook) exchange(parent context.Context, timeout time.Duration,
 	if err != nil {
 		return hopeless(err.Error())
 	}
+	if w.cfg.Clock != nil {
+		req.Header["belfry-clock"] = []string{instant(w.cfg.Clock.Now().UnixMilli())}
+	}
 	resp, err := w.transport.RoundTrip(req)
 	if err != nil {
 		x.drop()

@@ -26,6 +26,7 @@ type Config struct {
 	Resolver       *net.Resolver  // default: Go's own
 	Network        Network        // default: the system's
 
+	Clock      Clock                 // read at each request for its header belfry-clock; default: no such header
 	Now        func() time.Time      // default time.Now
 	Logger     *slog.Logger          // default: none. Payloads, headers, secrets, paths and queries are never logged
 	Registerer prometheus.Registerer // default: none
@@ -36,6 +37,9 @@ type Network interface {
 	// Dial connects to an IP address with a port. The guard has allowed the address.
 	Dial(ctx context.Context, addr string) (net.Conn, error)
 }
+
+// Clock is a clock that is not the machine's.
+type Clock interface{ Now() time.Time }
 
 // withDefaults returns a validated copy of c in which every field is set.
 func (c Config) withDefaults() (Config, error) {

@@ -17,14 +17,14 @@ func (m *Machine) startAttempt(e store.Edit, l *store.Lane, due int64, policy *f
 // grant makes the current number the fence of a firing task, sets the end of its lease, and reports the grant to the
 // leader. The wheel runs ahead of the clock, so even a renewed or late grant may be for a task that is not due yet.
 func (m *Machine) grant(e store.Edit, l *store.Lane, due int64, policy *fsmpb.Policy, t taker) {
-	e.Grant()
+	start := max(due, e.FireAtMs())
+	e.Grant(start)
 	length := t.leaseMs + m.store.HorizonMs
 	if t.leaseMs > 0 {
 		e.Lease(t.holder)
 	} else {
 		length = termsOf(e.Task, l.Rule(), policy).TimeoutMs + policy.GetLeaseMarginMs()
 	}
-	start := max(due, e.FireAtMs())
 	e.WaitUntil(max(start, m.store.NowMs) + length)
 	if m.full {
 		namespace, id := e.ID()

@@ -80,6 +80,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		get.Method = http.MethodGet
 		r = &get
 	}
+	if s.cfg.Advance != nil {
+		now, _ := s.cfg.Now()
+		w.Header()["Belfry-Clock"] = []string{instantText(now.UnixMilli())}
+	}
 	s.echo.ServeHTTP(w, r)
 }
 

@@ -274,6 +274,11 @@ func TestAdvance(t *testing.T) {
 			return testNow.Add(by), 3, nil
 		}
 	})
+	for path, status := range map[string]int{"/healthz": 200, "/v1/tasks/none": 404, "/none": 404} {
+		if a := h.call("GET", path, ""); a.StatusCode != status || a.Header.Get("belfry-clock") != "2026-11-21T10:00:00.000Z" {
+			t.Errorf("%s: %d with %q", path, a.StatusCode, a.Header.Get("belfry-clock"))
+		}
+	}
 	got := h.call("POST", "/v1/dev/advance", `{"by":"2d"}`, keyHeader, "k").mustStatus(t, 200)
 	if got["now"] != "2026-11-23T10:00:00.000Z" || got["begun"] != 3.0 || !slices.Equal(keys, []string{"k"}) {
 		t.Errorf("%v, %q", got, keys)
@@ -286,5 +291,7 @@ func TestAdvance(t *testing.T) {
 		t.Errorf("the clock moved %d times", len(keys))
 	}
 	without := newHarness(t, func(c *Config) { c.Advance = nil })
-	without.call("POST", "/v1/dev/advance", `{"by":"2d"}`).mustStatus(t, 404)
+	if a := without.call("POST", "/v1/dev/advance", `{"by":"2d"}`); a.StatusCode != 404 || a.Header.Get("belfry-clock") != "" {
+		t.Errorf("%d with %q", a.StatusCode, a.Header.Get("belfry-clock"))
+	}
 }

@@ -194,17 +194,19 @@ func (n *Node) startMetrics(context.Context) error {
 
 func (n *Node) startDelivery(context.Context) error {
 	version := ReadBuild().Version
+	web := delivery.Config{
+		AllowCIDRs: n.cfg.WebhookNets, Network: n.cfg.Network,
+		Version: version, Now: n.machineClock(), Logger: n.log, Registerer: n.registry,
+	}
+	brokers := broker.Config{
+		AllowCIDRs: n.cfg.BrokerNets, Known: n.cfg.Brokers, Network: n.cfg.Network,
+		Version: version, Now: n.machineClock(), Logger: n.log, Registerer: n.registry,
+	}
+	if n.dev != nil {
+		web.Clock, brokers.Clock = n.dev, n.dev
+	}
 	var err error
-	n.receivers, err = receivers.New(
-		delivery.Config{
-			AllowCIDRs: n.cfg.WebhookNets, Network: n.cfg.Network,
-			Version: version, Now: n.machineClock(), Logger: n.log, Registerer: n.registry,
-		},
-		broker.Config{
-			AllowCIDRs: n.cfg.BrokerNets, Known: n.cfg.Brokers, Network: n.cfg.Network,
-			Version: version, Now: n.machineClock(), Logger: n.log, Registerer: n.registry,
-		},
-	)
+	n.receivers, err = receivers.New(web, brokers)
 	if err != nil {
 		return err
 	}

@@ -199,6 +199,34 @@ func TestPageWaits(t *testing.T) {
 	})
 }
 
+// TestBeginsOfAttempts checks that the story of a task has the begin of each attempt that has ended, and that the stream
+// keeps the instant from which it may begin.
+func TestBeginsOfAttempts(t *testing.T) {
+	w := newWorld(t)
+	event := func(kind task.EventType, attempt uint32, atMs, begunMs int64) task.Event {
+		return task.Event{Type: kind, Namespace: "default", ID: "x", Queue: "q", AtMs: atMs, DueMs: 1000, Attempt: attempt,
+			WebhookID: "w", BegunMs: begunMs}
+	}
+	w.shard("a", 1).Append(1, []task.Event{event(task.EventFired, 1, 1000, 0)})
+	w.shard("a", 1).Append(2, []task.Event{event(task.EventFailed, 1, 1200, 1007), event(task.EventFired, 2, 2000, 0)})
+	want := "[1007+7ms 1200+0ms 2000+0ms]"
+	story, err := w.Task(t.Context(), "default", "x", 10)
+	if got := instants(story.Events); err != nil || got != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	if at := w.read(feed.Cursor{}, feed.Filter{}).Entries[0].AtMs; at != 1000 {
+		t.Errorf("the stream has the begin at %d", at)
+	}
+}
+
+func instants(events []*historypb.Event) string {
+	var all []string
+	for _, e := range events {
+		all = append(all, fmt.Sprintf("%d+%dms", e.AtMs, e.LatenessMs))
+	}
+	return fmt.Sprint(all)
+}
+
 // TestGapsAreTold checks that a page tells of events that a replica does not have, and a story too, unless another node
 // with the shard has them.
 func TestGapsAreTold(t *testing.T) {

@@ -98,6 +98,7 @@ func message(e *task.Event) *history.Event {
 	m := &history.Event{
 		AtMs: e.AtMs, Type: types[e.Type], Namespace: e.Namespace, Task: e.ID, Queue: e.Queue, DueMs: e.DueMs,
 		LatenessMs: e.LatenessMs, Attempt: e.Attempt, WebhookId: e.WebhookID, Node: e.Node, Answer: e.Answer,
+		BegunMs: e.BegunMs,
 	}
 	if _, number, ok := task.SplitOccurrence(e.ID); ok {
 		m.Occurrence = number

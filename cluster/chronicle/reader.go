@@ -222,6 +222,29 @@ func (r *Reader) Task(ctx context.Context, namespace, id string, limit int) (fee
 	return story, nil
 }
 
+// setBegins gives the fired events of ended attempts the instants at which the attempts began. Until an attempt ends, the
+// log has only the instant from which it may begin. The events of a shard are in their order.
+func setBegins(events []*historypb.Event) {
+	type attempt struct {
+		webhookID string
+		number    uint32
+	}
+	fired := map[attempt]int{}
+	for i, e := range events {
+		a := attempt{e.GetWebhookId(), e.GetAttempt()}
+		if e.GetType() == historypb.Type_TYPE_FIRED {
+			fired[a] = i
+		} else if at, ok := fired[a]; ok && e.GetBegunMs() > 0 {
+			begin := events[at].CloneVT() // the event is also in the history's memory
+			begin.AtMs = e.GetBegunMs()
+			if begin.Attempt == 1 {
+				begin.LatenessMs = max(begin.AtMs-begin.DueMs, 0)
+			}
+			events[at] = begin
+		}
+	}
+}
+
 // merged returns the events in the order of their instants, and each position of a shard once.
 func merged(events []*historypb.Event) []*historypb.Event {
 	byPlace := func(a, b *historypb.Event) int {
@@ -229,6 +252,7 @@ func merged(events []*historypb.Event) []*historypb.Event {
 	}
 	slices.SortFunc(events, byPlace)
 	events = slices.CompactFunc(events, func(a, b *historypb.Event) bool { return byPlace(a, b) == 0 })
+	setBegins(events)
 	slices.SortStableFunc(events, func(a, b *historypb.Event) int { return cmp.Compare(a.GetAtMs(), b.GetAtMs()) })
 	return events
 }

@@ -28,6 +28,7 @@ type Config struct {
 	Resolver       *net.Resolver // default: Go's own
 	Network        Network       // default: the system's
 
+	Clock      Clock                 // read for each message for its header belfry-clock; default: no such header
 	Now        func() time.Time      // default time.Now
 	Logger     *slog.Logger          // default: none. Payloads, headers and credentials are never logged
 	Registerer prometheus.Registerer // default: none
@@ -38,6 +39,9 @@ type Network interface {
 	// Dial connects to a host with a port.
 	Dial(ctx context.Context, addr string) (net.Conn, error)
 }
+
+// Clock is a clock that is not the machine's.
+type Clock interface{ Now() time.Time }
 
 // withDefaults returns a validated copy of c in which every field is set.
 func (c Config) withDefaults() (Config, error) {

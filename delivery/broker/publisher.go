@@ -99,7 +99,11 @@ func (p *Publisher) attempt(parent context.Context, t *targeturl.Target, a task.
 	}
 	ctx, cancel := context.WithTimeoutCause(parent, timeout, errTimedOut)
 	defer cancel()
-	err := p.pool.publish(ctx, t, newMessage(a, t.Kind, begun))
+	m := newMessage(a, t.Kind, begun)
+	if p.cfg.Clock != nil {
+		m.add("belfry-clock", p.cfg.Clock.Now().UTC().Format(instantForm))
+	}
+	err := p.pool.publish(ctx, t, m)
 	switch {
 	case err == nil:
 		return task.Outcome{Delivered: true}, resultDelivered

@@ -39,6 +39,7 @@ func readBatch(at time.Time, h http.Header, body []byte) ([]Arrival, error) {
 		// A missing or malformed value leaves the field zero, as with a single attempt.
 		a.Fence, _ = strconv.ParseUint(e.Fence, 10, 64)
 		a.Due, _ = time.Parse(time.RFC3339Nano, e.Time)
+		a.Clock, _ = time.Parse(time.RFC3339Nano, h.Get("Belfry-Clock"))
 		a.Scheduled, _ = time.Parse(time.RFC3339Nano, e.Scheduled)
 		arrivals[i] = a
 	}

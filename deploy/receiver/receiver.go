@@ -19,6 +19,7 @@ type Arrival struct {
 	Attempt   int
 	Fence     uint64
 	Due       time.Time // in whole milliseconds
+	Clock     time.Time // of a sender whose clock is set ahead: its time at the start of the request
 	Scheduled time.Time // of an occurrence of a schedule: the instant of the rule
 	Header    http.Header
 	Body      []byte // payload of the task
@@ -27,10 +28,13 @@ type Arrival struct {
 }
 
 // Lateness returns the time between the due time and the arrival; negative if the attempt is early, 0 without a due
-// time.
+// time. If the sender has a clock of its own, that clock counts.
 func (a Arrival) Lateness() time.Duration {
-	if a.Due.IsZero() {
+	switch {
+	case a.Due.IsZero():
 		return 0
+	case !a.Clock.IsZero():
+		return a.Clock.Sub(a.Due)
 	}
 	return a.At.Sub(a.Due)
 }
@@ -102,6 +106,7 @@ func readOne(at time.Time, h http.Header, body []byte) Arrival {
 	a.Attempt, _ = strconv.Atoi(h.Get("Belfry-Attempt"))
 	a.Fence, _ = strconv.ParseUint(h.Get("Belfry-Fence"), 10, 64)
 	a.Due, _ = time.Parse(time.RFC3339Nano, h.Get("Belfry-Due"))
+	a.Clock, _ = time.Parse(time.RFC3339Nano, h.Get("Belfry-Clock"))
 	a.Scheduled, _ = time.Parse(time.RFC3339Nano, h.Get("Belfry-Scheduled"))
 	return a
 }

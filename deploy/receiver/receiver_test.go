@@ -33,6 +33,10 @@ func TestArrival(t *testing.T) {
 	if late := got.Lateness(); late != -time.Millisecond {
 		t.Errorf("lateness %v", late)
 	}
+	got.Clock = got.Due.Add(3 * time.Millisecond) // of a sender whose clock is set ahead, or back
+	if late := got.Lateness(); late != 3*time.Millisecond {
+		t.Errorf("lateness %v by the sender's clock", late)
+	}
 }
 
 func TestStrangeRequests(t *testing.T) {

@@ -101,7 +101,7 @@ type Event struct {
 	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
 	Index         uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`           // of the log entry
 	Number        uint32                 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`         // within the entry
-	AtMs          int64                  `protobuf:"varint,4,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // instant of the entry
+	AtMs          int64                  `protobuf:"varint,4,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"` // instant of the entry; of a fired event: the instant from which the attempt may begin
 	Type          Type                   `protobuf:"varint,5,opt,name=type,proto3,enum=belfry.history.v1.Type" json:"type,omitempty"`
 	Namespace     string                 `protobuf:"bytes,6,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Task          string                 `protobuf:"bytes,7,opt,name=task,proto3" json:"task,omitempty"`
@@ -111,10 +111,11 @@ type Event struct {
 	LatenessMs    int64                  `protobuf:"varint,11,opt,name=lateness_ms,json=latenessMs,proto3" json:"lateness_ms,omitempty"`
 	Attempt       uint32                 `protobuf:"varint,12,opt,name=attempt,proto3" json:"attempt,omitempty"` // 1 is the first; 0: the event belongs to no attempt
 	WebhookId     string                 `protobuf:"bytes,13,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
-	Occurrence    uint64                 `protobuf:"varint,14,opt,name=occurrence,proto3" json:"occurrence,omitempty"` // number of the occurrence of a schedule; 0: none
-	Node          string                 `protobuf:"bytes,15,opt,name=node,proto3" json:"node,omitempty"`              // that made the attempt
-	Status        int32                  `protobuf:"varint,16,opt,name=status,proto3" json:"status,omitempty"`         // of the answer; 0: the receiver gave none
-	Answer        string                 `protobuf:"bytes,17,opt,name=answer,proto3" json:"answer,omitempty"`          // error text or the start of the answer
+	Occurrence    uint64                 `protobuf:"varint,14,opt,name=occurrence,proto3" json:"occurrence,omitempty"`          // number of the occurrence of a schedule; 0: none
+	Node          string                 `protobuf:"bytes,15,opt,name=node,proto3" json:"node,omitempty"`                       // that made the attempt
+	Status        int32                  `protobuf:"varint,16,opt,name=status,proto3" json:"status,omitempty"`                  // of the answer; 0: the receiver gave none
+	Answer        string                 `protobuf:"bytes,17,opt,name=answer,proto3" json:"answer,omitempty"`                   // error text or the start of the answer
+	BegunMs       int64                  `protobuf:"varint,18,opt,name=begun_ms,json=begunMs,proto3" json:"begun_ms,omitempty"` // of an ended attempt, its begin; 0: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -268,6 +269,13 @@ func (x *Event) GetAnswer() string {
 	return ""
 }
 
+func (x *Event) GetBegunMs() int64 {
+	if x != nil {
+		return x.BegunMs
+	}
+	return 0
+}
+
 // Label is a name and a value that the caller gave the task.
 type Label struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -325,7 +333,7 @@ var File_history_historypb_history_proto protoreflect.FileDescriptor
 
 const file_history_historypb_history_proto_rawDesc = "" +
 	"\n" +
-	"\x1fhistory/historypb/history.proto\x12\x11belfry.history.v1\"\xdc\x03\n" +
+	"\x1fhistory/historypb/history.proto\x12\x11belfry.history.v1\"\xf7\x03\n" +
 	"\x05Event\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x16\n" +
@@ -348,7 +356,8 @@ const file_history_historypb_history_proto_rawDesc = "" +
 	"occurrence\x12\x12\n" +
 	"\x04node\x18\x0f \x01(\tR\x04node\x12\x16\n" +
 	"\x06status\x18\x10 \x01(\x05R\x06status\x12\x16\n" +
-	"\x06answer\x18\x11 \x01(\tR\x06answer\"1\n" +
+	"\x06answer\x18\x11 \x01(\tR\x06answer\x12\x19\n" +
+	"\bbegun_ms\x18\x12 \x01(\x03R\abegunMs\"1\n" +
 	"\x05Label\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value*\xbc\x01\n" +

@@ -41,6 +41,7 @@ func (m *Event) CloneVT() *Event {
 	r.Node = m.Node
 	r.Status = m.Status
 	r.Answer = m.Answer
+	r.BegunMs = m.BegunMs
 	if rhs := m.Labels; rhs != nil {
 		tmpContainer := make([]*Label, len(rhs))
 		for k, v := range rhs {
@@ -106,6 +107,13 @@ func (m *Event) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.BegunMs != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.BegunMs))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x90
 	}
 	if len(m.Answer) > 0 {
 		i -= len(m.Answer)
@@ -330,6 +338,9 @@ func (m *Event) SizeVT() (n int) {
 	l = len(m.Answer)
 	if l > 0 {
 		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.BegunMs != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.BegunMs))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -798,6 +809,25 @@ func (m *Event) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Answer = string(dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
+		case 18:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field BegunMs", wireType)
+			}
+			m.BegunMs = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.BegunMs |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -1404,6 +1434,25 @@ func (m *Event) UnmarshalVTUnsafe(dAtA []byte) error {
 			}
 			m.Answer = stringValue
 			iNdEx = postIndex
+		case 18:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field BegunMs", wireType)
+			}
+			m.BegunMs = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.BegunMs |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

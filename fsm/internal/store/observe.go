@@ -101,9 +101,9 @@ func (s *Store) tellDead(h handle, ended bool) {
 
 func (s *Store) tellFired(h handle, after outline) {
 	e := s.event(h, task.EventFired)
-	e.Attempt, e.WebhookID = after.attempts, s.webhookIDOf(h)
+	e.Attempt, e.WebhookID, e.AtMs = after.attempts, s.webhookIDOf(h), max(s.NowMs, s.startMs)
 	if after.attempts == 1 {
-		e.LatenessMs = max(s.NowMs-after.fireAt, 0)
+		e.LatenessMs = max(e.AtMs-after.fireAt, 0)
 	}
 	s.observer(e)
 }
@@ -138,7 +138,7 @@ func (s *Store) attemptEvent(h handle, kind task.EventType) task.Event {
 		return e
 	}
 	last := past[len(past)-1]
-	e.Attempt, e.Node, e.Answer = last.attempt, last.node, last.err
+	e.Attempt, e.Node, e.Answer, e.BegunMs = last.attempt, last.node, last.err, last.start
 	if last.attempt == 1 && last.start > 0 {
 		e.LatenessMs = max(last.start-e.DueMs, 0)
 	}

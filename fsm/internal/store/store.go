@@ -40,6 +40,7 @@ type Store struct {
 	idle     map[uint32][]handle // by slot: see rest; may have stale handles
 	watch    *Watch              // nil: no move reads the changes
 	observer func(task.Event)    // nil: nobody wants events
+	startMs  int64               // instant from which the attempt that was granted last may begin
 	wanting  map[handle]struct{} // schedules that want coming instants; derived from the tasks
 
 	calendars calendarUses
