@@ -10,9 +10,9 @@ import (
 	"github.com/belfryhq/belfry/history/internal/segment"
 )
 
-// clockBack is the largest step back from the clock of one leader to that of the next that Read counts on. Read skips
-// the blocks whose last event is older than Filter.Since by more than that, and so may skip a newer event in between.
-const clockBack = time.Minute
+// clockBack is the most by which the instants of a log go back from an event to a later one, unless clocks are corrected.
+// Read skips the blocks whose last event is older than Filter.Since by more than that.
+const clockBack = time.Second
 
 // blocksRead is the limit on the blocks that one Read decompresses.
 const blocksRead = 64
