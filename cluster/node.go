@@ -252,6 +252,9 @@ func (n *Node) PeerAddr() string { return n.endpoint.Addr() }
 // ClusterID returns the id of the node's cluster, or "" if it is in none yet.
 func (n *Node) ClusterID() string { return n.identity.ClusterID() }
 
+// ReceiptKey returns the secret under which the nodes sign the receipts of leases, empty while it is not drawn.
+func (n *Node) ReceiptKey() []byte { return n.control.State().GetReceiptKey() }
+
 // Do commits commands about tasks through the leaders of their shards, on any node, and returns the replies in order.
 // Commands about one id keep their order. A context without a deadline gives a call ten seconds.
 func (n *Node) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {

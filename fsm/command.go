@@ -25,10 +25,11 @@ func VersionOf(c *fsmpb.Command) uint32 {
 	return max(commandOf(c.Op).since, sinceOfSpec(c), FirstVersion)
 }
 
-// The first command versions with windows, and with groups and priorities.
+// The first command versions with windows, with groups and priorities, and with the queue of a consumer's command.
 const (
-	windowsSince = 5
-	groupsSince  = 6
+	windowsSince   = 5
+	groupsSince    = 6
+	consumersSince = 7
 )
 
 // sinceOfSpec returns the first command version with all parts that a command gives a task; 0 stands for version 1.
@@ -44,8 +45,15 @@ func sinceOfSpec(c *fsmpb.Command) uint32 {
 		p := op.Patch
 		return sinceOf(&fsmpb.Spec{Window: p.GetWindow(), Group: p.GetGroup(), Priority: p.GetPriority()})
 	case *fsmpb.Command_Settle:
-		if op.Settle.GetVerdict() == fsmpb.Verdict_VERDICT_HELD {
+		switch {
+		case op.Settle.GetQueue() != "":
+			return consumersSince
+		case op.Settle.GetVerdict() == fsmpb.Verdict_VERDICT_HELD:
 			return windowsSince
+		}
+	case *fsmpb.Command_Extend:
+		if op.Extend.GetQueue() != "" {
+			return consumersSince
 		}
 	}
 	return 0

@@ -13,7 +13,7 @@ func (m *Machine) applyExtend(r request) *fsmpb.Result {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
 	case op.LeaseMs <= 0:
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID, Field: "lease", Detail: "is not more than 0s"}
-	case !isLeasedUnder(t, op.Fence, op.Occurrence):
+	case !isLeasedUnder(t, op):
 		return refused(t, fsmpb.Code_CODE_STALE)
 	}
 	m.store.Change(t, func(e store.Edit) {

@@ -437,7 +437,7 @@ func setOp(c *fsmpb.Command, verb string, a args, now int64) bool {
 	case "grant":
 		c.Op = &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Lane: laneNamed(a.named["lane"]), Max: uint32(a.intOr("max", 100)), Policy: a.policy(now), LeaseMs: a.intOr("lease", 0), Tag: a.uint("tag"), InOrder: a.named["in_order"] != ""}}
 	case "extend":
-		c.Op = &fsmpb.Command_Extend{Extend: &fsmpb.Extend{LeaseMs: a.int("lease")}}
+		c.Op = &fsmpb.Command_Extend{Extend: &fsmpb.Extend{LeaseMs: a.int("lease"), Queue: a.named["queue"]}}
 	case "rule":
 		c.Op = &fsmpb.Command_SetRules{SetRules: &fsmpb.SetRules{Rules: []*fsmpb.QueueRule{a.rule()}}}
 	case "replay":
@@ -449,7 +449,7 @@ func setOp(c *fsmpb.Command, verb string, a args, now int64) bool {
 	case "settle":
 		c.Op = &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
 			RetryAtMs: a.intOr("retry_at", 0), Error: a.named["error"], Consumer: a.named["consumer"] != "",
-			StartedAtMs: a.intOr("started", 0), Node: a.named["node"],
+			StartedAtMs: a.intOr("started", 0), Node: a.named["node"], Queue: a.named["queue"],
 			Verdict: fsmpb.Verdict(fsmpb.Verdict_value["VERDICT_"+strings.ToUpper(a.named["verdict"])]),
 		}}
 	case "takeover":

@@ -30,7 +30,7 @@ func (m *Machine) applySettle(r request) *fsmpb.Result {
 // isRepeatedAck reports whether a consumer repeats an accepted report that it is done with the task.
 func isRepeatedAck(t store.Task, op *fsmpb.Settle) bool {
 	return op.Consumer && op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED && t.State() == fsmpb.State_STATE_DELIVERED &&
-		t.Occurrence() == op.Occurrence && t.Fence() == op.Fence
+		t.Occurrence() == op.Occurrence && t.Fence() == op.Fence && isOfQueue(t, op.Queue)
 }
 
 // isReplaced reports whether a consumer settles a lease of an earlier occurrence of the task.
@@ -41,7 +41,7 @@ func isReplaced(t store.Task, op *fsmpb.Settle) bool {
 func accepts(t store.Task, op *fsmpb.Settle) bool {
 	switch {
 	case op.Consumer:
-		return isLeasedUnder(t, op.Fence, op.Occurrence)
+		return isLeasedUnder(t, op)
 	case t.State() == fsmpb.State_STATE_SCHEDULED || t.Occurrence() != op.Occurrence:
 		return false
 	case op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED:
@@ -50,10 +50,21 @@ func accepts(t store.Task, op *fsmpb.Settle) bool {
 	return op.Fence == t.Fence() && t.State() == fsmpb.State_STATE_FIRING
 }
 
-// isLeasedUnder reports whether a consumer has the task by the grant of this fence.
-func isLeasedUnder(t store.Task, fence, occurrence uint64) bool {
-	return t.Leased() && t.Fence() == fence && t.Occurrence() == occurrence
+// lease is the part of a consumer's command that names its lease.
+type lease interface {
+	GetFence() uint64
+	GetOccurrence() uint64
+	GetQueue() string
 }
+
+// isLeasedUnder reports whether a consumer has the task by the grant that l names, from the queue that l names.
+func isLeasedUnder(t store.Task, l lease) bool {
+	return t.Leased() && t.Fence() == l.GetFence() && t.Occurrence() == l.GetOccurrence() && isOfQueue(t, l.GetQueue())
+}
+
+// isOfQueue reports whether a task is of the queue that a consumer names. A consumer of a build before consumersSince
+// names none.
+func isOfQueue(t store.Task, queue string) bool { return queue == "" || queue == t.Queue() }
 
 func (m *Machine) settle(t store.Task, op *fsmpb.Settle) {
 	m.store.Change(t, func(e store.Edit) {

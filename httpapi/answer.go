@@ -19,7 +19,7 @@ type view struct {
 	// The payload is the request's instead of the task's own if the answer repeats the request.
 	payload        []byte
 	payloadIsBytes bool
-	receipt        bool // shown to the consumer with the lease
+	lease          *receiptKey // signs the receipt that the consumer gets with the lease; nil: none
 }
 
 func viewOf(t *fsmpb.Task) view {
@@ -77,9 +77,9 @@ func (v view) appendExtras(b []byte) []byte {
 	if v.task.Leased {
 		b = contract.AppendTime(b, contract.LeaseEndsAt, v.task.LeaseEndMs)
 	}
-	if v.receipt {
+	if v.lease != nil {
 		b = append(contract.AppendName(b, contract.Receipt), '"')
-		b = append(receiptOf(v.task).append(b), '"')
+		b = append(v.lease.append(b, receiptOf(v.task)), '"')
 		b = contract.AppendUint(b, contract.Attempt, uint64(v.task.Attempts))
 		b = contract.AppendUint(b, contract.Fence, v.task.Fence)
 	}

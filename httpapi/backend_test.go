@@ -380,6 +380,8 @@ func (f *fakeBackend) within(namespace string) iter.Seq[*fsmpb.Task] {
 	}
 }
 
+func (f *fakeBackend) ReceiptKey() []byte { return testKey }
+
 func (f *fakeBackend) Self() (clusterID, nodeID string) { return "c1", "n1" }
 
 func (f *fakeBackend) Map() MapView {

@@ -61,7 +61,7 @@ func (s *Server) stream(c echo.Context) error {
 }
 
 func (s *Server) newConsumer(c echo.Context) (*consumer, error) {
-	t := &consumer{s: s, right: callOf(c).right, from: laneOf(c), memory: s.memoryOf(c), lease: task.DefaultLease}
+	t := &consumer{s: s, right: callOf(c).right, from: s.laneOf(c), memory: s.memoryOf(c), lease: task.DefaultLease}
 	if err := t.takeQuery(c.QueryParams()); err != nil {
 		return nil, err
 	}
@@ -177,12 +177,13 @@ func (t *consumer) leaseSome(n int) (some bool, err error) {
 // deliver puts tasks into the outbox in pieces. The outbox's room slows the leasing down to the consumer's pace.
 func (t *consumer) deliver(tasks []*fsmpb.Task) bool {
 	const pieceBytes = 32 << 10
+	key := t.s.receiptKey()
 	t.s.metrics.leased.Add(float64(len(tasks)))
 	for len(tasks) > 0 {
 		buffer := t.s.buffers.get()
 		b, n := *buffer, 0
 		for n < len(tasks) && len(b) < pieceBytes {
-			b = append(leasedView(tasks[n]).append(append(b, `{"task":`...)), "}\n"...)
+			b = append(leasedView(tasks[n], &key).append(append(b, `{"task":`...)), "}\n"...)
 			n++
 		}
 		*buffer = b
@@ -231,6 +232,7 @@ func (t *consumer) readLines(context.Context) error {
 }
 
 func (t *consumer) parseLine(data []byte) bool {
+	t.from.key = t.s.receiptKey() // a stream may be older than the secret
 	v, err := parseConsumerLine(data, t.from)
 	if err == nil && v.credit > 0 {
 		err = t.credit.add(v.credit)

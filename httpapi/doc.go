@@ -112,8 +112,9 @@
 //   - A waiting lease holds no place among single calls: waiting consumers have their own, larger bound.
 //   - A task, the time, the caller's leaving, or the server's shutdown ends the wait at once. Tasks that were granted
 //     to a caller that has gone, or that a broken connection left unwritten, are released uncounted.
-//   - A receipt names one lease by task, occurrence and fence. This package checks that the receipt is whole and of the
-//     queue; the log checks that it is current.
+//   - A receipt names one lease by namespace, queue, task, occurrence and fence, and is signed under a secret that all
+//     nodes share. This package checks the signature and the queue; the log checks that the lease lasts, and is of the
+//     queue.
 //   - Settling is idempotent by the receipts, and calls about queues are idempotent by nature, so neither keeps
 //     idempotency keys.
 //   - A stream is a batch's connection with other steps: one leases tasks within credit and room, one reads lines, one

@@ -38,7 +38,7 @@ func newWorld(t *testing.T, neighbour bool) world {
 func foreignTokens(t *testing.T) (cursor, receipt string) {
 	w := newWorld(t, true)
 	page := w.as("admin@*", "GET", "/v1/namespaces/b/tasks?limit=1", "").mustStatus(t, 200)
-	return page["next_cursor"].(string), string(receiptOf(w.fake.tasks["b/t-firing"]).append(nil))
+	return page["next_cursor"].(string), string(testKey.append(nil, receiptOf(w.fake.tasks["b/t-firing"])))
 }
 
 // TestNoSignOfAnotherNamespace makes every call as callers of namespace a, on paths of a and of b, about names that

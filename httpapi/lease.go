@@ -129,12 +129,13 @@ func (s *Server) writeLeased(w http.ResponseWriter, tasks []*fsmpb.Task) {
 	buffer := s.buffers.get()
 	defer s.buffers.put(buffer)
 	b := append(*buffer, `{"tasks":[`...)
+	key := s.receiptKey()
 	written := 0 // tasks that went out before b
 	for i, t := range tasks {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = leasedView(t).append(b)
+		b = leasedView(t, &key).append(b)
 		if len(b) > 32<<10 {
 			if _, err := w.Write(b); err != nil {
 				s.giveBack(tasks[written:])
@@ -150,9 +151,9 @@ func (s *Server) writeLeased(w http.ResponseWriter, tasks []*fsmpb.Task) {
 	*buffer = b
 }
 
-func leasedView(t *fsmpb.Task) view {
+func leasedView(t *fsmpb.Task, key *receiptKey) view {
 	v := viewOf(t)
-	v.receipt = true
+	v.lease = key
 	return v
 }
 

@@ -68,7 +68,7 @@ func TestLease(t *testing.T) {
 		string(one[0].Payload) != `{"of":"a"}` || one[0].LeaseEndsAt != "2026-11-21T10:00:30.000Z" {
 		t.Fatalf("%+v", one)
 	}
-	r, err := parseReceipt(one[0].Receipt)
+	r, err := testKey.parse(one[0].Receipt)
 	if err != nil || r.id != "a" || r.queue != "q" || r.fence != uint64(one[0].Fence) {
 		t.Fatalf("receipt %+v %v", r, err)
 	}

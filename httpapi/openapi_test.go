@@ -358,7 +358,7 @@ func TestConsumersAnswersAreDocumented(t *testing.T) {
 	d.call(200, "POST", "/v1/queues/q/lease", `{"max":2,"wait":"1s","lease":"1m"}`)
 	d.call(200, "GET", "/v1/tasks/a", "")
 	d.call(200, "POST", "/v1/queues/q/lease", "")
-	ack := fmt.Sprintf("%q", receiptOf(d.fake.tasks["a"]).append(nil))
+	ack := fmt.Sprintf("%q", testKey.append(nil, receiptOf(d.fake.tasks["a"])))
 	d.call(200, "POST", "/v1/queues/q/settle", `{"ack":[`+ack+`,"torn",{"receipt":`+ack+`}],"nack":[{"receipt":`+ack+`,"delay":"1s","reason":"x"}],`+
 		`"extend":[{"receipt":`+ack+`,"lease":"1m"}],"release":[`+ack+`]}`)
 	d.call(400, "POST", "/v1/queues/q/settle", `{"ack":[1]}`)

@@ -326,7 +326,7 @@ func hangUnknown(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 // TestRevokedInMidCommit checks that a batch and a stream whose commit takes long end with their caller's key, answer
 // each line that they have read, and name the reason at last.
 func TestRevokedInMidCommit(t *testing.T) {
-	receipt := receiptOf(&fsmpb.Task{Id: "t", Namespace: "default", Spec: &fsmpb.Spec{Queue: "q"}}).append(nil)
+	receipt := testKey.append(nil, receiptOf(&fsmpb.Task{Id: "t", Namespace: "default", Spec: &fsmpb.Spec{Queue: "q"}}))
 	settles := fmt.Sprintf("{\"ack\":[%q]}\n", receipt)
 	for path, line := range map[string]string{
 		"/v1/batch": `{"op":"cancel","id":"t"}` + "\n", "/v1/queues/q/stream": settles,

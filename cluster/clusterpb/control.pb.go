@@ -530,6 +530,7 @@ type ControlState struct {
 	AccessVersion uint64            `protobuf:"varint,35,opt,name=access_version,json=accessVersion,proto3" json:"access_version,omitempty"` // rises with each change of keys_in_force, a key or a namespace
 	Bulks         []*BulkOperation  `protobuf:"bytes,36,rep,name=bulks,proto3" json:"bulks,omitempty"`                                       // in the order of their beginning; the last that have ended stay for a while
 	Calendars     []*fsmpb.Calendar `protobuf:"bytes,37,rep,name=calendars,proto3" json:"calendars,omitempty"`                               // sorted by namespace and name; queues_version is theirs, too
+	ReceiptKey    []byte            `protobuf:"bytes,40,opt,name=receipt_key,json=receiptKey,proto3" json:"receipt_key,omitempty"`           // secret under which all nodes sign the receipts of leases; empty: an older build may run
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -721,6 +722,13 @@ func (x *ControlState) GetBulks() []*BulkOperation {
 func (x *ControlState) GetCalendars() []*fsmpb.Calendar {
 	if x != nil {
 		return x.Calendars
+	}
+	return nil
+}
+
+func (x *ControlState) GetReceiptKey() []byte {
+	if x != nil {
+		return x.ReceiptKey
 	}
 	return nil
 }
@@ -2286,6 +2294,7 @@ type ControlEntry struct {
 	//	*ControlEntry_StopBulk
 	//	*ControlEntry_SetCalendar
 	//	*ControlEntry_DeleteCalendar
+	//	*ControlEntry_SetReceiptKey
 	Op            isControlEntry_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2641,6 +2650,15 @@ func (x *ControlEntry) GetDeleteCalendar() *DeleteCalendar {
 	return nil
 }
 
+func (x *ControlEntry) GetSetReceiptKey() *SetReceiptKey {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_SetReceiptKey); ok {
+			return x.SetReceiptKey
+		}
+	}
+	return nil
+}
+
 type isControlEntry_Op interface {
 	isControlEntry_Op()
 }
@@ -2781,6 +2799,10 @@ type ControlEntry_DeleteCalendar struct {
 	DeleteCalendar *DeleteCalendar `protobuf:"bytes,67,opt,name=delete_calendar,json=deleteCalendar,proto3,oneof"`
 }
 
+type ControlEntry_SetReceiptKey struct {
+	SetReceiptKey *SetReceiptKey `protobuf:"bytes,68,opt,name=set_receipt_key,json=setReceiptKey,proto3,oneof"`
+}
+
 func (*ControlEntry_Init) isControlEntry_Op() {}
 
 func (*ControlEntry_Register) isControlEntry_Op() {}
@@ -2848,6 +2870,8 @@ func (*ControlEntry_StopBulk) isControlEntry_Op() {}
 func (*ControlEntry_SetCalendar) isControlEntry_Op() {}
 
 func (*ControlEntry_DeleteCalendar) isControlEntry_Op() {}
+
+func (*ControlEntry_SetReceiptKey) isControlEntry_Op() {}
 
 // BeginBulk begins a bulk operation. An operation that has begun before, by its id, changes nothing.
 type BeginBulk struct {
@@ -3583,6 +3607,51 @@ func (x *UseClusterKey) GetKey() string {
 	return ""
 }
 
+// SetReceiptKey gives the cluster the secret under which it signs receipts. A later SetReceiptKey changes nothing.
+type SetReceiptKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetReceiptKey) Reset() {
+	*x = SetReceiptKey{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetReceiptKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetReceiptKey) ProtoMessage() {}
+
+func (x *SetReceiptKey) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetReceiptKey.ProtoReflect.Descriptor instead.
+func (*SetReceiptKey) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *SetReceiptKey) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
 // Split makes a new shard on the nodes of another one, and begins to move slots of that one to it.
 type Split struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3595,7 +3664,7 @@ type Split struct {
 
 func (x *Split) Reset() {
 	*x = Split{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3607,7 +3676,7 @@ func (x *Split) String() string {
 func (*Split) ProtoMessage() {}
 
 func (x *Split) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3620,7 +3689,7 @@ func (x *Split) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Split.ProtoReflect.Descriptor instead.
 func (*Split) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Split) GetShard() uint32 {
@@ -3657,7 +3726,7 @@ type MoveSlots struct {
 
 func (x *MoveSlots) Reset() {
 	*x = MoveSlots{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3669,7 +3738,7 @@ func (x *MoveSlots) String() string {
 func (*MoveSlots) ProtoMessage() {}
 
 func (x *MoveSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3682,7 +3751,7 @@ func (x *MoveSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveSlots.ProtoReflect.Descriptor instead.
 func (*MoveSlots) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *MoveSlots) GetRanges() []*fsmpb.SlotRange {
@@ -3724,7 +3793,7 @@ type TurnMove struct {
 
 func (x *TurnMove) Reset() {
 	*x = TurnMove{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3736,7 +3805,7 @@ func (x *TurnMove) String() string {
 func (*TurnMove) ProtoMessage() {}
 
 func (x *TurnMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3749,7 +3818,7 @@ func (x *TurnMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnMove.ProtoReflect.Descriptor instead.
 func (*TurnMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *TurnMove) GetNumber() uint64 {
@@ -3778,7 +3847,7 @@ type EndMove struct {
 
 func (x *EndMove) Reset() {
 	*x = EndMove{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3790,7 +3859,7 @@ func (x *EndMove) String() string {
 func (*EndMove) ProtoMessage() {}
 
 func (x *EndMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3803,7 +3872,7 @@ func (x *EndMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndMove.ProtoReflect.Descriptor instead.
 func (*EndMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{34}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *EndMove) GetNumber() uint64 {
@@ -3832,7 +3901,7 @@ type Init struct {
 
 func (x *Init) Reset() {
 	*x = Init{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3844,7 +3913,7 @@ func (x *Init) String() string {
 func (*Init) ProtoMessage() {}
 
 func (x *Init) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3857,7 +3926,7 @@ func (x *Init) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Init.ProtoReflect.Descriptor instead.
 func (*Init) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{35}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Init) GetClusterId() string {
@@ -3886,7 +3955,7 @@ type Register struct {
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3898,7 +3967,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3911,7 +3980,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{36}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Register) GetNode() *Node {
@@ -3941,7 +4010,7 @@ type Admission struct {
 
 func (x *Admission) Reset() {
 	*x = Admission{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3953,7 +4022,7 @@ func (x *Admission) String() string {
 func (*Admission) ProtoMessage() {}
 
 func (x *Admission) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3966,7 +4035,7 @@ func (x *Admission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Admission.ProtoReflect.Descriptor instead.
 func (*Admission) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{37}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Admission) GetTokenHash() []byte {
@@ -4001,7 +4070,7 @@ type AddJoinToken struct {
 
 func (x *AddJoinToken) Reset() {
 	*x = AddJoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4013,7 +4082,7 @@ func (x *AddJoinToken) String() string {
 func (*AddJoinToken) ProtoMessage() {}
 
 func (x *AddJoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4026,7 +4095,7 @@ func (x *AddJoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddJoinToken.ProtoReflect.Descriptor instead.
 func (*AddJoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{38}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *AddJoinToken) GetToken() *JoinToken {
@@ -4046,7 +4115,7 @@ type RemoveJoinToken struct {
 
 func (x *RemoveJoinToken) Reset() {
 	*x = RemoveJoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4058,7 +4127,7 @@ func (x *RemoveJoinToken) String() string {
 func (*RemoveJoinToken) ProtoMessage() {}
 
 func (x *RemoveJoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4071,7 +4140,7 @@ func (x *RemoveJoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveJoinToken.ProtoReflect.Descriptor instead.
 func (*RemoveJoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{39}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RemoveJoinToken) GetId() string {
@@ -4091,7 +4160,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4103,7 +4172,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4116,7 +4185,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{40}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Place) GetShards() []*Shard {
@@ -4136,7 +4205,7 @@ type Retarget struct {
 
 func (x *Retarget) Reset() {
 	*x = Retarget{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4148,7 +4217,7 @@ func (x *Retarget) String() string {
 func (*Retarget) ProtoMessage() {}
 
 func (x *Retarget) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4161,7 +4230,7 @@ func (x *Retarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retarget.ProtoReflect.Descriptor instead.
 func (*Retarget) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{41}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Retarget) GetShards() []*Shard {
@@ -4183,7 +4252,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4195,7 +4264,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4208,7 +4277,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{42}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Assign) GetShard() uint32 {
@@ -4245,7 +4314,7 @@ type Mend struct {
 
 func (x *Mend) Reset() {
 	*x = Mend{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4257,7 +4326,7 @@ func (x *Mend) String() string {
 func (*Mend) ProtoMessage() {}
 
 func (x *Mend) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4270,7 +4339,7 @@ func (x *Mend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mend.ProtoReflect.Descriptor instead.
 func (*Mend) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{43}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Mend) GetShard() uint32 {
@@ -4305,7 +4374,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4317,7 +4386,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4330,7 +4399,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{44}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Begin) GetOperation() *Operation {
@@ -4351,7 +4420,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4363,7 +4432,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4376,7 +4445,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{45}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *End) GetId() string {
@@ -4403,7 +4472,7 @@ type SetReplication struct {
 
 func (x *SetReplication) Reset() {
 	*x = SetReplication{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4415,7 +4484,7 @@ func (x *SetReplication) String() string {
 func (*SetReplication) ProtoMessage() {}
 
 func (x *SetReplication) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4428,7 +4497,7 @@ func (x *SetReplication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReplication.ProtoReflect.Descriptor instead.
 func (*SetReplication) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{46}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SetReplication) GetReplication() uint32 {
@@ -4451,7 +4520,7 @@ type SetQueue struct {
 
 func (x *SetQueue) Reset() {
 	*x = SetQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4463,7 +4532,7 @@ func (x *SetQueue) String() string {
 func (*SetQueue) ProtoMessage() {}
 
 func (x *SetQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4476,7 +4545,7 @@ func (x *SetQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQueue.ProtoReflect.Descriptor instead.
 func (*SetQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{47}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SetQueue) GetPolicy() *fsmpb.QueuePolicy {
@@ -4504,7 +4573,7 @@ type SetBackups struct {
 
 func (x *SetBackups) Reset() {
 	*x = SetBackups{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4516,7 +4585,7 @@ func (x *SetBackups) String() string {
 func (*SetBackups) ProtoMessage() {}
 
 func (x *SetBackups) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4529,7 +4598,7 @@ func (x *SetBackups) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackups.ProtoReflect.Descriptor instead.
 func (*SetBackups) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{48}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SetBackups) GetBackups() *Backups {
@@ -4549,7 +4618,7 @@ type SetCalendar struct {
 
 func (x *SetCalendar) Reset() {
 	*x = SetCalendar{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4561,7 +4630,7 @@ func (x *SetCalendar) String() string {
 func (*SetCalendar) ProtoMessage() {}
 
 func (x *SetCalendar) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4574,7 +4643,7 @@ func (x *SetCalendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCalendar.ProtoReflect.Descriptor instead.
 func (*SetCalendar) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{49}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SetCalendar) GetCalendar() *fsmpb.Calendar {
@@ -4595,7 +4664,7 @@ type DeleteCalendar struct {
 
 func (x *DeleteCalendar) Reset() {
 	*x = DeleteCalendar{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4607,7 +4676,7 @@ func (x *DeleteCalendar) String() string {
 func (*DeleteCalendar) ProtoMessage() {}
 
 func (x *DeleteCalendar) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4620,7 +4689,7 @@ func (x *DeleteCalendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendar.ProtoReflect.Descriptor instead.
 func (*DeleteCalendar) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{50}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DeleteCalendar) GetNamespace() string {
@@ -4648,7 +4717,7 @@ type DeleteQueue struct {
 
 func (x *DeleteQueue) Reset() {
 	*x = DeleteQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4660,7 +4729,7 @@ func (x *DeleteQueue) String() string {
 func (*DeleteQueue) ProtoMessage() {}
 
 func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4673,7 +4742,7 @@ func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueue.ProtoReflect.Descriptor instead.
 func (*DeleteQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{51}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DeleteQueue) GetNamespace() string {
@@ -4701,7 +4770,7 @@ type Raise struct {
 
 func (x *Raise) Reset() {
 	*x = Raise{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4713,7 +4782,7 @@ func (x *Raise) String() string {
 func (*Raise) ProtoMessage() {}
 
 func (x *Raise) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4726,7 +4795,7 @@ func (x *Raise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Raise.ProtoReflect.Descriptor instead.
 func (*Raise) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{52}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Raise) GetVersion() uint32 {
@@ -4755,7 +4824,7 @@ type GossipMeta struct {
 
 func (x *GossipMeta) Reset() {
 	*x = GossipMeta{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4767,7 +4836,7 @@ func (x *GossipMeta) String() string {
 func (*GossipMeta) ProtoMessage() {}
 
 func (x *GossipMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4780,7 +4849,7 @@ func (x *GossipMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipMeta.ProtoReflect.Descriptor instead.
 func (*GossipMeta) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *GossipMeta) GetId() string {
@@ -4864,7 +4933,7 @@ type LeaderHints struct {
 
 func (x *LeaderHints) Reset() {
 	*x = LeaderHints{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4876,7 +4945,7 @@ func (x *LeaderHints) String() string {
 func (*LeaderHints) ProtoMessage() {}
 
 func (x *LeaderHints) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4889,7 +4958,7 @@ func (x *LeaderHints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHints.ProtoReflect.Descriptor instead.
 func (*LeaderHints) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{54}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *LeaderHints) GetClusterId() string {
@@ -4918,7 +4987,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4930,7 +4999,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4943,7 +5012,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{55}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *LeaderHint) GetShard() uint32 {
@@ -4971,7 +5040,7 @@ var File_cluster_clusterpb_control_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\x9e\t\n" +
+	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xbf\t\n" +
 	"\fControlState\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12'\n" +
@@ -5004,7 +5073,9 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"namespaces\x12%\n" +
 	"\x0eaccess_version\x18# \x01(\x04R\raccessVersion\x126\n" +
 	"\x05bulks\x18$ \x03(\v2 .belfry.cluster.v1.BulkOperationR\x05bulks\x125\n" +
-	"\tcalendars\x18% \x03(\v2\x17.belfry.fsm.v1.CalendarR\tcalendars\x1aW\n" +
+	"\tcalendars\x18% \x03(\v2\x17.belfry.fsm.v1.CalendarR\tcalendars\x12\x1f\n" +
+	"\vreceipt_key\x18( \x01(\fR\n" +
+	"receiptKey\x1aW\n" +
 	"\vOrdersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xc4\x05\n" +
@@ -5156,7 +5227,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"expires_ms\x18\x04 \x01(\x03R\texpiresMs\x12\x17\n" +
 	"\aused_by\x18\x05 \x01(\tR\x06usedBy\x12\x1b\n" +
 	"\tused_name\x18\x06 \x01(\tR\busedName\x12\x17\n" +
-	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\xf0\x10\n" +
+	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\xbc\x11\n" +
 	"\fControlEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
 	"\x04init\x18\b \x01(\v2\x17.belfry.cluster.v1.InitH\x00R\x04init\x129\n" +
@@ -5199,7 +5270,8 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"count_bulk\x18> \x01(\v2\x1c.belfry.cluster.v1.CountBulkH\x00R\tcountBulk\x12:\n" +
 	"\tstop_bulk\x18? \x01(\v2\x1b.belfry.cluster.v1.StopBulkH\x00R\bstopBulk\x12C\n" +
 	"\fset_calendar\x18B \x01(\v2\x1e.belfry.cluster.v1.SetCalendarH\x00R\vsetCalendar\x12L\n" +
-	"\x0fdelete_calendar\x18C \x01(\v2!.belfry.cluster.v1.DeleteCalendarH\x00R\x0edeleteCalendarB\x04\n" +
+	"\x0fdelete_calendar\x18C \x01(\v2!.belfry.cluster.v1.DeleteCalendarH\x00R\x0edeleteCalendar\x12J\n" +
+	"\x0fset_receipt_key\x18D \x01(\v2 .belfry.cluster.v1.SetReceiptKeyH\x00R\rsetReceiptKeyB\x04\n" +
 	"\x02op\"K\n" +
 	"\tBeginBulk\x12>\n" +
 	"\toperation\x18\x01 \x01(\v2 .belfry.cluster.v1.BulkOperationR\toperation\"\xc0\x01\n" +
@@ -5245,7 +5317,9 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x13\n" +
 	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\"!\n" +
 	"\rUseClusterKey\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\"g\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\"!\n" +
+	"\rSetReceiptKey\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\"g\n" +
 	"\x05Split\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06shards\x18\x02 \x01(\rR\x06shards\x120\n" +
@@ -5412,7 +5486,7 @@ func file_cluster_clusterpb_control_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
 var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(BulkKind)(0),             // 0: belfry.cluster.v1.BulkKind
 	(BulkOutcome)(0),          // 1: belfry.cluster.v1.BulkOutcome
@@ -5453,45 +5527,46 @@ var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(*DeleteNamespace)(nil),   // 36: belfry.cluster.v1.DeleteNamespace
 	(*EndNamespace)(nil),      // 37: belfry.cluster.v1.EndNamespace
 	(*UseClusterKey)(nil),     // 38: belfry.cluster.v1.UseClusterKey
-	(*Split)(nil),             // 39: belfry.cluster.v1.Split
-	(*MoveSlots)(nil),         // 40: belfry.cluster.v1.MoveSlots
-	(*TurnMove)(nil),          // 41: belfry.cluster.v1.TurnMove
-	(*EndMove)(nil),           // 42: belfry.cluster.v1.EndMove
-	(*Init)(nil),              // 43: belfry.cluster.v1.Init
-	(*Register)(nil),          // 44: belfry.cluster.v1.Register
-	(*Admission)(nil),         // 45: belfry.cluster.v1.Admission
-	(*AddJoinToken)(nil),      // 46: belfry.cluster.v1.AddJoinToken
-	(*RemoveJoinToken)(nil),   // 47: belfry.cluster.v1.RemoveJoinToken
-	(*Place)(nil),             // 48: belfry.cluster.v1.Place
-	(*Retarget)(nil),          // 49: belfry.cluster.v1.Retarget
-	(*Assign)(nil),            // 50: belfry.cluster.v1.Assign
-	(*Mend)(nil),              // 51: belfry.cluster.v1.Mend
-	(*Begin)(nil),             // 52: belfry.cluster.v1.Begin
-	(*End)(nil),               // 53: belfry.cluster.v1.End
-	(*SetReplication)(nil),    // 54: belfry.cluster.v1.SetReplication
-	(*SetQueue)(nil),          // 55: belfry.cluster.v1.SetQueue
-	(*SetBackups)(nil),        // 56: belfry.cluster.v1.SetBackups
-	(*SetCalendar)(nil),       // 57: belfry.cluster.v1.SetCalendar
-	(*DeleteCalendar)(nil),    // 58: belfry.cluster.v1.DeleteCalendar
-	(*DeleteQueue)(nil),       // 59: belfry.cluster.v1.DeleteQueue
-	(*Raise)(nil),             // 60: belfry.cluster.v1.Raise
-	(*GossipMeta)(nil),        // 61: belfry.cluster.v1.GossipMeta
-	(*LeaderHints)(nil),       // 62: belfry.cluster.v1.LeaderHints
-	(*LeaderHint)(nil),        // 63: belfry.cluster.v1.LeaderHint
-	nil,                       // 64: belfry.cluster.v1.ControlState.OrdersEntry
-	nil,                       // 65: belfry.cluster.v1.Shard.JoinedEntry
-	(*fsmpb.QueuePolicy)(nil), // 66: belfry.fsm.v1.QueuePolicy
-	(*fsmpb.Calendar)(nil),    // 67: belfry.fsm.v1.Calendar
-	(*fsmpb.ListQuery)(nil),   // 68: belfry.fsm.v1.ListQuery
-	(*fsmpb.Patch)(nil),       // 69: belfry.fsm.v1.Patch
-	(*fsmpb.SlotRange)(nil),   // 70: belfry.fsm.v1.SlotRange
+	(*SetReceiptKey)(nil),     // 39: belfry.cluster.v1.SetReceiptKey
+	(*Split)(nil),             // 40: belfry.cluster.v1.Split
+	(*MoveSlots)(nil),         // 41: belfry.cluster.v1.MoveSlots
+	(*TurnMove)(nil),          // 42: belfry.cluster.v1.TurnMove
+	(*EndMove)(nil),           // 43: belfry.cluster.v1.EndMove
+	(*Init)(nil),              // 44: belfry.cluster.v1.Init
+	(*Register)(nil),          // 45: belfry.cluster.v1.Register
+	(*Admission)(nil),         // 46: belfry.cluster.v1.Admission
+	(*AddJoinToken)(nil),      // 47: belfry.cluster.v1.AddJoinToken
+	(*RemoveJoinToken)(nil),   // 48: belfry.cluster.v1.RemoveJoinToken
+	(*Place)(nil),             // 49: belfry.cluster.v1.Place
+	(*Retarget)(nil),          // 50: belfry.cluster.v1.Retarget
+	(*Assign)(nil),            // 51: belfry.cluster.v1.Assign
+	(*Mend)(nil),              // 52: belfry.cluster.v1.Mend
+	(*Begin)(nil),             // 53: belfry.cluster.v1.Begin
+	(*End)(nil),               // 54: belfry.cluster.v1.End
+	(*SetReplication)(nil),    // 55: belfry.cluster.v1.SetReplication
+	(*SetQueue)(nil),          // 56: belfry.cluster.v1.SetQueue
+	(*SetBackups)(nil),        // 57: belfry.cluster.v1.SetBackups
+	(*SetCalendar)(nil),       // 58: belfry.cluster.v1.SetCalendar
+	(*DeleteCalendar)(nil),    // 59: belfry.cluster.v1.DeleteCalendar
+	(*DeleteQueue)(nil),       // 60: belfry.cluster.v1.DeleteQueue
+	(*Raise)(nil),             // 61: belfry.cluster.v1.Raise
+	(*GossipMeta)(nil),        // 62: belfry.cluster.v1.GossipMeta
+	(*LeaderHints)(nil),       // 63: belfry.cluster.v1.LeaderHints
+	(*LeaderHint)(nil),        // 64: belfry.cluster.v1.LeaderHint
+	nil,                       // 65: belfry.cluster.v1.ControlState.OrdersEntry
+	nil,                       // 66: belfry.cluster.v1.Shard.JoinedEntry
+	(*fsmpb.QueuePolicy)(nil), // 67: belfry.fsm.v1.QueuePolicy
+	(*fsmpb.Calendar)(nil),    // 68: belfry.fsm.v1.Calendar
+	(*fsmpb.ListQuery)(nil),   // 69: belfry.fsm.v1.ListQuery
+	(*fsmpb.Patch)(nil),       // 70: belfry.fsm.v1.Patch
+	(*fsmpb.SlotRange)(nil),   // 71: belfry.fsm.v1.SlotRange
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	21, // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
 	22, // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
 	23, // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
-	66, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
-	64, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
+	67, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
+	65, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
 	20, // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
 	17, // 6: belfry.cluster.v1.ControlState.slot_moves:type_name -> belfry.cluster.v1.SlotMove
 	18, // 7: belfry.cluster.v1.ControlState.backups:type_name -> belfry.cluster.v1.Backups
@@ -5499,10 +5574,10 @@ var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	12, // 9: belfry.cluster.v1.ControlState.api_keys:type_name -> belfry.cluster.v1.ApiKey
 	15, // 10: belfry.cluster.v1.ControlState.namespaces:type_name -> belfry.cluster.v1.Namespace
 	9,  // 11: belfry.cluster.v1.ControlState.bulks:type_name -> belfry.cluster.v1.BulkOperation
-	67, // 12: belfry.cluster.v1.ControlState.calendars:type_name -> belfry.fsm.v1.Calendar
+	68, // 12: belfry.cluster.v1.ControlState.calendars:type_name -> belfry.fsm.v1.Calendar
 	0,  // 13: belfry.cluster.v1.BulkOperation.kind:type_name -> belfry.cluster.v1.BulkKind
-	68, // 14: belfry.cluster.v1.BulkOperation.filter:type_name -> belfry.fsm.v1.ListQuery
-	69, // 15: belfry.cluster.v1.BulkOperation.patch:type_name -> belfry.fsm.v1.Patch
+	69, // 14: belfry.cluster.v1.BulkOperation.filter:type_name -> belfry.fsm.v1.ListQuery
+	70, // 15: belfry.cluster.v1.BulkOperation.patch:type_name -> belfry.fsm.v1.Patch
 	7,  // 16: belfry.cluster.v1.BulkOperation.state:type_name -> belfry.cluster.v1.OperationState
 	11, // 17: belfry.cluster.v1.BulkOperation.outcomes:type_name -> belfry.cluster.v1.BulkCount
 	10, // 18: belfry.cluster.v1.BulkOperation.pinned:type_name -> belfry.cluster.v1.BulkTask
@@ -5513,35 +5588,35 @@ var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	2,  // 23: belfry.cluster.v1.KeyGrant.role:type_name -> belfry.cluster.v1.KeyRole
 	16, // 24: belfry.cluster.v1.Namespace.quotas:type_name -> belfry.cluster.v1.Quotas
 	3,  // 25: belfry.cluster.v1.Namespace.state:type_name -> belfry.cluster.v1.NamespaceState
-	70, // 26: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
+	71, // 26: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
 	4,  // 27: belfry.cluster.v1.SlotMove.state:type_name -> belfry.cluster.v1.SlotMoveState
 	19, // 28: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
 	19, // 29: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
 	19, // 30: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
 	6,  // 31: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
 	7,  // 32: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
-	70, // 33: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
+	71, // 33: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
 	22, // 34: belfry.cluster.v1.Operation.aims:type_name -> belfry.cluster.v1.SlotRange
-	65, // 35: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
-	43, // 36: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
-	44, // 37: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
-	48, // 38: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	55, // 39: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
-	59, // 40: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
-	49, // 41: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
-	50, // 42: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
-	52, // 43: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
-	53, // 44: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
-	54, // 45: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
-	56, // 46: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
-	51, // 47: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
-	39, // 48: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
-	40, // 49: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
-	41, // 50: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
-	42, // 51: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
-	60, // 52: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
-	46, // 53: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
-	47, // 54: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
+	66, // 35: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	44, // 36: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
+	45, // 37: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
+	49, // 38: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
+	56, // 39: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	60, // 40: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	50, // 41: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
+	51, // 42: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
+	53, // 43: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
+	54, // 44: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
+	55, // 45: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
+	57, // 46: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
+	52, // 47: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
+	40, // 48: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
+	41, // 49: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
+	42, // 50: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
+	43, // 51: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
+	61, // 52: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
+	47, // 53: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
+	48, // 54: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
 	38, // 55: belfry.cluster.v1.ControlEntry.use_cluster_key:type_name -> belfry.cluster.v1.UseClusterKey
 	30, // 56: belfry.cluster.v1.ControlEntry.add_key:type_name -> belfry.cluster.v1.AddKey
 	31, // 57: belfry.cluster.v1.ControlEntry.remove_key:type_name -> belfry.cluster.v1.RemoveKey
@@ -5555,33 +5630,34 @@ var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	27, // 65: belfry.cluster.v1.ControlEntry.pin_bulk:type_name -> belfry.cluster.v1.PinBulk
 	28, // 66: belfry.cluster.v1.ControlEntry.count_bulk:type_name -> belfry.cluster.v1.CountBulk
 	29, // 67: belfry.cluster.v1.ControlEntry.stop_bulk:type_name -> belfry.cluster.v1.StopBulk
-	57, // 68: belfry.cluster.v1.ControlEntry.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
-	58, // 69: belfry.cluster.v1.ControlEntry.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
-	9,  // 70: belfry.cluster.v1.BeginBulk.operation:type_name -> belfry.cluster.v1.BulkOperation
-	10, // 71: belfry.cluster.v1.PinBulk.tasks:type_name -> belfry.cluster.v1.BulkTask
-	11, // 72: belfry.cluster.v1.CountBulk.outcomes:type_name -> belfry.cluster.v1.BulkCount
-	12, // 73: belfry.cluster.v1.AddKey.key:type_name -> belfry.cluster.v1.ApiKey
-	15, // 74: belfry.cluster.v1.SetNamespace.namespace:type_name -> belfry.cluster.v1.Namespace
-	70, // 75: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
-	70, // 76: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	4,  // 77: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
-	22, // 78: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	21, // 79: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	45, // 80: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
-	24, // 81: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
-	23, // 82: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	23, // 83: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
-	20, // 84: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
-	66, // 85: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	18, // 86: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
-	67, // 87: belfry.cluster.v1.SetCalendar.calendar:type_name -> belfry.fsm.v1.Calendar
-	63, // 88: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	5,  // 89: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
-	90, // [90:90] is the sub-list for method output_type
-	90, // [90:90] is the sub-list for method input_type
-	90, // [90:90] is the sub-list for extension type_name
-	90, // [90:90] is the sub-list for extension extendee
-	0,  // [0:90] is the sub-list for field type_name
+	58, // 68: belfry.cluster.v1.ControlEntry.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
+	59, // 69: belfry.cluster.v1.ControlEntry.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
+	39, // 70: belfry.cluster.v1.ControlEntry.set_receipt_key:type_name -> belfry.cluster.v1.SetReceiptKey
+	9,  // 71: belfry.cluster.v1.BeginBulk.operation:type_name -> belfry.cluster.v1.BulkOperation
+	10, // 72: belfry.cluster.v1.PinBulk.tasks:type_name -> belfry.cluster.v1.BulkTask
+	11, // 73: belfry.cluster.v1.CountBulk.outcomes:type_name -> belfry.cluster.v1.BulkCount
+	12, // 74: belfry.cluster.v1.AddKey.key:type_name -> belfry.cluster.v1.ApiKey
+	15, // 75: belfry.cluster.v1.SetNamespace.namespace:type_name -> belfry.cluster.v1.Namespace
+	71, // 76: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
+	71, // 77: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	4,  // 78: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	22, // 79: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	21, // 80: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	46, // 81: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
+	24, // 82: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
+	23, // 83: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	23, // 84: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	20, // 85: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
+	67, // 86: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	18, // 87: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
+	68, // 88: belfry.cluster.v1.SetCalendar.calendar:type_name -> belfry.fsm.v1.Calendar
+	64, // 89: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	5,  // 90: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
+	91, // [91:91] is the sub-list for method output_type
+	91, // [91:91] is the sub-list for method input_type
+	91, // [91:91] is the sub-list for extension type_name
+	91, // [91:91] is the sub-list for extension extendee
+	0,  // [0:91] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }
@@ -5624,15 +5700,16 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_StopBulk)(nil),
 		(*ControlEntry_SetCalendar)(nil),
 		(*ControlEntry_DeleteCalendar)(nil),
+		(*ControlEntry_SetReceiptKey)(nil),
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[47].OneofWrappers = []any{}
+	file_cluster_clusterpb_control_proto_msgTypes[48].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_control_proto_rawDesc), len(file_cluster_clusterpb_control_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   58,
+			NumMessages:   59,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

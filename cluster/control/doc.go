@@ -8,6 +8,7 @@
 //	queues     the queues' policies
 //	tokens     the one-time tokens of new nodes, as hashes
 //	keys       the keys of callers, as hashes, and whether calls need one: see package tenancy
+//	receipts   the secret under which nodes sign the receipts of leases
 //	namespaces the namespaces of callers, also during their deletion
 //	bulks      one call on many tasks, page by page: see package bulk
 //

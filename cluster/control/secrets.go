@@ -1,6 +1,7 @@
 package control
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -63,4 +64,31 @@ func (l look) seals() (step, error) {
 			entry: &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_SetQueue{SetQueue: set}}}, nil
 	}
 	return step{}, nil
+}
+
+// receiptKeyBytes is the length of the secret under which receipts are signed.
+const receiptKeyBytes = 32
+
+// applySetReceiptKey gives the cluster its secret of receipts. The first one stays: receipts hold as long as their
+// leases.
+func applySetReceiptKey(s *clusterpb.ControlState, key []byte) error {
+	switch {
+	case len(key) != receiptKeyBytes:
+		return fmt.Errorf("a secret of receipts has %d bytes", receiptKeyBytes)
+	case len(s.ReceiptKey) == 0:
+		s.ReceiptKey = key
+	}
+	return nil
+}
+
+// receipts draws the secret of receipts once all nodes can keep it. A new cluster has it before its first shard.
+func (l look) receipts() (step, error) {
+	if len(l.state.ReceiptKey) > 0 || l.state.Version < receiptsSince || MayWrite(l.state, receiptsSince) != nil {
+		return step{}, nil
+	}
+	key := make([]byte, receiptKeyBytes)
+	_, _ = rand.Read(key) // never fails: crypto/rand ends the process instead
+	set := &clusterpb.SetReceiptKey{Key: key}
+	return step{what: "draw the secret of receipts",
+		entry: &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_SetReceiptKey{SetReceiptKey: set}}}, nil
 }

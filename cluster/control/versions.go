@@ -24,10 +24,11 @@ const firstVersion = fsm.FirstVersion
 // shapesSince is the command version that brought the entries by which the cluster takes its shape.
 const shapesSince = 2
 
-// The command versions that brought the windows of queues, and their groups.
+// The command versions that brought the windows of queues, their groups, and signed receipts.
 const (
-	windowsSince = 5
-	groupsSince  = 6
+	windowsSince  = 5
+	groupsSince   = 6
+	receiptsSince = 7
 )
 
 // versionOf returns the lowest command version at which an entry may be written.
@@ -76,6 +77,8 @@ func sinceOf(entry *clusterpb.ControlEntry) uint32 {
 		return bulk.Since
 	case *clusterpb.ControlEntry_SetCalendar, *clusterpb.ControlEntry_DeleteCalendar:
 		return calendarsSince
+	case *clusterpb.ControlEntry_SetReceiptKey:
+		return receiptsSince
 	}
 	return Version
 }

@@ -2920,6 +2920,7 @@ type Settle struct {
 	DelayMs       *int64                 `protobuf:"varint,7,opt,name=delay_ms,json=delayMs,proto3,oneof" json:"delay_ms,omitempty"`         // delay that the consumer wants, for the leader to set retry_at_ms; absent: the backoff
 	StartedAtMs   int64                  `protobuf:"varint,8,opt,name=started_at_ms,json=startedAtMs,proto3" json:"started_at_ms,omitempty"` // start of the attempt; 0: not known
 	Node          string                 `protobuf:"bytes,9,opt,name=node,proto3" json:"node,omitempty"`                                     // node of the attempt; empty: a consumer's attempt
+	Queue         string                 `protobuf:"bytes,11,opt,name=queue,proto3" json:"queue,omitempty"`                                  // queue that the consumer names; the task must be of it; empty: any
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3024,12 +3025,20 @@ func (x *Settle) GetNode() string {
 	return ""
 }
 
+func (x *Settle) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
 // Extend moves the end of a consumer's lease to lease_ms from now.
 type Extend struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Fence         uint64                 `protobuf:"varint,1,opt,name=fence,proto3" json:"fence,omitempty"`
 	Occurrence    uint64                 `protobuf:"varint,2,opt,name=occurrence,proto3" json:"occurrence,omitempty"`
 	LeaseMs       int64                  `protobuf:"varint,3,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"` // from the entry's instant; the horizon is added
+	Queue         string                 `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`                     // as in Settle
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3083,6 +3092,13 @@ func (x *Extend) GetLeaseMs() int64 {
 		return x.LeaseMs
 	}
 	return 0
+}
+
+func (x *Extend) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
 }
 
 // QueueRule is the part of a queue's policy that the state machine needs. An empty rule removes the queue's rule.
@@ -6757,7 +6773,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\blease_ms\x18\x04 \x01(\x03R\aleaseMs\x12\x10\n" +
 	"\x03tag\x18\x05 \x01(\x04R\x03tag\x12\x16\n" +
 	"\x06holder\x18\x06 \x01(\rR\x06holder\x12\x19\n" +
-	"\bin_order\x18\a \x01(\bR\ainOrder\"\xbf\x02\n" +
+	"\bin_order\x18\a \x01(\bR\ainOrder\"\xd5\x02\n" +
 	"\x06Settle\x12\x14\n" +
 	"\x05fence\x18\x01 \x01(\x04R\x05fence\x12\x1e\n" +
 	"\n" +
@@ -6771,14 +6787,16 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	" \x01(\bR\x06pushed\x12\x1e\n" +
 	"\bdelay_ms\x18\a \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12\"\n" +
 	"\rstarted_at_ms\x18\b \x01(\x03R\vstartedAtMs\x12\x12\n" +
-	"\x04node\x18\t \x01(\tR\x04nodeB\v\n" +
-	"\t_delay_ms\"Y\n" +
+	"\x04node\x18\t \x01(\tR\x04node\x12\x14\n" +
+	"\x05queue\x18\v \x01(\tR\x05queueB\v\n" +
+	"\t_delay_ms\"o\n" +
 	"\x06Extend\x12\x14\n" +
 	"\x05fence\x18\x01 \x01(\x04R\x05fence\x12\x1e\n" +
 	"\n" +
 	"occurrence\x18\x02 \x01(\x04R\n" +
 	"occurrence\x12\x19\n" +
-	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\"\x80\x02\n" +
+	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\x12\x14\n" +
+	"\x05queue\x18\x04 \x01(\tR\x05queue\"\x80\x02\n" +
 	"\tQueueRule\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x16\n" +

@@ -37,6 +37,9 @@ func (t Task) DelayMs() int64 { return t.cold().delay }
 // Namespace returns the task's namespace.
 func (t Task) Namespace() string { return t.s.queueOf(t.record()).namespace }
 
+// Queue returns the name of the task's queue.
+func (t Task) Queue() string { return t.s.queueOf(t.record()).name }
+
 // Target returns the task's own target, or nil if it has none. The caller must not change it.
 func (t Task) Target() *fsmpb.Target {
 	c := t.cold()
