@@ -1,8 +1,8 @@
 // Package oidc judges the tokens (JWTs) of one OpenID Connect issuer, and gives their callers grants by their claims.
 //
 //	discovery   Run reads the issuer's document and keys, retries, and reads both again every 10 minutes
-//	signature   by a key of the issuer: RS, PS and ES 256 to 512, or EdDSA; never "none" or HS
-//	claims      iss is the issuer, aud has the audience, exp and nbf hold within 30 s, sub is there
+//	signature   by a key of the issuer: RS and PS (2048 bits or more) and ES 256 to 512, or EdDSA; never "none" or HS
+//	claims      iss is the issuer, aud has the audience, exp, nbf and iat hold within 30 s, sub is there
 //	roles       the rules of a file turn claims into grants
 //
 // One issuer is enough: an issuer can broker others.
@@ -14,6 +14,8 @@
 //     so do the callers.
 //   - The audience is required: otherwise a token that the issuer made for another service would pass.
 //   - The issuer is reached by HTTPS, or by HTTP on loopback, also after a redirect. Its answers are bounded.
+//   - Times are numbers. A claim that is given twice, and a registered claim in another spelling, such as EXP, are
+//     refused.
 //   - JWTs whose type (typ) is neither JWT nor at+jwt, such as logout tokens, name no caller.
 //
 // # Roles

@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -262,16 +263,16 @@ func (i *Issuer) judge(token *oidc.IDToken) (*access.Caller, time.Time, error) {
 	if err := token.Claims(&payload); err != nil {
 		return nil, time.Time{}, errClaims
 	}
-	claims, begins, err := parseClaims(payload)
+	claims, times, err := parseClaims(payload)
 	now := i.cfg.Now()
 	switch {
 	case err != nil:
 		return nil, time.Time{}, errClaims
 	case !slices.Contains(token.Audience, i.cfg.Audience):
 		return nil, time.Time{}, errOther
-	case !now.Before(token.Expiry.Add(leeway)): // a token without an expiry has a zero one
+	case !now.Before(times.expires.Add(leeway)): // a token without an expiry has a zero one
 		return nil, time.Time{}, errLate
-	case now.Before(begins.Add(-leeway)):
+	case now.Before(times.begins.Add(-leeway)) || now.Before(times.issued.Add(-leeway)):
 		return nil, time.Time{}, errEarly
 	case token.Subject == "" || len(token.Subject) > 255:
 		return nil, time.Time{}, errSubject
@@ -283,7 +284,7 @@ func (i *Issuer) judge(token *oidc.IDToken) (*access.Caller, time.Time, error) {
 	}
 	caller := &access.Caller{Kind: access.KindToken, ID: token.Subject, Name: roles.name(claims, token.Subject),
 		Grants: grants}
-	return caller, earlier(token.Expiry.Add(leeway), now.Add(remembered)), nil
+	return caller, earlier(times.expires.Add(leeway), now.Add(remembered)), nil
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -293,21 +294,64 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// parseClaims returns the claims of a token, and the begin of its validity, which is zero if the token names none.
-func parseClaims(payload []byte) (claims map[string]any, begins time.Time, err error) {
-	dec := json.NewDecoder(strings.NewReader(string(payload)))
+// times are the times of a token. An absent one is zero.
+type times struct{ begins, issued, expires time.Time }
+
+// registered lists the claims that decide whether a token is taken.
+var registered = []string{"iss", "sub", "aud", "exp", "nbf", "iat"}
+
+// parseClaims returns the claims of a token and its times. It refuses a claim that is given twice. It also refuses
+// another spelling of a registered claim, such as EXP, which some parsers take for the claim itself.
+func parseClaims(payload []byte) (claims map[string]any, t times, err error) {
+	dec := json.NewDecoder(bytes.NewReader(payload))
 	dec.UseNumber() // numbers keep their digits
-	if err := dec.Decode(&claims); err != nil {
-		return nil, time.Time{}, err
+	if begin, err := dec.Token(); err != nil || begin != json.Delim('{') {
+		return nil, t, errors.New("the claims are no object")
 	}
-	value, there := claims["nbf"]
+	claims = map[string]any{}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return nil, t, err
+		}
+		text, _ := name.(string) // the name of a member always is one
+		if err := checkClaim(claims, text); err != nil {
+			return nil, t, err
+		}
+		var value any
+		if err := dec.Decode(&value); err != nil {
+			return nil, t, err
+		}
+		claims[text] = value
+	}
+	for name, at := range map[string]*time.Time{"nbf": &t.begins, "iat": &t.issued, "exp": &t.expires} {
+		if *at, err = timeOf(claims, name); err != nil {
+			return nil, t, err
+		}
+	}
+	return claims, t, nil
+}
+
+func checkClaim(before map[string]any, name string) error {
+	if _, twice := before[name]; twice {
+		return fmt.Errorf("the claim %q is given twice", name)
+	}
+	if slices.ContainsFunc(registered, func(r string) bool { return r != name && strings.EqualFold(r, name) }) {
+		return fmt.Errorf("the claim %q is another spelling of a registered one", name)
+	}
+	return nil
+}
+
+// timeOf returns the time that a claim names, or zero if there is no such claim. The time must be a number.
+func timeOf(claims map[string]any, name string) (time.Time, error) {
+	value, there := claims[name]
 	if !there {
-		return claims, time.Time{}, nil
+		return time.Time{}, nil
 	}
 	number, _ := value.(json.Number)
 	seconds, err := number.Float64()
 	if err != nil || seconds < 0 || seconds > 1e11 {
-		return nil, time.Time{}, errors.New("nbf is no time")
+		return time.Time{}, fmt.Errorf("%s is no time", name)
 	}
-	return claims, time.Unix(int64(seconds), 0), nil
+	return time.Unix(int64(seconds), 0), nil
 }

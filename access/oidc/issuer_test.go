@@ -10,6 +10,7 @@ import (
 	"crypto/rsa"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -263,6 +264,10 @@ func TestTokensOfOtherMeaningAreRefused(t *testing.T) {
 			{"no expiry", map[string]any{"exp": nil}, errLate},
 			{"expired", map[string]any{"exp": now.Add(-leeway).Unix()}, errLate},
 			{"not valid yet", map[string]any{"nbf": now.Add(leeway + time.Second).Unix()}, errEarly},
+			{"a textual expiry", map[string]any{"exp": fmt.Sprint(now.Add(time.Hour).Unix())}, errClaims},
+			{"an expiry in another spelling", map[string]any{"exp": nil, "EXP": now.Add(time.Hour).Unix()}, errClaims},
+			{"an issue in the future", map[string]any{"iat": now.Add(leeway + time.Second).Unix()}, errEarly},
+			{"a textual issue", map[string]any{"iat": fmt.Sprint(now.Unix())}, errClaims},
 			{"a begin that is no time", map[string]any{"nbf": "soon"}, errForeign},
 			{"a begin out of range", map[string]any{"nbf": 1e12}, errClaims},
 			{"a begin below zero", map[string]any{"nbf": -1}, errClaims},
@@ -276,7 +281,7 @@ func TestTokensOfOtherMeaningAreRefused(t *testing.T) {
 		}
 		for _, fits := range []map[string]any{
 			{"exp": now.Add(-leeway + time.Second).Unix()}, {"nbf": now.Add(leeway).Unix()}, {"sub": strings.Repeat("s", 255)},
-			{"nbf": 1e8 + 0.5},
+			{"nbf": 1e8 + 0.5}, {"iat": now.Add(leeway).Unix()}, {"iat": 1e8},
 		} {
 			passes(t, i, w.signer.sign(t, "", claims(fits)))
 		}
@@ -321,6 +326,45 @@ func TestForgedTokensAreRefused(t *testing.T) {
 			refuses(t, i, none, errNoToken)
 		}
 		passes(t, i, good)
+	})
+}
+
+// A claim that is given twice, in any spelling, is refused: parsers differ in the one that they take.
+func TestDuplicateClaimsAreRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world, i *Issuer) {
+		payload, err := json.Marshal(claims(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := jose.SigningKey{Algorithm: w.signer.alg, Key: w.signer.private}
+		later := time.Now().Add(time.Hour).Unix()
+		for _, more := range []string{
+			fmt.Sprintf(`"exp":%d`, later), fmt.Sprintf(`"EXP":%d`, later), fmt.Sprintf(`"\u0065xp":%d`, later),
+			fmt.Sprintf(`"Iat":%d`, later-7200), `"iss":"` + issuerURL + `"`, `"Iss":"` + issuerURL + `"`,
+			`"i\u017fs":"` + issuerURL + `"`, `"aud":"` + audience + `"`, `"AUD":["` + audience + `"]`, `"sub":"jane"`,
+			`"SUB":"root"`, `"groups":["schedulers"]`, `"email":"jane@example.org"`,
+		} {
+			for _, text := range []string{`{` + more + `,` + string(payload[1:]), string(payload[:len(payload)-1]) + `,` + more + `}`} {
+				refuses(t, i, sign(t, key, w.signer.id, "", []byte(text)), errClaims)
+			}
+		}
+		for _, more := range []string{`"Groups":["schedulers"]`, `"exp2":1`, `"realm":{"exp":1,"EXP":2}`} {
+			passes(t, i, sign(t, key, w.signer.id, "", []byte(`{`+more+`,`+string(payload[1:]))))
+		}
+	})
+}
+
+// A short RSA key of the issuer verifies no token.
+func TestShortKeysAreNotUsed(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world, i *Issuer) {
+		short, err := rsa.GenerateKey(rand.Reader, 1024)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &signer{id: "short", alg: jose.RS256, private: short}
+		w.set(func() { w.keys = append(w.keys, s.public()) })
+		refuses(t, i, s.sign(t, "", claims(nil)), errForeign)
+		passes(t, i, w.signer.sign(t, "", claims(nil)))
 	})
 }
 

@@ -2,6 +2,7 @@ package oidc
 
 import (
 	"context"
+	"crypto/rsa"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -213,8 +214,14 @@ func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 	return keys, nil
 }
 
+// minRSABits is the shortest modulus of an RSA key (RFC 7518, section 3.3).
+const minRSABits = 2048
+
 // signs reports whether a key may verify tokens.
 func signs(key *jose.JSONWebKey) bool {
+	if k, ok := key.Key.(*rsa.PublicKey); ok && k.N.BitLen() < minRSABits {
+		return false
+	}
 	return key.Valid() && key.IsPublic() && (key.Use == "" || key.Use == "sig") &&
 		(key.Algorithm == "" || slices.Contains(algorithms, jose.SignatureAlgorithm(key.Algorithm)))
 }
