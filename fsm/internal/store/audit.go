@@ -237,7 +237,7 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 	for _, k := range a.s.appendLabelKeys(nil, namespace, a.s.extraOf(&c).Labels) {
 		a.labels[k] = append(a.labels[k], h)
 	}
-	a.spaceOf(namespace).add(r.state, len(a.s.blobs.Get(r.cold)), 1)
+	a.spaceOf(namespace).add(r.state, a.s.heldBytes(r), 1)
 	a.sum += a.s.digest(h) + a.s.digestCold(r, &c)
 	if keys := a.s.keysOf(nil, r); len(keys) > 0 {
 		a.sum += a.s.digestKeys(r, keys)

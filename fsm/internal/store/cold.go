@@ -141,17 +141,31 @@ func coldIs(b []byte, namespace, id string) bool {
 	return string(in.sized()) == namespace && string(in.sized()) == id
 }
 
-// coldQueue decodes only the queue's number. It allocates nothing.
-func coldQueue(b []byte) uint32 {
-	if b[0]&coldHasQueue == 0 {
-		return 0
+// coldShared decodes only the numbers of the values that tasks share. It allocates nothing.
+func coldShared(b []byte) (queue, target, manner uint32) {
+	if b[0]&(coldHasQueue|coldHasTarget|coldHasManner) == 0 {
+		return 0, 0, 0
 	}
 	_, in := readHead(b)
 	if b[0]&coldHasID != 0 {
 		in.sized()
 		in.sized()
 	}
-	return uint32(in.uvarint())
+	for _, part := range []struct {
+		flag byte
+		into *uint32
+	}{{coldHasQueue, &queue}, {coldHasTarget, &target}, {coldHasManner, &manner}} {
+		if b[0]&part.flag != 0 {
+			*part.into = uint32(in.uvarint())
+		}
+	}
+	return queue, target, manner
+}
+
+// coldQueue decodes only the queue's number. It allocates nothing.
+func coldQueue(b []byte) uint32 {
+	queue, _, _ := coldShared(b)
+	return queue
 }
 
 // coldReader reads a blob that this process wrote. It panics or misreads if the blob is malformed.

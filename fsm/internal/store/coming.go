@@ -175,7 +175,7 @@ func (s *Store) countCopy(h handle, n int) {
 		q.copies = &queueCounts{}
 	}
 	q.copies.add(s, r, n)
-	q.space.copies.add(r.state, len(s.blobs.Get(r.cold)), n)
+	q.space.copies.add(r.state, s.heldBytes(r), n)
 }
 
 // Inherit records the origins of the occurrences of moved tasks, and counts on above their numbers.

@@ -62,7 +62,7 @@ func (t Task) ExpiresAfterMs() int64 {
 // Counted returns the bytes that the task counts with in NamespaceUse.
 func (t Task) Counted() int {
 	var c spaceCounts
-	c.add(t.record().state, len(t.s.blobs.Get(t.record().cold)), 1)
+	c.add(t.record().state, t.s.heldBytes(t.record()), 1)
 	return int(c.bytes)
 }
 

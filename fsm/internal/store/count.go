@@ -23,14 +23,13 @@ type byState [states]int
 
 // tally adds n, 1 or -1, to all counts that the task belongs to in its present state.
 func (s *Store) tally(r *record, n int) {
-	blob := s.blobs.Get(r.cold)
-	q := s.queues.at(coldQueue(blob))
+	q := s.queueOf(r)
 	s.counts[r.state] += n
 	if r.waitsForAttempt() {
 		s.pending.add(r.Due(), n)
 	}
 	q.add(s, r, n)
-	q.space.add(r.state, len(blob), n)
+	q.space.add(r.state, s.heldBytes(r), n)
 	if !r.is(fsmpb.State_STATE_SCHEDULED) {
 		s.bySlot.count(s.slotOf(r), r.state, n)
 	}

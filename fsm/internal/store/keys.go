@@ -66,9 +66,9 @@ func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result, number ui
 		s.watch.lift(s, t.h)
 		defer s.watch.land(s, t.h)
 	}
-	before := len(s.blobs.Get(r.cold))
+	before := s.heldBytes(r)
 	Edit{t}.setKeys(append(keys, k))
-	if grown := len(s.blobs.Get(r.cold)) - before; grown != 0 {
+	if grown := s.heldBytes(r) - before; grown != 0 {
 		s.queueOf(r).space.grow(r.state, grown) // the task is not lifted
 	}
 }

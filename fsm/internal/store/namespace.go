@@ -22,10 +22,29 @@ type spaceCounts struct {
 	bytes int64 // of all tasks but the delivered and the cancelled ones
 }
 
-// add adds n, 1 or -1, tasks in one state with a blob of some bytes.
-func (c *spaceCounts) add(state uint8, blob, n int) {
+// add adds n, 1 or -1, tasks in one state that hold some bytes.
+func (c *spaceCounts) add(state uint8, held, n int) {
 	c.tasks[state] += n
-	c.grow(state, n*(blob+task.RecordBytes))
+	c.grow(state, n*held)
+}
+
+// heldBytes returns the bytes that a task holds. The values that it shares with other tasks (target, labels, and so on)
+// count as if they were its own: otherwise distinct ones would count for nothing, and the count would depend on the
+// order in which tasks came.
+func (s *Store) heldBytes(r *record) int {
+	blob := s.blobs.Get(r.cold)
+	_, target, manner := coldShared(blob)
+	held := task.RecordBytes + len(blob) + len(s.blob(r.keys))
+	if target != 0 {
+		held += len(s.targets.at(target).key)
+	}
+	if manner != 0 {
+		held += len(s.manners.at(manner).key)
+	}
+	if r.progress != 0 {
+		held += len(s.blob(s.progress.Read(r.progress).history))
+	}
+	return held
 }
 
 // grow adds to the bytes of a task in one state.
@@ -54,8 +73,8 @@ func (qs *queues) leave(n *namespace) {
 }
 
 // NamespaceUse returns the tasks and bytes of a namespace. Its cost does not depend on the number of tasks or queues.
-// Replicas share different values between tasks, so the bytes differ a little from replica to replica. Copies of moving
-// tasks are left out, as in QueueCounts.
+// Replicas share different values between tasks, and encode their numbers, so the bytes differ a little from replica to
+// replica. Copies of moving tasks are left out, as in QueueCounts.
 func (s *Store) NamespaceUse(name string) task.NamespaceUse {
 	use := task.NamespaceUse{Namespace: task.CanonicalNamespace(name)}
 	n := s.queues.spaces[use.Namespace]
