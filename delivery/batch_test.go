@@ -133,7 +133,7 @@ func TestPayloadsInABatch(t *testing.T) {
 			if err := json.Unmarshal(body, &got); err != nil || len(got) != 1 {
 				t.Fatalf("%v: %s", err, body)
 			}
-			if got[0].ContentType != contentType(batch[0].Task.Spec) {
+			if got[0].ContentType != task.ContentType(batch[0].Task.Spec) {
 				t.Errorf("datacontenttype %q", got[0].ContentType)
 			}
 			if embedded := got[0].Base64 == nil; embedded != test.embedded {

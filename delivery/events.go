@@ -71,8 +71,8 @@ func appendData(b []byte, s *fsmpb.Spec) []byte {
 		return b
 	}
 	b = append(b, `,"datacontenttype":`...)
-	b = contract.AppendString(b, contentType(s))
-	if isJSONType(contentType(s)) && isEmbeddable(s.Payload) {
+	b = contract.AppendString(b, task.ContentType(s))
+	if isJSONType(task.ContentType(s)) && isEmbeddable(s.Payload) {
 		b = append(b, `,"data":`...)
 		return append(b, s.Payload...)
 	}

@@ -63,6 +63,9 @@ func TestHeaders(t *testing.T) {
 		"bad trace":         {func(t *fsmpb.Task) { t.Spec.Traceparent = trace + "\r\nx: y" }, nil},
 		"type": {func(t *fsmpb.Task) { t.Spec.ContentType = "text/plain; charset=utf-8" },
 			map[string]string{"content-type": "text/plain; charset=utf-8"}},
+		"bytes": {func(t *fsmpb.Task) { t.Spec.PayloadIsBytes = true },
+			map[string]string{"content-type": "application/octet-stream"}},
+		"bytes with a type": {func(t *fsmpb.Task) { t.Spec.PayloadIsBytes, t.Spec.ContentType = true, "application/json" }, nil},
 		"no payload": {func(t *fsmpb.Task) { t.Spec.Payload = nil; t.Spec.ContentType = "text/plain" },
 			map[string]string{"content-type": "", "Content-Length": "0"}},
 		"caller's": {func(t *fsmpb.Task) {
@@ -172,4 +175,27 @@ func FuzzHeaders(f *testing.F) {
 			t.Errorf("ce-subject %q, want %q", subject, want)
 		}
 	})
+}
+
+// TestURLsOnTheWire checks that the request line has no character that HTTP does not permit, whatever is in the path or
+// the query of the target, and that escapes stay as they are.
+func TestURLsOnTheWire(t *testing.T) {
+	w := newWebhook(t)
+	url, lines := capture(t)
+	for given, want := range map[string]string{
+		"/a b?c=d e":               "/a%20b?c=d%20e",
+		`/"<ü>"?q="<ü>"`:           "/%22%3C%C3%BC%3E%22?q=%22%3C%C3%BC%3E%22",
+		"/%2F%c3%bc?q=%2F%c3%bc+x": "/%2F%c3%bc?q=%2F%c3%bc+x",
+		"/x?filter[a]=1&b=/?:@!$'": "/x?filter[a]=1&b=/?:@!$'",
+		"/x?{|}^`\\":               "/x?%7B%7C%7D%5E%60%5C",
+		"/x?":                      "/x?",
+	} {
+		if out := w.Deliver(t.Context(), attemptOf(url+given, func(*fsmpb.Task) {})); !out.Delivered {
+			t.Errorf("%s: outcome %+v", given, out)
+			continue
+		}
+		if got := <-lines; got[0] != "POST "+want+" HTTP/1.1" {
+			t.Errorf("%s: request line %q, not of %s", given, got[0], want)
+		}
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/fsm/task/targeturl"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -44,6 +45,7 @@ func post(ctx context.Context, target *fsmpb.Target, body []byte) (*http.Request
 	if s := req.URL.Scheme; s != "http" && s != "https" || req.URL.Hostname() == "" {
 		return nil, errors.New("target.url is not an http or https URL with a host")
 	}
+	req.URL.RawQuery = targeturl.EscapeQuery(req.URL.RawQuery)
 	return req, nil
 }
 
@@ -83,7 +85,7 @@ func headers(a task.Attempt, version string, now time.Time) http.Header {
 		h.set("belfry-scheduled", instant(task.ScheduledMs(t)))
 	}
 	if len(s.Payload) > 0 {
-		h.set("content-type", contentType(s))
+		h.set("content-type", task.ContentType(s))
 	}
 	if trace := a.Trace(); isTraceparent(trace) {
 		h.set("traceparent", trace)
@@ -120,13 +122,6 @@ func callerName(name string) string {
 
 // instant returns Unix milliseconds as the contract writes instants.
 func instant(ms int64) string { return strings.Trim(string(contract.AppendInstant(nil, ms)), `"`) }
-
-func contentType(s *fsmpb.Spec) string {
-	if s.ContentType == "" {
-		return task.DefaultContentType
-	}
-	return s.ContentType
-}
 
 // isTraceparent reports whether s may be passed on as a traceparent. Receivers must ignore a malformed one (W3C Trace
 // Context), so a malformed one is left out and never fails the delivery.

@@ -33,7 +33,7 @@ func (v view) append(b []byte) []byte {
 	b = contract.AppendText(b, contract.Queue, orElse(spec.GetQueue(), task.DefaultQueue))
 	b = contract.AppendTime(b, contract.FireAt, t.FireAtMs)
 	b = appendPayload(b, v.payload, v.payloadIsBytes)
-	b = contract.AppendText(b, contract.ContentType, orElse(spec.GetContentType(), task.DefaultContentType))
+	b = contract.AppendText(b, contract.ContentType, task.ContentType(spec))
 	b = appendSettings(b, spec)
 	b = contract.AppendText(b, contract.State, stateName(t.State))
 	b = contract.AppendUint(b, contract.Attempts, uint64(t.Attempts))

@@ -59,7 +59,7 @@ func (v scheduleView) appendTask(b []byte) []byte {
 	if v.payload {
 		b = appendPayload(b, spec.GetPayload(), spec.GetPayloadIsBytes())
 	}
-	b = contract.AppendText(b, contract.ContentType, orElse(spec.GetContentType(), task.DefaultContentType))
+	b = contract.AppendText(b, contract.ContentType, task.ContentType(spec))
 	return contract.Close(appendSettings(b, spec), begin)
 }
 

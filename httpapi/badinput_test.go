@@ -80,7 +80,7 @@ func TestBadTaskBodies(t *testing.T) {
 		{`{"delay":"1s","retry":[]}`, "retry", ""},
 		{`{"delay":"1s","retry":{"max_attempts":"3"}}`, "retry.max_attempts", ""},
 		{`{"delay":"1s","retry":{"max_attempts":3.5}}`, "retry.max_attempts", ""},
-		{`{"delay":"1s","retry":{"max_attempts":1e2}}`, "retry.max_attempts", ""},
+		{`{"delay":"1s","retry":{"max_attempts":15e-1}}`, "retry.max_attempts", ""},
 		{`{"delay":"1s","retry":{"max_attempts":0}}`, "retry.max_attempts", "1 to 1000"},
 		{`{"delay":"1s","retry":{"max_attempts":-1}}`, "retry.max_attempts", "1 to 1000"},
 		{`{"delay":"1s","retry":{"max_attempts":1001}}`, "retry.max_attempts", "1 to 1000"},

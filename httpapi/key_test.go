@@ -48,7 +48,7 @@ func TestCallHashKnowsWhatDiffers(t *testing.T) {
 		`{"op":"schedule","id":"a","key":"k","delay":"1h","if_match":1}`,
 		`{"op":"schedule","id":"a","key":"k","delay":"1h","queue":"q"}`,
 		`{"op":"schedule","id":"a","key":"k","delay":"1h","payload":"q"}`,
-		`{"op":"schedule","id":"a","key":"k","delay":"1h","payload": "q" ,"content_type":"q"}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","payload": "q" ,"content_type":"q/q"}`,
 		`{"op":"schedule","id":"a","key":"k","delay":"1h","payload_base64":"InEi"}`,
 		`{"op":"schedule","id":"a","key":"k","delay":"1h","payload_base64":""}`,
 		`{"op":"schedule","id":"a","key":"k","delay":"1h","target":{"url":"http://x"}}`,

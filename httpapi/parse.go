@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"mime"
+	"strings"
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -172,7 +174,11 @@ func onePayload(seen contract.Set) error {
 	return nil
 }
 
+// checkSpec checks the properties of a task, and leaves out a content type that is the default.
 func (p *parser) checkSpec(spec *fsmpb.Spec) error {
+	if spec.ContentType == task.DefaultContentType && !spec.PayloadIsBytes {
+		spec.ContentType = ""
+	}
 	if err := task.CheckSpec(spec); err != nil {
 		return err
 	}
@@ -207,16 +213,23 @@ func queue(r *contract.Reader) (string, error) {
 	return name, nil
 }
 
-// contentType reads a content type. It returns the default one as "".
+// contentType reads a content type, which must be a media type that a header can carry.
 func contentType(r *contract.Reader) (string, error) {
-	text, err := r.Text("content_type")
-	switch {
-	case err != nil:
+	const field = "content_type"
+	text, err := r.Text(field)
+	if err != nil {
 		return "", err
+	}
+	media, _, err := mime.ParseMediaType(text)
+	switch {
 	case text == "":
-		return "", &task.FieldError{Field: "content_type", Detail: "is empty"}
-	case text == task.DefaultContentType:
-		return "", nil
+		return "", &task.FieldError{Field: field, Detail: "is empty"}
+	case strings.IndexFunc(text, func(c rune) bool { return c < ' ' || c > '~' }) >= 0:
+		return "", &task.FieldError{Field: field, Detail: "has a character that no header can carry"}
+	case len(text) > task.MaxContentType:
+		return text, nil // CheckSpec words the limit
+	case err != nil || !strings.Contains(media, "/"):
+		return "", &task.FieldError{Field: field, Detail: "is no media type", Limit: "type/subtype, as text/plain; charset=utf-8"}
 	}
 	return text, nil
 }

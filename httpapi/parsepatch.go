@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"strings"
-
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
@@ -105,7 +103,7 @@ func patchTarget(r *contract.Reader, patch *fsmpb.Patch) error {
 }
 
 func patchURL(r *contract.Reader) (*string, error) {
-	text, err := r.Text("target.url")
+	text, err := targetURL(r)
 	if err == nil && text == "" {
 		err = &task.FieldError{Field: "target.url", Detail: "is empty"}
 	}
@@ -117,7 +115,7 @@ func patchHeaders(r *contract.Reader, t *fsmpb.TargetPatch) error {
 		t.ClearHeaders = true
 		return nil
 	}
-	found, err := pairs(r, "target.headers", strings.ToLower, true)
+	found, err := pairs(r, "target.headers", lowerASCII, true)
 	for _, p := range found {
 		t.Headers = append(t.Headers, &fsmpb.HeaderPatch{Name: p.name, Value: p.value})
 	}

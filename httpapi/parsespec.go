@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/fsm/task/targeturl"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -46,6 +47,17 @@ func pairs(r *contract.Reader, field string, fold func(string) string, nulls boo
 
 func asIs(name string) string { return name }
 
+// lowerASCII returns a header's name in lower case. It leaves other letters as they are, for the check of names to
+// refuse: strings.ToLower makes an ASCII letter of some, such as the Kelvin sign.
+func lowerASCII(name string) string {
+	return strings.Map(func(c rune) rune {
+		if 'A' <= c && c <= 'Z' {
+			return c + 'a' - 'A'
+		}
+		return c
+	}, name)
+}
+
 func labels(r *contract.Reader) ([]*fsmpb.Label, error) {
 	found, err := pairs(r, "labels", asIs, false)
 	if err != nil {
@@ -59,7 +71,7 @@ func labels(r *contract.Reader) ([]*fsmpb.Label, error) {
 }
 
 func headers(r *contract.Reader) ([]*fsmpb.Header, error) {
-	found, err := pairs(r, "target.headers", strings.ToLower, false)
+	found, err := pairs(r, "target.headers", lowerASCII, false)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +87,7 @@ func target(r *contract.Reader) (*fsmpb.Target, error) {
 	err := r.Object("target", &contract.TargetObject, &seen, func(f contract.Field) (err error) {
 		switch f {
 		case contract.URL:
-			t.Url, err = r.Text("target.url")
+			t.Url, err = targetURL(r)
 		case contract.Headers:
 			t.Headers, err = headers(r)
 		case contract.Timeout:
@@ -87,6 +99,17 @@ func target(r *contract.Reader) (*fsmpb.Target, error) {
 		err = &task.FieldError{Field: "target.url", Detail: "is absent or empty"}
 	}
 	return t, err
+}
+
+func targetURL(r *contract.Reader) (string, error) {
+	const field = "target.url"
+	text, err := r.Text(field)
+	if err == nil {
+		if wrong := targeturl.CheckQuery(text); wrong != nil {
+			err = &task.FieldError{Field: field, Detail: wrong.Error()}
+		}
+	}
+	return text, err
 }
 
 func timeout(r *contract.Reader) (int64, error) {

@@ -34,7 +34,7 @@ func newMessage(a task.Attempt, kind targeturl.Kind, now time.Time) *message {
 		headers: make([]header, 0, 12+len(s.GetTarget().GetHeaders())),
 	}
 	if len(m.payload) > 0 {
-		m.contentType = orElse(s.GetContentType(), task.DefaultContentType)
+		m.contentType = task.ContentType(s)
 	}
 	m.describe(a, attributePrefix(kind))
 	for _, h := range s.GetTarget().GetHeaders() {

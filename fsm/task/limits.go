@@ -37,6 +37,7 @@ const (
 	DefaultNamespace   = "default"
 	DefaultQueue       = "default"
 	DefaultContentType = "application/json"
+	DefaultBytesType   = "application/octet-stream" // of a payload that came as payload_base64
 	DefaultMaxAttempts = 10
 	DefaultMinBackoff  = time.Second
 	DefaultMaxBackoff  = 10 * time.Minute
@@ -262,6 +263,17 @@ func Destination(rawURL string) (string, error) {
 		return "", err
 	}
 	return t.Destination(), nil
+}
+
+// ContentType returns the content type of a task's payload.
+func ContentType(s *fsmpb.Spec) string {
+	switch {
+	case s.GetContentType() != "":
+		return s.ContentType
+	case s.GetPayloadIsBytes():
+		return DefaultBytesType
+	}
+	return DefaultContentType
 }
 
 func tooLarge(field string, n, limit int) *FieldError {

@@ -17,9 +17,13 @@ func ParseInstant(text string) (int64, error) {
 	if !usual {
 		text = strings.ToUpper(text)
 	}
+	text, leap := withoutLeap(text)
 	t, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil || !usual && !wellFormed(text) {
+	if err != nil || !usual && !wellFormed(text) || leap && !endsMonth(t) {
 		return 0, ErrInstant
+	}
+	if leap {
+		t = t.Add(time.Second)
 	}
 	if usual {
 		return t.UnixMilli(), nil
@@ -29,6 +33,22 @@ func ParseInstant(text string) (int64, error) {
 		ms++
 	}
 	return ms, nil
+}
+
+// withoutLeap returns text with the second 59 in the place of 60.
+func withoutLeap(text string) (_ string, leap bool) {
+	const before = len("2006-01-02T15:04:")
+	if len(text) < before+2 || text[before:before+2] != "60" {
+		return text, false
+	}
+	return text[:before] + "59" + text[before+2:], true
+}
+
+// endsMonth reports whether a leap second may follow the second of t: the last one of a month in UTC (RFC 3339). Unix
+// time counts a leap second as the second after it.
+func endsMonth(t time.Time) bool {
+	u := t.UTC()
+	return u.Hour() == 23 && u.Minute() == 59 && u.Second() == 59 && u.AddDate(0, 0, 1).Day() == 1
 }
 
 // isUsual reports whether text, which time.Parse accepts, has the form that AppendInstant writes.

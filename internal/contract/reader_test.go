@@ -3,6 +3,7 @@ package contract
 import (
 	"encoding/json"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -111,5 +112,30 @@ func TestEachOnce(t *testing.T) {
 	}
 	if err := NewReader([]byte(" ")).RootOnce(nil); err == nil || err.Error() != "the body is empty, and it ends at character 2" {
 		t.Errorf("an empty text: %v", err)
+	}
+}
+
+// TestWholeNumbers checks that a number counts as whole by its value, in any spelling, and that it is never rounded.
+func TestWholeNumbers(t *testing.T) {
+	const big = "9007199254740993" // no float64 is equal to it
+	for text, want := range map[string]string{
+		"3": "3", "3.0": "3", "3e0": "3", "30e-1": "3", "0.3E+1": "3", "3.000000000000000000000000": "3", "-0.0": "0",
+		"0e99999999999999999999": "0", "-2.0": "-2", "1e3": "1000", big: big, big + ".00": big, "9007199254740993000e-3": big,
+		"3.1": "must be a whole number", "3e-1": "must be a whole number", "1e-99999999999999999999": "must be a whole number",
+		"3.0000000000000000000001": "must be a whole number", "31e-1": "must be a whole number",
+		"1e19": "is 1e19", "1e400": "is 1e400", "1e99999999999999999999": "is 1e99999999999999999999",
+	} {
+		n, err := NewReader([]byte(text)).Whole("n", -9, 1<<60)
+		got := strconv.FormatInt(n, 10)
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+		u, err := NewReader([]byte(text)).Uint("n", 1<<60)
+		if got = strconv.FormatUint(u, 10); (err != nil) != (want[0] == '-' || want[0] > '9') || err == nil && got != want {
+			t.Errorf("%s, without a sign: %s, %v", text, got, err)
+		}
 	}
 }

@@ -55,12 +55,12 @@ func (r *Reader) Whole(name string, least, most int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.ParseInt(string(raw), 10, 64)
-	switch {
-	case err == nil && least <= n && n <= most:
-		return n, nil
-	case strings.Trim(strings.TrimPrefix(string(raw), "-"), "0123456789") != "":
+	digits, whole := wholeNumber(string(raw))
+	if !whole {
 		return 0, &MemberError{Name: name, Detail: "must be a whole number"}
+	}
+	if n, err := strconv.ParseInt(digits, 10, 64); err == nil && least <= n && n <= most {
+		return n, nil
 	}
 	return 0, outside(name, raw, fmt.Sprintf("%d to %d", least, most))
 }
@@ -74,11 +74,36 @@ func (r *Reader) Uint(name string, most uint64) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := strconv.ParseUint(string(raw), 10, 64)
-	if err != nil || n > most {
-		return 0, outside(name, raw, fmt.Sprintf("0 to %d", most))
+	digits, whole := wholeNumber(string(raw))
+	if n, err := strconv.ParseUint(digits, 10, 64); whole && err == nil && n <= most {
+		return n, nil
 	}
-	return n, nil
+	return 0, outside(name, raw, fmt.Sprintf("0 to %d", most))
+}
+
+// wholeNumber returns the digits, with their sign, of a JSON number that is whole in any of its spellings, such as 3.0
+// or 3e2. Of a number with more digits than an integer of 64 bits has, it returns too many.
+func wholeNumber(raw string) (digits string, whole bool) {
+	const tooMany = 20
+	mantissa, power, _ := strings.Cut(strings.ToLower(raw), "e")
+	before, behind, _ := strings.Cut(mantissa, ".")
+	behind = strings.TrimRight(behind, "0")
+	digits = before + behind
+	if strings.Trim(digits, "-0") == "" {
+		return "0", true
+	}
+	shift, err := 0, error(nil)
+	if power != "" {
+		shift, err = strconv.Atoi(power)
+	}
+	switch shift -= len(behind); {
+	case err != nil: // the power has no room in an int
+		return strings.Repeat("9", tooMany), power[0] != '-'
+	case shift >= 0:
+		return digits + strings.Repeat("0", min(shift, tooMany)), true
+	}
+	kept := strings.TrimRight(digits, "0")
+	return kept + strings.Repeat("0", max(0, len(digits)+shift-len(kept))), len(kept) <= len(digits)+shift
 }
 
 // Number reads a number from least to most, not necessarily a whole one.

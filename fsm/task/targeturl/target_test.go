@@ -2,6 +2,8 @@ package targeturl
 
 import (
 	"fmt"
+	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -111,6 +113,49 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("%q: %v, without %q", url, err, word)
 		}
 	}
+}
+
+// TestCheckQuery checks that a percent sign without two hexadecimal digits is refused with its place, and that no other
+// character is.
+func TestCheckQuery(t *testing.T) {
+	for url, place := range map[string]string{
+		"http://h/?%zz":             `"%zz" in its query, at byte 11`,
+		"http://h/a?b=c%":           `"%" in its query, at byte 15`,
+		"http://h?%4":               `"%4" in its query, at byte 10`,
+		"http://h/?a=%41%4g":        `"%4g" in its query, at byte 16`,
+		"http://h/":                 "",
+		"http://h/?a=%41%fF":        "",
+		"http://h/?a b\"<ü>&[c]={}": "",
+	} {
+		err := CheckQuery(url)
+		if (err != nil) != (place != "") || err != nil && !strings.Contains(err.Error(), place) {
+			t.Errorf("%s: %v, want %s", url, err, place)
+		}
+	}
+	if _, err := Parse("http://h/%zz"); err == nil {
+		t.Error("%zz is taken in a path")
+	}
+}
+
+// FuzzEscapeQuery checks that an escaped query is one that net/url reads, with the same meaning, and that escaping it
+// again changes nothing.
+func FuzzEscapeQuery(f *testing.F) {
+	for _, query := range []string{"a=b c", "q=\"<ü>\"", "a[]=1&b=%zz", "\xff\x00", "a=%41+b"} {
+		f.Add(query)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		got := EscapeQuery(query)
+		if again := EscapeQuery(got); again != got || strings.ContainsAny(got, " \"<>#\r\n") {
+			t.Fatalf("%q is escaped as %q, and that as %q", query, got, again)
+		}
+		if strings.Contains(query, "#") {
+			return // no query has one: the fragment begins with it
+		}
+		want, err := url.ParseQuery(query)
+		if read, wrong := url.ParseQuery(got); (err == nil) != (wrong == nil) || !reflect.DeepEqual(read, want) {
+			t.Fatalf("%q means %v, and %q means %v", query, want, got, read)
+		}
+	})
 }
 
 // FuzzParse checks that Parse never panics, that a destination parses to the same destination again, and that no name
