@@ -209,10 +209,15 @@ type refusedError struct {
 	kind     string // the guard's name for the kind of addr
 }
 
+// Error words the refusal for callers. It does not tell the address of a name: the name may be one of the operator's
+// own network.
 func (e *refusedError) Error() string {
 	host, _, err := net.SplitHostPort(e.hostport)
 	if err != nil {
 		host = e.hostport
 	}
-	return "refused: " + leadsTo(printable([]byte(host), maxExcerpt), e.addr, e.kind)
+	if host == e.addr.String() {
+		return "refused: " + leadsTo(host, e.addr, e.kind)
+	}
+	return "refused: " + printable([]byte(host), maxExcerpt) + " leads to no public address: " + onlyOperators
 }

@@ -116,23 +116,22 @@ func portOf(t testing.TB, url string) string {
 
 func TestNames(t *testing.T) {
 	url := serve(t, answer(200, nil, ""))
-	refused := func(addr, kind string) task.Outcome {
-		return task.Outcome{Permanent: true, Error: "refused: shop.test leads to " + addr + " (" + kind +
-			"), which is not a public address: only an operator can allow it, with --allow-webhook-cidr"}
-	}
+	// The text does not tell what the name leads to.
+	refused := task.Outcome{Permanent: true,
+		Error: "refused: shop.test leads to no public address: only an operator can allow it, with --allow-webhook-cidr"}
 	tests := map[string]struct {
 		addrs []string
 		want  task.Outcome
 	}{
 		"allowed":                 {[]string{"127.0.0.1"}, task.Outcome{Delivered: true}},
-		"private":                 {[]string{"10.0.0.7"}, refused("10.0.0.7", "private")},
-		"metadata service":        {[]string{"169.254.169.254"}, refused("169.254.169.254", "link-local")},
-		"loopback beside allowed": {[]string{"127.0.0.2"}, refused("127.0.0.2", "loopback")},
-		"two refused":             {[]string{"10.0.0.7", "192.168.0.1"}, refused("10.0.0.7", "private")},
+		"private":                 {[]string{"10.0.0.7"}, refused},
+		"metadata service":        {[]string{"169.254.169.254"}, refused},
+		"loopback beside allowed": {[]string{"127.0.0.2"}, refused},
+		"two refused":             {[]string{"10.0.0.7", "192.168.0.1"}, refused},
 		"refused first":           {[]string{"10.0.0.7", "127.0.0.1"}, task.Outcome{Delivered: true}},
-		"IPv6 loopback":           {[]string{"::1"}, refused("::1", "loopback")},
-		"IPv4 in IPv6":            {[]string{"::ffff:10.0.0.7"}, refused("10.0.0.7", "private")},
-		"NAT64":                   {[]string{"64:ff9b::a9fe:a9fe"}, refused("64:ff9b::a9fe:a9fe", "NAT64")},
+		"IPv6 loopback":           {[]string{"::1"}, refused},
+		"IPv4 in IPv6":            {[]string{"::ffff:10.0.0.7"}, refused},
+		"NAT64":                   {[]string{"64:ff9b::a9fe:a9fe"}, refused},
 		"private of both kinds":   {[]string{"fd00::1", "127.0.0.1"}, task.Outcome{Delivered: true}},
 		"unknown name":            {nil, task.Outcome{Error: "no such host: shop.test"}},
 	}
@@ -235,7 +234,7 @@ func TestRebinding(t *testing.T) {
 		t.Fatalf("outcome %+v", out)
 	}
 	for range 3 {
-		if out := w.Deliver(t.Context(), attemptOf(url)); !out.Permanent || !strings.Contains(out.Error, "127.0.0.2") {
+		if out := w.Deliver(t.Context(), attemptOf(url)); !out.Permanent || strings.Contains(out.Error, "127.0.0.2") || !strings.Contains(out.Error, "no public address") {
 			t.Fatalf("outcome %+v", out)
 		}
 	}
@@ -261,7 +260,7 @@ func TestRebindingFromPublic(t *testing.T) {
 				return []string{public}
 			}
 			return []string{"127.0.0.1"}
-		}, []string{public, "refused: rebind.test leads to 127.0.0.1", "refused: rebind.test leads to 127.0.0.1"}},
+		}, []string{public, "refused: rebind.test leads to no public", "refused: rebind.test leads to no public"}},
 		"leads to both":           {fixed("127.0.0.1", public), []string{public, public}},
 		"leads to both, IPv6 too": {fixed("::1", "::ffff:127.0.0.1", public), []string{public}},
 	}

@@ -128,14 +128,16 @@ func (g *Guard) allows(addr netip.Addr) bool {
 	return false
 }
 
-// leadsTo words a refusal: the host, its address, and the flag by which an operator can allow it.
+// leadsTo words the refusal of a host that is an address, or is known to be one: the host, its address, and the flag by
+// which an operator can allow it.
 func leadsTo(host string, addr netip.Addr, kind string) string {
 	subject := addr.String()
 	if host != subject {
 		subject = host + " leads to " + subject
 	}
-	return fmt.Sprintf("%s (%s), which is not a public address: only an operator can allow it, with %s",
-		subject, kind, allowFlag)
+	return fmt.Sprintf("%s (%s), which is not a public address: %s", subject, kind, onlyOperators)
 }
+
+const onlyOperators = "only an operator can allow it, with " + allowFlag
 
 func faulty(detail string) *task.FieldError { return &task.FieldError{Field: urlField, Detail: detail} }

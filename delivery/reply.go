@@ -35,7 +35,7 @@ func drain(resp *http.Response, keep int) []byte {
 
 // replyText returns the text for last_error of a reply that is not 2xx.
 func replyText(resp *http.Response) string {
-	if 300 <= resp.StatusCode && resp.StatusCode <= 399 {
+	if isRedirect(resp.StatusCode) {
 		return statusText(resp.StatusCode) + redirection(resp.Header.Get("Location"))
 	}
 	// drain keeps twice maxExcerpt, since printable drops unprintable bytes.
@@ -56,6 +56,16 @@ func withExcerpt(text string, said []byte) string {
 		return text + ": " + excerpt
 	}
 	return text
+}
+
+// isRedirect reports whether a status sends the client elsewhere. 304 and the unassigned ones do not.
+func isRedirect(status int) bool {
+	switch status {
+	case http.StatusMultipleChoices, http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther,
+		http.StatusUseProxy, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
 }
 
 func redirection(location string) string {
