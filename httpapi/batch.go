@@ -79,8 +79,8 @@ func (t *batch) work(do func(stream.Step)) {
 	others.Wait()
 }
 
-// readLines parses lines until the client ends the body, falls silent or sends a line over the limit. In the last two
-// cases the lines so far are answered, and one more line of the answer gives the reason for the end.
+// readLines parses lines until the client ends the body, falls silent or sends a line without an end. In the last two
+// cases the lines so far are answered. The last line of the answer gives the reason for the end.
 func (t *batch) readLines(context.Context) error {
 	defer t.turn.Pause()
 	err := t.Lines(t.s.cfg.BatchIdle, t.parseLine)
@@ -89,8 +89,7 @@ func (t *batch) readLines(context.Context) error {
 	case errors.Is(err, stream.ErrIdle):
 		refused = &problem{kind: bodyTimeout, detail: "no line came for too long; the batch ends here",
 			limit: t.s.cfg.BatchIdle.String()}
-	case errors.Is(err, stream.ErrLong):
-		refused = t.s.lineTooLong()
+	case errors.Is(err, stream.ErrLong): // the line is answered
 	case errors.Is(err, stream.ErrParted):
 		return nil // the intake has its last line
 	case err != nil:
@@ -103,7 +102,10 @@ func (t *batch) readLines(context.Context) error {
 	return nil
 }
 
-func (t *batch) parseLine(data []byte) bool {
+func (t *batch) parseLine(data []byte, tooLong bool) bool {
+	if tooLong {
+		return t.intake.Put(line{refused: t.s.lineTooLong()}, 0)
+	}
 	t.turn.Work(len(data))
 	l := t.parser.batchLine(data)
 	if l.cmd != nil {
@@ -166,7 +168,7 @@ func (s *Server) openLines(c echo.Context, cfg stream.Config) *stream.Conn {
 }
 
 func (s *Server) lineTooLong() *problem {
-	return &problem{kind: tooLarge, detail: "the line is too long; nothing is read from there on",
+	return &problem{kind: tooLarge, detail: "the line is too long",
 		limit: fmt.Sprintf("%d bytes", s.cfg.BodyBytes)}
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -203,17 +204,45 @@ func TestBatchKeepsOrderAndGoesOn(t *testing.T) {
 	}
 }
 
-// TestBatchLineOverTheLimit checks that a line over the limit is answered as such, and ends the batch, whether the line
-// would have ended or not.
+// TestBatchLineOverTheLimit checks that a line over the limit is answered as such, in its place, and that the lines
+// after it are carried out.
 func TestBatchLineOverTheLimit(t *testing.T) {
-	for name, end := range map[string]string{"ends": "\n" + `{"op":"cancel","id":"a"}` + "\n", "is the last": ""} {
-		for _, size := range []int{1000, 300_000} {
+	const line = `{"op":"schedule","id":"a","delay":"1h"}` + "\n"
+	for _, size := range []int{1000, 15_000} {
+		long := strings.Repeat("x", size+1)
+		for name, body := range map[string]string{
+			"in the middle": line + long + "\n" + line, "twice": line + long + "\n" + long + "\n\n" + line,
+			"at the end": line + long, "alone": long + "\n",
+		} {
 			h := newHarness(t, func(c *Config) { c.BodyBytes = 1000 })
-			answers := h.batch(`{"op":"schedule","id":"a","delay":"1h"}` + "\n" + strings.Repeat("x", size+1) + end)
-			if len(answers) != 2 || answers[0].Status != 201 || answers[1].Status != 413 || answers[1].Problem["limit"] != "1000 bytes" {
-				t.Errorf("%d bytes, it %s: %+v", size, name, answers)
+			var want, got []int
+			for one := range strings.SplitSeq(strings.ReplaceAll(body, "\n\n", "\n"), "\n") {
+				switch {
+				case one == long:
+					want = append(want, 413)
+				case one != "":
+					want = append(want, 201-min(len(want), 1)) // the first line creates the task
+				}
+			}
+			for _, a := range h.batch(body) {
+				if got = append(got, a.Status); a.Status == 413 && a.Problem["limit"] != "1000 bytes" {
+					t.Errorf("%+v", a)
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%d bytes, %s: %v, want %v", size, name, got, want)
 			}
 		}
+	}
+}
+
+// TestBatchLineWithoutAnEnd checks that a line far over the limit is answered, and ends the batch.
+func TestBatchLineWithoutAnEnd(t *testing.T) {
+	h := newHarness(t, func(c *Config) { c.BodyBytes = 1000 })
+	const line = `{"op":"schedule","id":"a","delay":"1h"}` + "\n"
+	answers := h.batch(line + strings.Repeat("x", 300_000) + "\n" + line)
+	if len(answers) != 2 || answers[0].Status != 201 || answers[1].Status != 413 {
+		t.Errorf("%+v", answers)
 	}
 }
 

@@ -215,15 +215,13 @@ type consumerLine struct {
 }
 
 // readLines takes credit at once and settlements in order, until the consumer ends its lines, the server closes, or a
-// line is too long. A line that is too long is answered.
+// line has no end.
 func (t *consumer) readLines(context.Context) error {
 	err := t.Lines(0, t.parseLine)
 	switch {
-	case errors.Is(err, stream.ErrLong):
-		if !t.intake.Put(consumerLine{refused: t.s.lineTooLong()}, 0) {
-			return stream.ErrCut
-		}
-	case err != nil && !errors.Is(err, stream.ErrIdle) && !errors.Is(err, stream.ErrParted): // stream.ErrIdle: of watch
+	case err == nil || errors.Is(err, stream.ErrParted) || errors.Is(err, stream.ErrIdle): // of watch
+	case errors.Is(err, stream.ErrLong): // the line is answered
+	default:
 		return err
 	}
 	t.stop()
@@ -231,7 +229,10 @@ func (t *consumer) readLines(context.Context) error {
 	return nil
 }
 
-func (t *consumer) parseLine(data []byte) bool {
+func (t *consumer) parseLine(data []byte, tooLong bool) bool {
+	if tooLong {
+		return t.intake.Put(consumerLine{refused: t.s.lineTooLong()}, 0)
+	}
 	t.from.key = t.s.receiptKey() // a stream may be older than the secret
 	v, err := parseConsumerLine(data, t.from)
 	if err == nil && v.credit > 0 {

@@ -76,7 +76,8 @@
 //     The stream slows down instead of each line being answered with 429.
 //   - Up to Config.BatchAnswerBytes of answers wait for a slow reader, so that a client may send everything before it
 //     reads. Past that limit the server stops reading the stream until the client takes its answers.
-//   - A line over the limit ends the batch, with an answer that gives this reason, since the line may never end.
+//   - A line over the limit is answered with this reason, and its rest is dropped. One of more than 16 times the limit
+//     ends the batch, since it may never end.
 //
 // Why not:
 //

@@ -188,16 +188,20 @@ var (
 	ErrCut    = errors.New("the stream was cut")        // another step has ended with the real error
 	ErrClient = errors.New("the client is gone")        // wrapped by errors of the client or the network
 	ErrIdle   = errors.New("no line came for too long") // from Lines
-	ErrLong   = errors.New("a line is over the limit")  // from Lines
+	ErrLong   = errors.New("a line has no end")         // from Lines
 	ErrParted = errors.New("the client may not go on")  // from Lines
 	ErrLate   = errors.New("the last answers were not taken in time")
 )
 
-// Lines calls line with each line of the client, without its end, until the client ends the body. Blank lines are
-// skipped. idle bounds the time until the next line is whole; 0 means no bound. The error is ErrCut when line returns
-// false, ErrIdle when idle passes or after StopReading, ErrParted when the client may not go on, and ErrLong at a line
-// over the limit. Lines reads no more of such a line, since it may never end.
-func (d *Conn) Lines(idle time.Duration, line func(data []byte) bool) error {
+// Line takes one line of the client, without its end. Of a line over the limit it gets no data, and tooLong. It returns
+// false to cut the stream.
+type Line func(data []byte, tooLong bool) bool
+
+// Lines calls line with each line of the client until the client ends the body. Blank lines are skipped. idle bounds the
+// time until the next line is whole; 0 means no bound. The error is ErrCut when line returns false, ErrIdle when idle
+// passes or after StopReading, ErrParted when the client may not go on, and ErrLong in a line of more than 16 times the
+// limit. Lines reads no more of such a line, since it may never end.
+func (d *Conn) Lines(idle time.Duration, line Line) error {
 	err := d.lines(idle, line)
 	if err != nil && d.parted.Load() {
 		return ErrParted
@@ -205,7 +209,7 @@ func (d *Conn) Lines(idle time.Duration, line func(data []byte) bool) error {
 	return err
 }
 
-func (d *Conn) lines(idle time.Duration, line func(data []byte) bool) error {
+func (d *Conn) lines(idle time.Duration, line Line) error {
 	f := newFramer(d.cfg.LineBytes, d.length)
 	d.awaitLine(idle)
 	for {
@@ -222,12 +226,12 @@ func (d *Conn) lines(idle time.Duration, line func(data []byte) bool) error {
 			d.awaitLine(idle)
 		}
 		switch {
-		case errors.Is(cut, ErrLong):
-			d.idleAt.Store(0)
-			d.unread.Store(true)
-			return cut
 		case cut != nil:
 			return cut
+		case f.endless():
+			d.idleAt.Store(0)
+			d.unread.Store(true)
+			return ErrLong
 		case err == nil && d.ending.Load():
 			d.unread.Store(true)
 			return ErrIdle
@@ -236,7 +240,7 @@ func (d *Conn) lines(idle time.Duration, line func(data []byte) bool) error {
 		case err == nil:
 		case err == io.EOF:
 			d.idleAt.Store(math.MaxInt64) // now the request's end means that the client left
-			if rest := f.rest(); !blank(rest) && !line(rest) {
+			if rest := f.rest(); !blank(rest) && !line(rest, false) {
 				return ErrCut
 			}
 			return nil
@@ -270,18 +274,19 @@ func (d *Conn) StopReading() {
 	d.cfg.Control(d.conn.SetReadDeadline(time.Now().Add(quiet)))
 }
 
-// each passes the framer's whole lines to line, and returns their number. Its error is ErrCut or ErrLong.
-func each(f *framer, line func(data []byte) bool) (handed int, err error) {
+// each passes the framer's lines to line, and returns their number. Its error is ErrCut.
+func each(f *framer, line Line) (handed int, err error) {
 	for {
 		data, tooLong, ok := f.next()
 		switch {
 		case tooLong:
-			return handed, ErrLong
+			data = nil
 		case !ok:
 			return handed, nil
 		case blank(data):
 			continue
-		case !line(data):
+		}
+		if !line(data, tooLong) {
 			return handed, ErrCut
 		}
 		handed++

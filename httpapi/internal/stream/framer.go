@@ -7,8 +7,10 @@ import "bytes"
 type framer struct {
 	limit    int // of a line, without its end
 	block    []byte
-	start    int // block[:start] was returned
-	searched int // block[start:searched] has no line end; start <= searched <= len(block)
+	start    int  // block[:start] was returned
+	searched int  // block[start:searched] has no line end; start <= searched <= len(block)
+	skipping bool // the line that begins at start is the rest of one over the limit, and is dropped
+	skipped  int  // bytes of this line that were dropped
 }
 
 const (
@@ -38,19 +40,32 @@ func (f *framer) room() []byte {
 
 func (f *framer) filled(n int) { f.block = f.block[:len(f.block)+n] }
 
-// next returns the next whole line without its end. tooLong is set as soon as a line is over the limit, whether its end
-// has come or not; next must not be called after that.
+// next returns the next whole line without its end. A line over the limit is dropped: tooLong is set once for it, as
+// soon as it is over the limit, whether its end has come or not.
 func (f *framer) next() (line []byte, tooLong, ok bool) {
-	i := bytes.IndexByte(f.block[f.searched:], '\n')
-	if i < 0 {
-		f.searched = len(f.block)
-		return nil, f.searched-f.start > f.limit, false
+	for {
+		i := bytes.IndexByte(f.block[f.searched:], '\n')
+		if i < 0 {
+			f.searched = len(f.block)
+			long := f.searched-f.start > f.limit && !f.skipping
+			if f.skipping = f.skipping || long; f.skipping {
+				f.skipped += f.searched - f.start
+				f.start = f.searched
+			}
+			return nil, long, false
+		}
+		end := f.searched + i
+		line = f.block[f.start:end:end]
+		f.start, f.searched = end+1, end+1
+		if !f.skipping {
+			return line, len(line) > f.limit, true
+		}
+		f.skipping, f.skipped = false, 0
 	}
-	end := f.searched + i
-	line = f.block[f.start:end:end]
-	f.start, f.searched = end+1, end+1
-	return line, len(line) > f.limit, true
 }
+
+// endless reports whether a line is so long that its end is not awaited.
+func (f *framer) endless() bool { return f.skipped > 16*f.limit }
 
 // rest returns the bytes after the last line end, once the stream is over.
 func (f *framer) rest() []byte { return f.block[f.start:] }
