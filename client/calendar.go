@@ -18,6 +18,10 @@ type Calendar struct {
 	// The service sets the fields below.
 	KnownUntil string `json:"known_until,omitempty"` // last date of an import whose recurrences have no end
 	Revision   uint64 `json:"revision,omitempty"`
+
+	// The answer to ImportCalendar has the number of events that close no day, and why.
+	Skipped int      `json:"skipped,omitempty"`
+	Why     []string `json:"why,omitempty"`
 }
 
 // CalendarHours is the open hours on some days of the week.
@@ -33,7 +37,7 @@ func (c *Client) calendarPath(name string) string {
 // PutCalendar makes or replaces the calendar with this name, and returns the stored one.
 func (c *Client) PutCalendar(ctx context.Context, calendar Calendar) (*Calendar, error) {
 	name := calendar.Name
-	calendar.Name, calendar.KnownUntil, calendar.Revision = "", "", 0
+	calendar.Name, calendar.KnownUntil, calendar.Revision, calendar.Skipped, calendar.Why = "", "", 0, 0, nil
 	body, err := json.Marshal(struct {
 		Calendar
 		Name string `json:"name,omitempty"` // the path has it

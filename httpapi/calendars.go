@@ -37,6 +37,10 @@ type calendarView struct {
 	Closed     []string    `json:"closed,omitempty"`
 	KnownUntil string      `json:"known_until,omitempty"`
 	Revision   uint64      `json:"revision,omitempty"`
+
+	// Only the answer to an import has these.
+	Skipped int      `json:"skipped,omitempty"` // events that close no day
+	Why     []string `json:"why,omitempty"`
 }
 
 type hoursView struct {
@@ -65,7 +69,7 @@ func (s *Server) putCalendar(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	read, err := s.readCalendar(cl, body.data)
+	read, imported, err := s.readCalendar(cl, body.data)
 	if err != nil {
 		return err
 	}
@@ -83,17 +87,21 @@ func (s *Server) putCalendar(c echo.Context) error {
 	if known := s.findCalendar(cl.namespace, read.Name); known != nil {
 		read = known // with its revision
 	}
-	return writeValue(c, status, calendarViewOf(read))
+	view := calendarViewOf(read)
+	view.Skipped, view.Why = imported.Skipped, imported.Why
+	return writeValue(c, status, view)
 }
 
-func (s *Server) readCalendar(c *call, data []byte) (*fsmpb.Calendar, error) {
+// readCalendar reads a calendar in JSON, or in an iCalendar file, of which it also returns the report.
+func (s *Server) readCalendar(c *call, data []byte) (read *fsmpb.Calendar, imported calendar.Imported, err error) {
 	s.work.Enter(c.namespace, len(data))
 	defer s.work.Leave()
 	if media, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type")); err == nil && media == calendarType {
 		now, _ := s.cfg.Now()
 		return repeating.ImportCalendar(data, now)
 	}
-	return repeating.ReadCalendar(data)
+	read, err = repeating.ReadCalendar(data)
+	return read, imported, err
 }
 
 // findCalendar returns a calendar that this node knows, or nil.

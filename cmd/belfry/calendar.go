@@ -168,6 +168,7 @@ func fillCalendar(t *output.Table, c *client.Calendar) {
 	t.Field("hours", hoursText(c.Hours))
 	t.Field("closed", strings.Join(c.Closed, ", "))
 	t.Field("known until", c.KnownUntil)
+	t.Field("skipped", strings.Join(c.Why, "; "))
 }
 
 // hoursText describes open hours: "MON-FRI 09:00-17:00; SAT 10:00-12:00".

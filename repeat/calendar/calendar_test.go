@@ -185,61 +185,130 @@ END:VCALENDAR
 var imported = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 func TestImport(t *testing.T) {
-	spec, until, err := Import([]byte(strings.ReplaceAll(holidays, "\n", "\r\n")), imported)
+	in, err := Import([]byte(strings.ReplaceAll(holidays, "\n", "\r\n")), imported)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"--12-25", "--12-26", "2025-05-26", "2026-05-25", "2027-03-29", "2027-05-31", "2027-08-01/2027-08-14",
 		"2029-05-28", "2030-05-27", "2031-05-26", "2032-05-31", "2033-05-30", "2034-05-29", "2035-05-28", "2036-05-26"}
-	if !slices.Equal(spec.Closed, want) || until != "2036-12-31" {
-		t.Errorf("until %s: %q", until, spec.Closed)
+	if !slices.Equal(in.Spec.Closed, want) || in.KnownUntil != "2036-12-31" || in.Skipped != 0 || len(in.Why) != 0 {
+		t.Errorf("%+v", in)
 	}
-	if _, err := New(spec); err != nil {
+	if _, err := New(in.Spec); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestImportErrors(t *testing.T) {
-	event := func(lines ...string) string {
-		return "BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:Fair\n" + strings.Join(lines, "\n") + "\nEND:VEVENT\nEND:VCALENDAR\n"
+// vevents returns a file of events, each given as lines that are separated by spaces.
+func vevents(events ...string) string {
+	text := "BEGIN:VCALENDAR\n"
+	for _, e := range events {
+		text += "BEGIN:VEVENT\nSUMMARY:Fair\n" + strings.Join(strings.Fields(e), "\n") + "\nEND:VEVENT\n"
 	}
+	return text + "END:VCALENDAR\n"
+}
+
+// TestImportedEvents checks the closed dates of single events and of those that belong together.
+func TestImportedEvents(t *testing.T) {
+	const weekly = "UID:w DTSTART;VALUE=DATE:20270104 RRULE:FREQ=WEEKLY;COUNT=3"
+	for _, c := range []struct {
+		name    string
+		events  []string
+		closed  string
+		skipped int
+	}{
+		{"an overridden date", []string{weekly, "UID:w RECURRENCE-ID;VALUE=DATE:20270111 DTSTART;VALUE=DATE:20270112"},
+			"2027-01-04 2027-01-12 2027-01-18", 0},
+		{"an override comes first", []string{"UID:w RECURRENCE-ID;VALUE=DATE:20270111 DTSTART;VALUE=DATE:20270112", weekly},
+			"2027-01-04 2027-01-12 2027-01-18", 0},
+		{"the newest override counts", []string{weekly,
+			"UID:w RECURRENCE-ID;VALUE=DATE:20270111 DTSTART;VALUE=DATE:20270113 SEQUENCE:2",
+			"UID:w RECURRENCE-ID;VALUE=DATE:20270111 DTSTART;VALUE=DATE:20270112 SEQUENCE:1"}, "2027-01-04 2027-01-13 2027-01-18", 0},
+		{"a cancelled date", []string{weekly, "UID:w RECURRENCE-ID;VALUE=DATE:20270111 DTSTART;VALUE=DATE:20270111 STATUS:CANCELLED"},
+			"2027-01-04 2027-01-18", 0},
+		{"an override of hours", []string{weekly, "UID:w RECURRENCE-ID;VALUE=DATE:20270111 DTSTART:20270111T100000Z DTEND:20270111T120000Z"},
+			"2027-01-04 2027-01-18", 1},
+		{"an override of another event", []string{weekly, "UID:x RECURRENCE-ID;VALUE=DATE:20270111 DTSTART;VALUE=DATE:20270112"},
+			"2027-01-04 2027-01-11 2027-01-12 2027-01-18", 0},
+		{"an override of a yearly event", []string{"UID:y DTSTART;VALUE=DATE:20261101 RRULE:FREQ=YEARLY;UNTIL=20281101",
+			"UID:y RECURRENCE-ID:20271101T000000 DTSTART;VALUE=DATE:20271103 DTEND;VALUE=DATE:20271105"},
+			"2026-11-01 2027-11-03/2027-11-04 2028-11-01", 0},
+		{"added dates", []string{"DTSTART;VALUE=DATE:20270104 RDATE;VALUE=DATE:20270205,20270306 EXDATE;VALUE=DATE:20270205",
+			"DTSTART;VALUE=DATE:20280104 DTEND;VALUE=DATE:20280106 RDATE;VALUE=DATE:20280205"},
+			"2027-01-04 2027-03-06 2028-01-04/2028-01-05 2028-02-05/2028-02-06", 0},
+		{"added dates beside a rule", []string{weekly + " RDATE;VALUE=DATE:20270205"}, "2027-01-04 2027-01-11 2027-01-18 2027-02-05", 0},
+		{"added times", []string{"DTSTART;VALUE=DATE:20270104 RDATE:20270205T100000Z"}, "2027-01-04", 1},
+		{"dates that are left out as times", []string{weekly + " EXDATE:20270111T000000"}, "2027-01-04 2027-01-18", 0},
+		{"several rules", []string{"DTSTART;VALUE=DATE:20270104 RRULE:FREQ=WEEKLY;COUNT=2 RRULE:FREQ=MONTHLY;COUNT=2"},
+			"2027-01-04 2027-01-11 2027-02-04", 0},
+		{"events within a day", []string{"DTSTART:20270101T100000Z", "DTSTART;VALUE=DATE:20270102 DURATION:PT1H",
+			"DTSTART;TZID=X:20270103T000000 DTEND;TZID=X:20270103T120000", "DTSTART:20270103T000000", "DTSTART;VALUE=DATE:20270105"},
+			"2027-01-05", 4},
+		{"whole days in other forms", []string{"DTSTART:20270101T000000 DTEND:20270102T000000", "DTSTART;TZID=X:20270103T000000 DURATION:P1W",
+			"DTSTART;VALUE=DATE:20270201 DURATION:PT48H", "DTSTART;VALUE=DATE:20270301 DTEND;VALUE=DATE:20270301"},
+			"2027-01-01 2027-01-03/2027-01-09 2027-02-01/2027-02-02 2027-03-01", 0},
+		{"events that are over", []string{"DTSTART;VALUE=DATE:20241231", "DTSTART;VALUE=DATE:19010101", "DTSTART;VALUE=DATE:20241231 DURATION:P2D",
+			"DTSTART;VALUE=DATE:20200101 RRULE:FREQ=DAILY;COUNT=9"}, "2024-12-31/2025-01-01", 3},
+		{"a yearly event since 1776", []string{"DTSTART;VALUE=DATE:17760704 RRULE:FREQ=YEARLY;INTERVAL=1"}, "--07-04", 0},
+		{"a rule since 1601", []string{"DTSTART;VALUE=DATE:16010101 RRULE:FREQ=YEARLY;BYMONTH=1;BYDAY=1MO;UNTIL=20270601"},
+			"2025-01-06 2026-01-05 2027-01-04", 0},
+		{"a file of past years", []string{"DTSTART;VALUE=DATE:20110103", "DTSTART;VALUE=DATE:20110102 DURATION:P2D", "DTSTART:20110103T100000Z"},
+			"2011-01-02/2011-01-03 2011-01-03", 1},
+		{"an empty rule", []string{"DTSTART;VALUE=DATE:20270104 RRULE:"}, "2027-01-04", 0},
+		{"a cancelled event", []string{"DTSTART;VALUE=DATE:20270101 STATUS:CANCELLED", "DTSTART;VALUE=DATE:20270102"}, "2027-01-02", 0},
+	} {
+		in, err := Import([]byte(vevents(c.events...)), imported)
+		if got := strings.Join(in.Spec.Closed, " "); err != nil || got != c.closed || in.Skipped != c.skipped || (len(in.Why) > 0) != (c.skipped > 0) {
+			t.Errorf("%s: %s, %d skipped, %q, %v; want %s", c.name, got, in.Skipped, in.Why, err, c.closed)
+		}
+	}
+	in, err := Import([]byte(vevents("DTSTART:20270101T100000Z", "DTSTART;VALUE=DATE:20270102", "DTSTART;VALUE=DATE:20240102")), imported)
+	want := []string{`events that begin or end within a day: 1, such as "Fair"`, `events before 2025-01-01: 1, such as "Fair"`}
+	if err != nil || !slices.Equal(in.Why, want) {
+		t.Errorf("%q, %v", in.Why, err)
+	}
+}
+
+func TestImportErrors(t *testing.T) {
 	const day = "DTSTART;VALUE=DATE:20270101"
 	for want, text := range map[string]string{
 		`is no iCalendar file`: "hello",
-		`has the event "Fair", which begins or ends at the time "20270101T100000Z"`: event("DTSTART:20270101T100000Z"),
-		`has the event "Fair", which has no date`:                                   event("UID:1"),
-		`has the event "Fair", which lasts "PT1H"`:                                  event(day, "DURATION:PT1H"),
-		`has the event "Fair", which lasts 400 days (limit 366)`:                    event(day, "DURATION:P400D"),
-		`has the event "Fair", which is at "19691231", before 1970`:                 event("DTSTART;VALUE=DATE:19691231"),
-		`has the event "Fair", which recurs by the rule "FREQ=HOURLY", several`:     event(day, "RRULE:FREQ=HOURLY"),
-		`has the event "Fair", which recurs by the rule "FREQ=NEVER"`:               event(day, "RRULE:FREQ=NEVER"),
-		`has the event "Fair", which has the property RDATE`:                        event(day, "RDATE;VALUE=DATE:20280101"),
-		`has the event "Fair", which leaves out the time "20280101T000000"`:         event(day, "RRULE:FREQ=YEARLY", "EXDATE:20280101T000000"),
-		`closes too many dates (limit 4096)`:                                        event(day, "RRULE:FREQ=DAILY") + "",
+		`closes no day; events that begin or end within a day: 2, such as "Fair"`: vevents("DTSTART:20270101T100000Z", "DTSTART:20270102T100000Z"),
+		`closes no day`: "BEGIN:VCALENDAR\nEND:VCALENDAR\n",
+		`has the event "Fair", which has no date`:                                       vevents("UID:1"),
+		`has the event "Fair", which is at "soon", which is no date`:                    vevents("DTSTART:soon"),
+		`has the event "Fair", which lasts "P1X", which is no duration`:                 vevents(day + " DURATION:P1X"),
+		`has the event "Fair", which lasts 400 days (limit 366)`:                        vevents(day + " DURATION:P400D"),
+		`has the event "Fair", which recurs by the rule "FREQ=HOURLY", several`:         vevents(day + " RRULE:FREQ=HOURLY"),
+		`has the event "Fair", which recurs by the rule "FREQ=NEVER"`:                   vevents(day + " RRULE:FREQ=NEVER"),
+		`has the event "Fair", which recurs by the rule "FREQ=DAILY;INTERVAL=0", with`:  vevents(day + " RRULE:FREQ=DAILY;INTERVAL=0"),
+		`has the event "Fair", which recurs by the rule "FREQ=DAILY;COUNT=0", with`:     vevents(day + " RRULE:FREQ=DAILY;COUNT=0"),
+		`has the event "Fair", which recurs since 1599-12-31, before 1600`:              vevents("DTSTART;VALUE=DATE:15991231 RRULE:FREQ=YEARLY;BYDAY=1MO"),
+		`has the event "Fair", which leaves out "soon", which is no date`:               vevents(day + " RRULE:FREQ=YEARLY EXDATE:soon"),
+		`has the event "Fair", which changes all later occurrences of another one, too`: vevents(day + " RECURRENCE-ID;RANGE=THISANDFUTURE:20270101"),
+		`closes too many dates (limit 4096)`:                                            vevents(day+" RRULE:FREQ=DAILY", day+" DURATION:P2D RRULE:FREQ=DAILY"),
 	} {
-		spec, _, err := Import([]byte(text), imported)
-		if want == `closes too many dates (limit 4096)` { // ten years of days are 3,653
-			if err != nil || len(spec.Closed) != 3653 {
-				t.Errorf("each day: %d, %v", len(spec.Closed), err)
-			}
-			continue
-		}
-		if err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := Import([]byte(text), imported); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+	if in, err := Import([]byte(vevents(day+" RRULE:FREQ=DAILY")), imported); err != nil || len(in.Spec.Closed) != 3653 {
+		t.Errorf("each day: %d, %v", len(in.Spec.Closed), err)
 	}
 }
 
 func FuzzImport(f *testing.F) {
 	f.Add([]byte(holidays))
 	f.Add([]byte("BEGIN:VCALENDAR\nBEGIN:VEVENT\nDTSTART;VALUE=DATE:20270101\nRRULE:FREQ=MONTHLY;BYDAY=2TU;COUNT=5\nEND:VEVENT\n"))
+	f.Add([]byte(vevents("UID:w DTSTART;VALUE=DATE:20270104 RRULE:FREQ=WEEKLY;COUNT=3 RDATE;VALUE=DATE:20280101 EXDATE:20270111T000000",
+		"UID:w RECURRENCE-ID;VALUE=DATE:20270111 DTSTART:20270112T000000 DURATION:P1W SEQUENCE:1")))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		spec, _, err := Import(text, imported)
-		if err != nil || len(spec.Closed) == 0 {
+		in, err := Import(text, imported)
+		if err != nil {
 			return
 		}
-		if _, err := New(spec); err != nil {
-			t.Errorf("%q: %v", spec.Closed, err)
+		if _, err := New(in.Spec); err != nil {
+			t.Errorf("%q: %v", in.Spec.Closed, err)
 		}
 	})
 }

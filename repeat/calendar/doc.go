@@ -16,12 +16,15 @@
 //
 // # Import
 //
-// Events that last whole days close these dates. An event that begins or ends within a day, a recurrence that
-// is not understood, or a changed occurrence of one is refused by its name: a calendar that left it out would be wrong
-// on some day, and no caller would see why.
+// Events that last whole days close these dates, from the year before on. A midnight begins and ends a whole day as a
+// date does. Import counts the events that it skips: those that begin or end within a day, and those that are over. An
+// event that it does not understand is refused by its name: a calendar that left it out would be wrong on some day, and
+// no caller would see why.
 //
 //   - A yearly event that has begun becomes a yearly date. Other recurrences are written out for ImportYears, and the
 //     calendar says until when it is complete.
+//   - The occurrences of an event are its start, those of its rules, and its further dates (RDATE), without those that
+//     it leaves out (EXDATE) and those that another event of the same UID overrides (RECURRENCE-ID).
 //   - Whether an event shows as busy does not matter: published lists of holidays are mostly marked as free.
 //
 // The parser is github.com/arran4/golang-ical, which has releases. github.com/emersion/go-ical has none.

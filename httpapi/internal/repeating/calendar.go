@@ -76,13 +76,13 @@ func tooMany(err error, list string, i, most int) error {
 
 // ImportCalendar reads a calendar from an iCalendar file that arrived at now; see calendar.Import. The error is a
 // *task.FieldError.
-func ImportCalendar(body []byte, now time.Time) (*fsmpb.Calendar, error) {
-	spec, until, err := calendar.Import(body, now)
+func ImportCalendar(body []byte, now time.Time) (*fsmpb.Calendar, calendar.Imported, error) {
+	in, err := calendar.Import(body, now)
 	if err != nil {
-		return nil, &task.FieldError{Field: "body", Detail: err.Error()}
+		return nil, in, &task.FieldError{Field: "body", Detail: err.Error()}
 	}
-	m := &fsmpb.Calendar{Closed: spec.Closed, KnownUntil: until}
-	return m, checkCalendar(m)
+	m := &fsmpb.Calendar{Closed: in.Spec.Closed, KnownUntil: in.KnownUntil}
+	return m, in, checkCalendar(m)
 }
 
 func checkCalendar(m *fsmpb.Calendar) error {
