@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/repeating"
 	"github.com/belfryhq/belfry/internal/contract"
+	"github.com/belfryhq/belfry/repeat"
 	"github.com/belfryhq/belfry/repeat/calendar"
 	"github.com/belfryhq/belfry/repeat/zone"
 )
@@ -120,8 +121,9 @@ func nameOf[T ~int32](names []string, n T) string {
 func (v scheduleView) appendProgress(b []byte) []byte {
 	s := v.task.GetSeries()
 	b = contract.AppendUint(b, contract.Last, s.GetLast())
-	if next, ok := nextOf(s, v.calendar); ok {
-		b = contract.AppendTime(b, contract.NextAt, next)
+	next, ended := nextOf(s, v.calendar)
+	if next != nil {
+		b = contract.AppendTime(b, contract.NextAt, *next)
 	} else {
 		b = append(contract.AppendName(b, contract.NextAt), "null"...)
 	}
@@ -129,28 +131,37 @@ func (v scheduleView) appendProgress(b []byte) []byte {
 	b = appendNumbers(b, contract.Waiting, s.GetQueued())
 	b = contract.AppendUint(b, contract.Started, s.GetStarted())
 	b = contract.AppendUint(b, contract.Passed, s.GetPassed())
-	b = contract.AppendBool(b, contract.Ended, s.GetComplete() && len(s.GetNext()) == 0)
+	b = contract.AppendBool(b, contract.Ended, ended)
 	if v.missing {
 		b = contract.AppendText(b, contract.Problem, fmt.Sprintf("the calendar %q does not exist", s.Repeat.Calendar))
 	}
 	return b
 }
 
-// nextOf returns the instant, in Unix milliseconds, at which the next occurrence comes due. For a moment after a change
-// the log holds none, and the rule names it, without jitter. ok is false if there is none, and for a rule whose
-// instants cannot be computed, as the list of the occurrences then says.
-func nextOf(s *fsmpb.Series, by *calendar.Calendar) (ms int64, ok bool) {
-	if next := s.GetNext(); len(next) > 0 {
-		return next[0].FireMs, true
+// nextOf returns the instant, in Unix milliseconds, at which the next occurrence comes due, and whether the rule has no
+// further occurrence. For a moment after a change the log holds no coming occurrence, and the rule names it, without
+// jitter. next is nil if there is none, in a pause, and for a rule whose instants cannot be computed, as the list of the
+// occurrences then says.
+func nextOf(s *fsmpb.Series, by *calendar.Calendar) (next *int64, ended bool) {
+	switch coming := s.GetNext(); {
+	case len(coming) > 0:
+		return &coming[0].FireMs, false
+	case s == nil || s.Complete:
+		return nil, s != nil
 	}
-	if s == nil || s.Paused || s.Complete {
-		return 0, false
+	rule, err := repeating.Rule(s.Repeat, by, time.UnixMilli(s.AfterMs))
+	if err != nil {
+		return nil, false
 	}
-	coming, err := comingOf(s, by, 1)
-	if err != nil || len(coming) == 0 {
-		return 0, false
+	o, ok := rule.Next(time.UnixMilli(s.AfterMs))
+	switch {
+	case !ok || comingCount(s, 1) == 0:
+		return nil, ok || len(o.Excluded) < repeat.MaxExcluded
+	case s.Paused:
+		return nil, false
 	}
-	return coming[0].due, true
+	ms := o.At.UnixMilli()
+	return &ms, false
 }
 
 func appendNumbers(b []byte, f contract.Field, list []*fsmpb.Occurrence) []byte {

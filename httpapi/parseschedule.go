@@ -96,13 +96,22 @@ func (d *seriesDraft) read(data []byte) error {
 	return d.checkRule()
 }
 
-// checkRule refuses a given rule that is wrong as a whole. A rule that is over is none: the call may be a repeat.
+// checkRule refuses a given rule that is wrong as a whole, and one whose exclusions leave nothing out. A rule that is
+// over is neither: the call may be a repeat, and the answer says that the schedule has ended.
 func (d *seriesDraft) checkRule() error {
 	if !d.ruled {
 		return nil
 	}
-	_, err := d.p.rule(d.set.Series.Repeat)
-	return err
+	rule, err := d.p.rule(d.set.Series.Repeat)
+	if err != nil {
+		return err
+	}
+	if o, ok := rule.Next(d.p.now.at); !ok && len(o.Excluded) >= repeat.MaxExcluded {
+		last := o.Excluded[len(o.Excluded)-1]
+		return &task.FieldError{Field: "repeat.except", Detail: fmt.Sprintf("takes away every instant of the rule that was "+
+			"looked at, up to %s", last.At.Format(time.RFC3339)), Limit: fmt.Sprintf("%d in a row", repeat.MaxExcluded)}
+	}
+	return nil
 }
 
 func (d *seriesDraft) member(name, full string) (known bool, err error) {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -524,6 +525,79 @@ func TestSkipOccurrence(t *testing.T) {
 	p := h.call("POST", "/v1/schedules/a/skip", "").mustProblem(t, 409, "")
 	if !strings.Contains(p["detail"].(string), "no coming occurrence") {
 		t.Errorf("%v", p)
+	}
+}
+
+// TestSchedulesThatNeverFire checks that a schedule without any occurrence says so at once, or is refused.
+func TestSchedulesThatNeverFire(t *testing.T) {
+	h := newHarness(t)
+	var days []string
+	for day := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC); day.Year() == 2000; day = day.AddDate(0, 0, 1) {
+		days = append(days, day.Format("--01-02"))
+	}
+	closed, err := json.Marshal(map[string]any{"closed": days})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.call("PUT", "/v1/calendars/never", string(closed)).mustStatus(t, 201)
+	for _, rule := range []string{
+		`{"cron":["@daily"],"end":"2026-11-20T00:00:00Z"}`, `{"every":"1h","end":"2026-11-20T00:00:00Z"}`,
+		`{"every":"1h","start":"2026-11-19T00:00:00Z","end":"2026-11-20T00:00:00Z"}`,
+		`{"cron":["@daily"],"calendar":"never"}`, `{"every":"1m","calendar":"never"}`,
+		`{"every":"1h","start":"2027-11-19T00:00:00Z","end":"2027-11-20T00:00:00Z","except":["2027-11-19/2027-11-20"]}`,
+	} {
+		for _, paused := range []string{"false", "true"} {
+			v := h.call("PUT", "/v1/schedules/s", `{"repeat":`+rule+`,"paused":`+paused+`}`).json(t)
+			if v["ended"] != true || v["next_at"] != nil {
+				t.Errorf("%s, paused %s: ended %v, next at %v", rule, paused, v["ended"], v["next_at"])
+			}
+		}
+	}
+	for _, rule := range []string{`{"cron":["* * * * *"],"except":["* * * * *"]}`,
+		`{"every":"100ms","except":["* * * * * *"]}`, `{"cron":["*/2 * * * * *"],"except":["*/2 * * * * *"]}`,
+		`{"cron":["0 0 25 12 *"],"except":["* * 25 12 *"]}`} {
+		p := h.call("PUT", "/v1/schedules/s", `{"repeat":`+rule+`}`).mustProblem(t, 400, "repeat.except")
+		if detail, _ := p["detail"].(string); !strings.Contains(detail, "every instant of the rule") {
+			t.Errorf("%s: %v", rule, p)
+		}
+	}
+	for _, rule := range []string{`{"cron":["@daily"],"end":"2026-11-23T00:00:00Z"}`, `{"every":"1s","except":["2026-11-21/2027-11-20"]}`} {
+		if v := h.call("PUT", "/v1/schedules/s", `{"repeat":`+rule+`}`).json(t); v["ended"] != false || v["next_at"] == nil {
+			t.Errorf("%s: ended %v, next at %v", rule, v["ended"], v["next_at"])
+		}
+	}
+}
+
+// TestQuartzExpressions checks that an expression with another meaning for Quartz is refused with a hint.
+func TestQuartzExpressions(t *testing.T) {
+	h := newHarness(t)
+	for _, call := range [][]string{
+		{"PUT", "/v1/schedules/s", `{"repeat":{"cron":["@daily","0 0 9 ? * 6L"]}}`}, {"POST", "/v1/preview", `{"repeat":{"cron":["@daily","0 0 9 ? * 6L"]}}`},
+	} {
+		p := h.call(call[0], call[1], call[2]).mustProblem(t, 400, "repeat.cron[1]")
+		if detail, _ := p["detail"].(string); !strings.Contains(detail, "FRIL") || !strings.Contains(detail, "Quartz") {
+			t.Errorf("%s: %s", call[1], detail)
+		}
+	}
+	h.call("PUT", "/v1/schedules/s", `{"repeat":{"cron":["0 0 9 ? * FRIL"]}}`).mustStatus(t, 201)
+}
+
+// TestBackfillBeforeCreation checks that an interval has instants before its schedule was made, and before its anchor,
+// unless start bounds it.
+func TestBackfillBeforeCreation(t *testing.T) {
+	h := newHarness(t)
+	const body = `{"from":"2026-11-20T01:00:00Z","to":"2026-11-20T03:00:00Z"}`
+	for rule, want := range map[string]int{
+		`{"every":"1h"}`: 3, `{"every":"1h","anchor":"2027-01-01T00:00:00Z"}`: 3,
+		`{"every":"1h","anchor":"2027-01-01T00:30:00Z"}`:                                2,
+		`{"every":"1h","start":"2026-11-20T02:00:00Z"}`:                                 2,
+		`{"every":"1h","anchor":"2026-01-01T00:30:00Z","start":"2026-11-20T02:00:00Z"}`: 1,
+	} {
+		h.call("PUT", "/v1/schedules/a", `{"repeat":`+rule+`}`)
+		h.call("POST", "/v1/schedules/a/backfill", body).mustStatus(t, 200)
+		if got := h.fake.last().GetBackfill().ScheduledMs; len(got) != want {
+			t.Errorf("%s: %d occurrences, want %d", rule, len(got), want)
+		}
 	}
 }
 

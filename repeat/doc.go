@@ -13,11 +13,11 @@
 // # Rules
 //
 //   - Several cron expressions are united. An instant that two of them name is one occurrence.
-//   - An interval counts from its anchor in elapsed time: clock changes do not move it.
+//   - An interval counts from its anchor in elapsed time, forwards and backwards: clock changes do not move it.
 //   - Exclusions take instants away: a date, a range of dates, an instant, or a cron expression, of which five fields
 //     name whole minutes. Dates are those of the rule's zone.
 //   - A calendar takes away the instants at which it is closed. The rule asks it through Opening, and does not know its
-//     form.
+//     form. While the calendar is closed for good, the rule has no occurrence.
 //   - Start and end belong to the rule: an occurrence may be at either.
 //
 // # Why not

@@ -25,7 +25,7 @@ type Occurrence struct {
 type Exclusion struct {
 	At time.Time // in the rule's zone
 	By string    // the element of Except, or "calendar" and its name
-	// Until is the end of the excluded time: no occurrence lies between At and Until.
+	// Until is the end of the excluded time: no occurrence lies between At and Until. Zero: it has no end.
 	Until time.Time
 }
 
@@ -47,6 +47,9 @@ func (r *Rule) Next(after time.Time) (o Occurrence, ok bool) {
 			return o, true
 		}
 		o.Excluded = append(o.Excluded, Exclusion{At: f.At, By: taken, Until: until})
+		if until.IsZero() {
+			return o, false
+		}
 		after = behind(f.At, until)
 	}
 	return o, false
@@ -80,20 +83,22 @@ func (c *candidates) next(after time.Time) (first cron.Firing, found bool) {
 	return first, found
 }
 
+// nextInterval returns the first instant of the interval after another. The anchor is any of its instants: there are
+// instants before it, too.
 func (r *Rule) nextInterval(after int64) cron.Firing {
-	next := r.anchor
-	if after >= r.anchor {
-		next += ((after-r.anchor)/r.every + 1) * r.every
+	passed := (after - r.anchor) % r.every // since the last instant
+	if passed < 0 {
+		passed += r.every
 	}
-	return cron.Firing{At: time.UnixMilli(next).In(r.zone)}
+	return cron.Firing{At: time.UnixMilli(after - passed + r.every).In(r.zone)}
 }
 
-// exclusionOf returns the exclusion that takes an instant away, and the end of the excluded time. The text is empty if
-// there is none.
+// exclusionOf returns the exclusion that takes an instant away, and the end of the excluded time, zero for none. The
+// text is empty if there is none.
 func (r *Rule) exclusionOf(at time.Time) (text string, until time.Time) {
 	if opening := r.calendar.Opening; opening != nil {
 		if opens, ok := opening.Opens(at); !ok {
-			return "calendar " + r.calendar.Name, at.AddDate(100, 0, 0)
+			return "calendar " + r.calendar.Name, time.Time{}
 		} else if opens.After(at) {
 			return "calendar " + r.calendar.Name, opens
 		}

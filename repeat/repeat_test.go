@@ -68,8 +68,8 @@ func TestRules(t *testing.T) {
 		{"an interval from its anchor",
 			repeat.Spec{Every: 15 * time.Minute, Anchor: at("2026-11-20T10:05:00Z")}, "2026-11-20T11:00:00Z",
 			"11-20 11:05:00, 11-20 11:20:00"},
-		{"the anchor itself, and an interval of 100 ms",
-			repeat.Spec{Every: 100 * time.Millisecond, Anchor: at("2026-11-20T10:00:00Z")}, "2026-11-20T09:00:00Z",
+		{"an interval of 100 ms",
+			repeat.Spec{Every: 100 * time.Millisecond, Anchor: at("2026-11-20T10:00:00Z")}, "2026-11-20T09:59:59.95Z",
 			"11-20 10:00:00, 11-20 10:00:00.100, 11-20 10:00:00.200"},
 		{"an interval is elapsed time",
 			repeat.Spec{Every: 24 * time.Hour, Anchor: at("2026-03-28T08:00:00Z"), TimeZone: "Europe/Berlin"},
@@ -181,6 +181,54 @@ func TestEverythingIsExcluded(t *testing.T) {
 	}
 	if o, ok := rule.Next(at("2026-11-20T10:00:00Z")); ok || len(o.Excluded) != repeat.MaxExcluded {
 		t.Errorf("%v after %d exclusions", o.At, len(o.Excluded))
+	}
+}
+
+// An interval has instants before its anchor, and start bounds it.
+func TestIntervalReachesBeforeItsAnchor(t *testing.T) {
+	for _, row := range []struct {
+		spec  repeat.Spec
+		after string
+		want  string
+	}{
+		{repeat.Spec{Every: time.Hour, Anchor: at("2026-11-20T12:30:00Z")}, "2026-11-20T10:00:00Z",
+			"11-20 10:30:00, 11-20 11:30:00, 11-20 12:30:00, 11-20 13:30:00"},
+		{repeat.Spec{Every: time.Hour, Anchor: at("2026-11-20T12:30:00Z")}, "2026-11-20T10:30:00Z",
+			"11-20 11:30:00, 11-20 12:30:00, 11-20 13:30:00, 11-20 14:30:00"},
+		{repeat.Spec{Every: time.Hour, Anchor: at("2026-11-20T12:30:00Z"), Start: at("2026-11-20T11:30:00Z")},
+			"2026-11-01T00:00:00Z", "11-20 11:30:00, 11-20 12:30:00, 11-20 13:30:00, 11-20 14:30:00"},
+		{repeat.Spec{Every: 7 * 24 * time.Hour, Anchor: at("2126-11-20T12:30:00Z")}, "1969-12-24T00:00:00Z",
+			"12-24 12:30:00, 12-31 12:30:00, 01-07 12:30:00, 01-14 12:30:00"},
+	} {
+		if got := list(t, row.spec, row.after, 4); got != row.want {
+			t.Errorf("%+v after %s: %s, want %s", row.spec, row.after, got, row.want)
+		}
+	}
+}
+
+// closedForGood is a calendar that never opens again after an instant.
+type closedForGood struct{ last time.Time }
+
+func (c closedForGood) Opens(t time.Time) (time.Time, bool) { return t, !t.After(c.last) }
+
+// A rule whose calendar is closed for good has no further occurrence, and not one in a hundred years.
+func TestCalendarClosedForGood(t *testing.T) {
+	spec := repeat.Spec{Calendar: repeat.Calendar{Name: "c", Opening: closedForGood{at("2026-11-21T09:00:00Z")}}}
+	for _, spec.Cron = range [][]string{{"0 9 * * *"}, nil} {
+		if spec.Cron == nil {
+			spec.Every, spec.Anchor = 24*time.Hour, at("2026-11-01T09:00:00Z")
+		}
+		const want = "11-20 09:00:00, 11-21 09:00:00, (11-22 09:00 by calendar c), none"
+		if got := list(t, spec, "2026-11-20T00:00:00Z", 9); got != want {
+			t.Errorf("%+v: %s, want %s", spec, got, want)
+		}
+		rule, err := repeat.New(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if span, err := rule.Span(at("2026-11-20T00:00:00Z"), at("2226-11-20T00:00:00Z"), 100); err != nil || span.Count != 2 || span.Partial {
+			t.Errorf("%+v: %+v, %v", spec, span, err)
+		}
 	}
 }
 

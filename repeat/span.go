@@ -69,6 +69,8 @@ func (s *Search) Span(after, through time.Time, most int64) (span Span) {
 		taken, until := r.exclusionOf(f.At)
 		if taken == "" {
 			span.add(f.At)
+		} else if until.IsZero() {
+			break
 		}
 		after = behind(f.At, until)
 	}

@@ -41,7 +41,7 @@ func TestSpans(t *testing.T) {
 		{"an interval from its start", repeat.Spec{Every: time.Hour, Start: at("2026-11-20T12:00:00Z")},
 			"2026-11-20T13:00:00Z", 100, "2: 11-20 12:00:00 to 11-20 13:00:00"},
 		{"an interval before its anchor", repeat.Spec{Every: time.Hour, Anchor: at("2026-11-20T12:30:00Z")},
-			"2026-11-20T13:30:00Z", 100, "2: 11-20 12:30:00 to 11-20 13:30:00"},
+			"2026-11-20T13:30:00Z", 100, "4: 11-20 10:30:00 to 11-20 13:30:00"},
 		{"an interval, and none", repeat.Spec{Every: time.Hour}, "2026-11-20T10:59:59Z", 100, "0"},
 		{"no instants are wanted", repeat.Spec{Every: time.Hour}, "2026-11-20T12:00:00Z", 0, "0"},
 		{"an interval without a day", repeat.Spec{Every: time.Minute, Except: []string{"2026-11-21"}},

@@ -136,3 +136,21 @@ func BenchmarkNext(b *testing.B) {
 		}
 	}
 }
+
+// TestCheckQuartz checks that numbers of days of the week are refused in the form of Quartz alone.
+func TestCheckQuartz(t *testing.T) {
+	for text, refused := range map[string]bool{
+		"0 0 9 ? * 6L": true, "0 0 9 ? * 2-6": true, "0 0 9 ? * MON,6": true, "0 0 9 ? * 6#3": true, "0 0 9 ? 1-6 1/2": true,
+		"0 0 9 ? * FRIL": false, "0 0 9 ? * MON-FRI": false, "0 0 9 ? * FRI#3": false, "0 0 9 ? * MON-FRI/2": false,
+		"0 0 9 ? * *": false, "0 0 9 ? * */2": false, "0 0 9 * * 6L": false, "0 9 ? * 6L": false, "0 0 9 1 * ?": false,
+		"@daily": false, "": false,
+	} {
+		err := cron.CheckQuartz(text)
+		if (err != nil) != refused {
+			t.Errorf("%s: %v", text, err)
+		}
+		if _, wrong := cron.Parse(text); wrong != nil && refused {
+			t.Errorf("%s: %v", text, wrong)
+		}
+	}
+}

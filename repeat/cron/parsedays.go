@@ -96,3 +96,22 @@ func parseWeekday(text string) (*nthWeekday, error) {
 	}
 	return nil, nil
 }
+
+// CheckQuartz returns an *Error for an expression in the form of Quartz, of six fields with ? for the day of the month,
+// that has a number for a day of the week: Quartz counts these from 1 for Sunday, and this package from 0. Parse reads
+// such an expression, because schedules may have it.
+func CheckQuartz(text string) error {
+	fields := strings.Fields(text)
+	if len(fields) != 6 || fields[3] != "?" {
+		return nil
+	}
+	for part := range strings.SplitSeq(fields[5], ",") {
+		days := part[:len(part)-len(strings.TrimLeft(part, "0123456789-"))]
+		if strings.Trim(days, "-") == "" {
+			continue
+		}
+		return &Error{Field: dayOfWeek.name, Text: clip(part), Detail: "is another day for Quartz, which counts from 1 for " +
+			"Sunday, than here, where Sunday is 0: with ? for the day of the month, write names", Limit: "SUN to SAT, FRIL, FRI#3"}
+	}
+	return nil
+}

@@ -101,7 +101,7 @@ func newExtension(
 		x.left = max(0, rule.Count()-int64(s.Ruled)-int64(len(s.Next)))
 	}
 	x.after = time.UnixMilli(cursor(s))
-	x.last = time.UnixMilli(max(now.UnixMilli(), x.fire, s.Repeat.GetStartMs(), s.Repeat.GetAnchorMs()))
+	x.last = time.UnixMilli(max(now.UnixMilli(), x.fire, s.Repeat.GetStartMs()))
 	return x
 }
 

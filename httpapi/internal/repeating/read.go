@@ -8,6 +8,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
 	"github.com/belfryhq/belfry/repeat"
+	"github.com/belfryhq/belfry/repeat/cron"
 )
 
 const (
@@ -49,7 +50,7 @@ func (d *draft) member(name, full string) (known bool, err error) {
 	m := d.m
 	switch name {
 	case "cron":
-		err = assign(d, &m.Cron, func() ([]string, error) { return d.texts(full, repeat.MaxCrons) })
+		err = assign(d, &m.Cron, func() ([]string, error) { return d.crons(full) })
 	case "every":
 		err = assign(d, &m.EveryMs, func() (int64, error) { return d.every(full) })
 	case "anchor":
@@ -78,6 +79,17 @@ func (d *draft) member(name, full string) (known bool, err error) {
 // assign reads a value into place. In a merge patch a null sets the default.
 func assign[T any](d *draft, place *T, read func() (T, error)) error {
 	return contract.Assign(d.Reader, d.Merged, place, read)
+}
+
+// crons reads the expressions. Those that probably mean another day elsewhere are refused.
+func (d *draft) crons(full string) ([]string, error) {
+	list, err := d.texts(full, repeat.MaxCrons)
+	for i, text := range list {
+		if wrong := cron.CheckQuartz(text); wrong != nil && err == nil {
+			err = &task.FieldError{Field: fmt.Sprintf("%s[%d]", full, i), Detail: "is not clear in its " + wrong.Error()}
+		}
+	}
+	return list, err
 }
 
 func (d *draft) texts(full string, most int) (list []string, err error) {
