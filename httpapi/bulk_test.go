@@ -205,3 +205,30 @@ func TestOtherOperationsNeedTheCluster(t *testing.T) {
 		t.Errorf("stopped: %v", h.fake.operations)
 	}
 }
+
+// TestOperationsOfANamespace checks that the calls about operations below a namespace reach those on it and no others.
+func TestOperationsOfANamespace(t *testing.T) {
+	h := newHarness(t)
+	const body = `{"op":"cancel","filter":{"queue":"q"}}`
+	ids := map[string]string{}
+	for _, namespace := range []string{"a", "b"} {
+		ids[namespace] = h.call("POST", "/v1/namespaces/"+namespace+"/operations", body).mustStatus(t, 202)["id"].(string)
+	}
+	for namespace, id := range ids {
+		list := h.call("GET", "/v1/namespaces/"+namespace+"/operations", "").mustStatus(t, 200)["operations"].([]any)
+		if len(list) != 1 || list[0].(map[string]any)["id"] != id {
+			t.Errorf("%s: %v", namespace, list)
+		}
+		for other, theirs := range ids {
+			want := 404
+			if other == namespace {
+				want = 200
+			}
+			h.call("GET", "/v1/namespaces/"+namespace+"/operations/"+theirs, "").mustStatus(t, want)
+		}
+	}
+	if all := h.call("GET", "/v1/operations", "").mustStatus(t, 200)["operations"].([]any); len(all) != 2 {
+		t.Errorf("%v", all)
+	}
+	h.call("GET", "/v1/namespaces/none/operations", "").mustStatus(t, 404)
+}

@@ -61,11 +61,13 @@ func (s *Server) getOperation(c echo.Context) error {
 }
 
 // operationsFor returns the operations that the caller may know: those of namespaces that it may read, and the others
-// if it may read about the whole cluster.
+// if it may read about the whole cluster. A call below a namespace is about the operations on that one.
 func (s *Server) operationsFor(c echo.Context) ([]OperationView, error) {
 	v, err := s.clusterView(c)
+	cl := callOf(c)
 	return slices.DeleteFunc(v.Operations, func(op OperationView) bool {
-		return !callOf(c).caller.Allows(access.Need{Role: access.Read, Namespace: op.Namespace})
+		return cl.need.reach == oneNamespace && op.Namespace != cl.namespace ||
+			!cl.caller.Allows(access.Need{Role: access.Read, Namespace: op.Namespace})
 	}), err
 }
 

@@ -14,7 +14,7 @@ import (
 // reach is the part of the cluster that a call is about.
 type reach uint8
 
-// The reaches of calls. Those of one namespace also have routes below /v1/namespaces/{ns}.
+// The reaches of calls. Those of one namespace, and of operations, also have routes below /v1/namespaces/{ns}.
 const (
 	noReach      reach = iota // none is declared: the server does not start
 	open                      // the call needs no credentials
@@ -75,12 +75,15 @@ func (s *Server) add(e endpoint) {
 		s.echo.Add(e.method, e.path, e.handler)
 		return
 	}
-	h := s.authorize(e.need, e.isAudited(), e.handler)
-	s.echo.Add(e.method, e.path, h)
-	if e.need.reach == oneNamespace {
-		s.echo.Add(e.method, namespacePath+strings.TrimPrefix(e.path, "/v1"), h)
+	s.echo.Add(e.method, e.path, s.authorize(e.need, e.isAudited(), e.handler))
+	if e.need.reach == oneNamespace || strings.HasPrefix(e.path, operationsPath) {
+		below := need{e.need.role, oneNamespace}
+		s.echo.Add(e.method, namespacePath+strings.TrimPrefix(e.path, "/v1"), s.authorize(below, e.isAudited(), e.handler))
 	}
 }
+
+// operationsPath begins the routes of operations. They exist below a namespace, too, for the operations on it.
+const operationsPath = "/v1/operations"
 
 // shortRoute returns the route of the same call without a namespace in the path.
 func shortRoute(route string) string {
