@@ -89,7 +89,7 @@ func (w *world) happen(id uint32, index uint64, atMs int64, name string, nodes .
 	for _, n := range nodes {
 		w.shard(n, id).Append(index, []task.Event{{
 			Type: task.EventFired, Namespace: "default", ID: name, Queue: "q", AtMs: atMs, DueMs: atMs - 5, Attempt: 1,
-			LatenessMs: 5, WebhookID: "w", Node: "n", Answer: "x", Labels: []*fsmpb.Label{{Name: "l", Value: name}},
+			LatenessMs: 5, WebhookID: fmt.Sprint("w", atMs), Node: "n", Answer: "x", Labels: []*fsmpb.Label{{Name: "l", Value: name}},
 		}})
 	}
 }
@@ -216,6 +216,35 @@ func TestBeginsOfAttempts(t *testing.T) {
 	}
 	if at := w.read(feed.Cursor{}, feed.Filter{}).Entries[0].AtMs; at != 1000 {
 		t.Errorf("the stream has the begin at %d", at)
+	}
+}
+
+// TestAttemptsThatWereGivenBack checks that the story of a task leaves out the attempts that did not begin.
+func TestAttemptsThatWereGivenBack(t *testing.T) {
+	w := newWorld(t)
+	for i, e := range []struct {
+		kind    task.EventType
+		attempt uint32
+		webhook string
+		begunMs int64
+	}{
+		{task.EventScheduled, 0, "", 0},
+		{task.EventFired, 1, "a", 0}, {task.EventMoved, 0, "", 0}, // the window was closed
+		{task.EventFired, 1, "a", 0}, {task.EventFired, 1, "a", 0}, // released, and granted again
+		{task.EventFailed, 1, "a", 5007}, {task.EventFired, 2, "a", 0}, // replaced during the attempt
+		{task.EventScheduled, 0, "", 0}, {task.EventMoved, 0, "", 0}, {task.EventFired, 1, "b", 0},
+	} {
+		w.shard("a", 1).Append(uint64(i+1), []task.Event{{Type: e.kind, Namespace: "default", ID: "x", Queue: "q",
+			AtMs: int64(1000 * (i + 1)), DueMs: 1000, Attempt: e.attempt, WebhookID: e.webhook, BegunMs: e.begunMs}})
+	}
+	story, err := w.Task(t.Context(), "default", "x", 20)
+	var got []string
+	for _, e := range story.Events {
+		got = append(got, fmt.Sprintf("%s%d@%d", strings.TrimPrefix(e.Type.String(), "TYPE_"), e.Attempt, e.AtMs))
+	}
+	const want = "SCHEDULED0@1000 MOVED0@3000 FIRED1@5007 FAILED1@6000 FIRED2@7000 SCHEDULED0@8000 MOVED0@9000 FIRED1@10000"
+	if all := strings.Join(got, " "); err != nil || all != want {
+		t.Errorf("%s, %v, want %s", all, err, want)
 	}
 }
 

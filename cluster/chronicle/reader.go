@@ -222,27 +222,55 @@ func (r *Reader) Task(ctx context.Context, namespace, id string, limit int) (fee
 	return story, nil
 }
 
-// setBegins gives the fired events of ended attempts the instants at which the attempts began. Until an attempt ends, the
-// log has only the instant from which it may begin. The events of a shard are in their order.
-func setBegins(events []*historypb.Event) {
+// begun gives the fired events of ended attempts the instants at which the attempts began, and leaves out those of
+// attempts that were given back: the leader did not begin them, for example because the window was closed. Until an
+// attempt ends, the log has only the instant from which it may begin. The events of a shard are in their order.
+func begun(events []*historypb.Event) []*historypb.Event {
 	type attempt struct {
 		webhookID string
 		number    uint32
 	}
-	fired := map[attempt]int{}
+	open, given := map[attempt]int{}, map[int]bool{}
 	for i, e := range events {
 		a := attempt{e.GetWebhookId(), e.GetAttempt()}
-		if e.GetType() == historypb.Type_TYPE_FIRED {
-			fired[a] = i
-		} else if at, ok := fired[a]; ok && e.GetBegunMs() > 0 {
-			begin := events[at].CloneVT() // the event is also in the history's memory
-			begin.AtMs = e.GetBegunMs()
-			if begin.Attempt == 1 {
-				begin.LatenessMs = max(begin.AtMs-begin.DueMs, 0)
+		at, fired := open[a]
+		switch {
+		case e.GetType() == historypb.Type_TYPE_FIRED:
+			if fired {
+				given[at] = true // the same attempt is granted anew
 			}
-			events[at] = begin
+			open[a] = i
+		case e.GetType() == historypb.Type_TYPE_SCHEDULED: // a new occurrence, whatever becomes of the attempts before
+			clear(open)
+		case e.GetType() == historypb.Type_TYPE_MOVED: // no task moves during an attempt
+			for a, at := range open {
+				given[at] = true
+				delete(open, a)
+			}
+		case fired && a.webhookID != "":
+			if e.GetBegunMs() > 0 {
+				events[at] = withBegin(events[at], e.GetBegunMs())
+			}
+			delete(open, a)
 		}
 	}
+	kept := events[:0]
+	for i, e := range events {
+		if !given[i] {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// withBegin returns a fired event with the begin of its attempt. The event given is also in the history's memory.
+func withBegin(e *historypb.Event, ms int64) *historypb.Event {
+	e = e.CloneVT()
+	e.AtMs = ms
+	if e.Attempt == 1 {
+		e.LatenessMs = max(e.AtMs-e.DueMs, 0)
+	}
+	return e
 }
 
 // merged returns the events in the order of their instants, and each position of a shard once.
@@ -252,7 +280,7 @@ func merged(events []*historypb.Event) []*historypb.Event {
 	}
 	slices.SortFunc(events, byPlace)
 	events = slices.CompactFunc(events, func(a, b *historypb.Event) bool { return byPlace(a, b) == 0 })
-	setBegins(events)
+	events = begun(events)
 	slices.SortStableFunc(events, func(a, b *historypb.Event) int { return cmp.Compare(a.GetAtMs(), b.GetAtMs()) })
 	return events
 }
