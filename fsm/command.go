@@ -25,11 +25,13 @@ func VersionOf(c *fsmpb.Command) uint32 {
 	return max(commandOf(c.Op).since, sinceOfSpec(c), FirstVersion)
 }
 
-// The first command versions with windows, with groups and priorities, and with the queue of a consumer's command.
+// The first command versions with windows, with groups and priorities, with the queue of a consumer's command, and with
+// isolated paths.
 const (
 	windowsSince   = 5
 	groupsSince    = 6
 	consumersSince = 7
+	IsolationSince = 7
 )
 
 // sinceOfSpec returns the first command version with all parts that a command gives a task; 0 stands for version 1.
@@ -50,6 +52,12 @@ func sinceOfSpec(c *fsmpb.Command) uint32 {
 			return consumersSince
 		case op.Settle.GetVerdict() == fsmpb.Verdict_VERDICT_HELD:
 			return windowsSince
+		case op.Settle.GetVerdict() == fsmpb.Verdict_VERDICT_PROBED:
+			return IsolationSince
+		}
+	case *fsmpb.Command_Grant:
+		if op.Grant.GetTurn() != 0 || op.Grant.GetLane().GetPath() != "" {
+			return IsolationSince
 		}
 	case *fsmpb.Command_Extend:
 		if op.Extend.GetQueue() != "" {
@@ -80,6 +88,8 @@ func commandOf(op any) command {
 		return command{apply: (*Machine).applyAdvance}
 	case *fsmpb.Command_Grant:
 		return command{apply: (*Machine).applyGrant}
+	case *fsmpb.Command_Isolate:
+		return command{apply: (*Machine).applyIsolate, since: IsolationSince}
 	case *fsmpb.Command_Settle:
 		return command{apply: (*Machine).applySettle}
 	case *fsmpb.Command_Extend:

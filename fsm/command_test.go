@@ -95,6 +95,20 @@ func TestGroupsDeclareTheirVersion(t *testing.T) {
 	}
 }
 
+// TestIsolationDeclaresItsVersion checks that no command about an isolated path goes to a build that knows none.
+func TestIsolationDeclaresItsVersion(t *testing.T) {
+	for _, c := range []*fsmpb.Command{
+		{Op: &fsmpb.Command_Isolate{Isolate: &fsmpb.Isolate{}}},
+		{Op: &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Turn: 1}}},
+		{Op: &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Lane: &fsmpb.Lane{Path: "/"}}}},
+		{Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_PROBED}}},
+	} {
+		if version := VersionOf(c); version != IsolationSince {
+			t.Errorf("%v needs version %d, not %d", c, IsolationSince, version)
+		}
+	}
+}
+
 // TestWindowsDeclareTheirVersion checks that no command with a window goes to a build that would drop the window.
 func TestWindowsDeclareTheirVersion(t *testing.T) {
 	spec := &fsmpb.Spec{Window: &fsmpb.Window{Daily: []string{"09:00-20:00"}}}

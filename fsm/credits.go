@@ -78,6 +78,6 @@ func (t taker) mayTakeFrom(l *store.Lane) bool {
 func laneOf(l *fsmpb.Lane) task.Lane {
 	return task.Lane{
 		Namespace: task.CanonicalNamespace(l.GetNamespace()), Queue: cmp.Or(l.GetQueue(), task.DefaultQueue),
-		Destination: l.GetDestination(), Group: l.GetGroup(),
+		Destination: l.GetDestination(), Path: l.GetPath(), Group: l.GetGroup(),
 	}
 }

@@ -71,7 +71,7 @@ func replicasAreEqual(t *rapid.T) {
 // followLanes tracks every lane's load as a leader does, from the changes that each entry reports.
 func followLanes(t *rapid.T, m *Machine, known map[task.Lane]task.LaneLoad, changed []task.LaneLoad) {
 	for _, l := range changed {
-		if known[l.Lane] = l; l.Ready+l.Firing+l.Retrying == 0 {
+		if known[l.Lane] = l; l.Ready+l.Firing+l.Retrying == 0 && !l.Isolated {
 			delete(known, l.Lane)
 		}
 	}
@@ -209,7 +209,7 @@ func (g *logGenerator) entry() []byte {
 
 func (g *logGenerator) command() *fsmpb.Command {
 	verb := rapid.SampledFrom([]string{
-		"schedule", "schedule", "schedule", "cancel", "patch", "touch", "fire", "advance", "advance", "grant", "grant", "settle", "settle", "settle",
+		"schedule", "schedule", "schedule", "cancel", "patch", "touch", "fire", "advance", "advance", "grant", "grant", "isolate", "settle", "settle", "settle",
 		"takeover", "rule", "extend", "replay", "drop", "erase",
 		"repeat", "instants", "instants", "instants", "pause", "resume", "start", "skip", "backfill",
 	}).Draw(g.t, "verb")
@@ -265,7 +265,7 @@ func (g *logGenerator) args() args {
 	}
 	a := args{named: map[string]string{
 		"at": near("at"), "to": fmt.Sprint(g.now + 20), "payload": rapid.SampledFrom([]string{"", "p", "payload"}).Draw(g.t, "payload"),
-		"max": fmt.Sprint(rapid.IntRange(0, 4).Draw(g.t, "max")), "lane": rapid.SampledFrom([]string{"default|http://x:80", "default|", "q1|", "q2|", "default|http://x:80|g", "default||g", "q1||g", "q1||h"}).Draw(g.t, "lane"),
+		"max": fmt.Sprint(rapid.IntRange(0, 4).Draw(g.t, "max")), "lane": rapid.SampledFrom([]string{"default|http://x:80", "default|", "q1|", "q2|", "default|http://x:80|g", "default|http://x:80||/1", "default|http://x:80|g|/1", "default||g", "q1||g", "q1||h"}).Draw(g.t, "lane"),
 		"window": fmt.Sprint(rapid.IntRange(0, 3).Draw(g.t, "window")), "keep": fmt.Sprint(rapid.IntRange(0, 900_000).Draw(g.t, "keep")),
 		"attempts": fmt.Sprint(rapid.IntRange(0, 2).Draw(g.t, "attempts")), "expires": fmt.Sprint(rapid.SampledFrom([]int{0, 0, 30, 50_000}).Draw(g.t, "expires")),
 		"tombstones": fmt.Sprint(rapid.SampledFrom([]int{0, 400}).Draw(g.t, "tombstones")), "origin": "77",
@@ -283,6 +283,8 @@ func (g *logGenerator) args() args {
 	g.maybe(a, "credit", "default|http://x:80=0", "q1|https://y:443=2", "default|=1:900:7,default|=2:30000:8", "q1|=2:900:9,q1|=1")
 	g.maybe(a, "lease", "900", "30000")
 	g.maybe(a, "tag", "5")
+	g.maybe(a, "turn", "1", "2", "3")
+	g.maybe(a, "end", "1")
 	g.maybe(a, "pushed", "1")
 	g.maybe(a, "held", "1")
 	g.maybe(a, "timeout", "700")
@@ -304,7 +306,7 @@ func (g *logGenerator) maybe(a args, name string, values ...string) {
 // settle draws the outcome of one of the last grants, or of a grant that was never made.
 func (g *logGenerator) settle(c *fsmpb.Command, verb string) *fsmpb.Command {
 	op := &fsmpb.Settle{
-		Verdict:   fsmpb.Verdict(rapid.IntRange(1, 5).Draw(g.t, "verdict")),
+		Verdict:   fsmpb.Verdict(rapid.IntRange(1, 6).Draw(g.t, "verdict")),
 		RetryAtMs: g.now + 50,
 		Error:     rapid.SampledFrom([]string{"", "500", "a text that says why"}).Draw(g.t, "error"),
 		Fence:     3, Occurrence: 2,

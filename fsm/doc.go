@@ -42,6 +42,19 @@
 //     priority, then due time, and only a Grant begins it. The Grant says whether priorities count.
 //   - A group's lane stays open while a task of the group waits for its next attempt.
 //
+// # Isolated paths
+//
+//   - A path of a destination that fails may have a lane of its own (Isolate), beside that of the destination's other
+//     paths. The leader decides on it. The paths are part of the snapshot.
+//   - Isolate moves no task, because a million may wait. A Grant moves the tasks of isolated paths that it meets, at most
+//     maxMoved of them. A task's record says in which of the lanes it is.
+//   - A task that waits for its next attempt stays in the lane of its path. So the isolation ends only after the last
+//     task that failed.
+//   - Ready tasks without a group wait in two lists of each priority: fresh ones, and those with an ended attempt. A
+//     target gets fresh ones first, and one of the others with every fourth grant. Consumers get them in the order in
+//     which they became ready.
+//   - A probe that fails (VERDICT_PROBED) is in the history and in the events, and takes back the count of its attempt.
+//
 // # Rules
 //
 //   - A queue's policy belongs to the control group and is part of no command. When it changes, the shard's leader

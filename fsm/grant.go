@@ -15,16 +15,51 @@ func (m *Machine) applyGrant(r request) *fsmpb.Result {
 	m.bind(op.Policy)
 	l, t := m.store.Lane(laneOf(op.Lane)), taker{op.LeaseMs, op.Tag, op.Holder}
 	if l != nil && t.mayTakeFrom(l) {
-		for range min(int(op.Max), l.Ready()) {
-			m.grantFirst(l, op, t)
-		}
+		m.grantReady(l, op, t)
 	}
 	return done()
 }
 
-func (m *Machine) grantFirst(l *store.Lane, op *fsmpb.Grant, t taker) {
-	m.store.Number++
-	m.store.Change(m.store.FirstReady(l, op.InOrder), func(e store.Edit) {
+// maxMoved is the largest number of tasks that one Grant moves to the lanes of isolated paths.
+const maxMoved = 1024
+
+// grantReady grants the first ready tasks of a lane. A task of an isolated path moves to the lane of its path instead.
+// In a group's lane, the grants end there: the group's next task must not overtake the moved one.
+func (m *Machine) grantReady(l *store.Lane, op *fsmpb.Grant, t taker) {
+	for granted, moved := 0, 0; granted < int(op.Max) && moved < maxMoved && l.Ready() > 0; {
+		m.store.Number++
+		first := m.store.FirstReady(l, op.InOrder, m.choice(l, op, granted+moved))
+		if m.store.IsIsolated(first) {
+			m.store.Change(first, func(e store.Edit) {
+				e.LeaveList()
+				e.Wait(e.OpenLane())
+			})
+			if moved++; l.Group != "" {
+				return
+			}
+			continue
+		}
+		granted++
+		m.grantOne(first, l, op, t)
+	}
+}
+
+// choice returns the kind of task that the n-th grant of a command prefers. A receiver gets tasks without an ended
+// attempt first, and one of the others with every fourth grant, so that new tasks do not keep them waiting for ever.
+func (m *Machine) choice(l *store.Lane, op *fsmpb.Grant, n int) store.Choice {
+	switch {
+	case l.Pulled():
+		return store.Oldest
+	case op.Turn > 0:
+		return []store.Choice{store.OldestFresh, store.NewestFresh, store.OldestRetried}[(int(op.Turn)+n)%3]
+	case m.store.Number%4 == 0:
+		return store.OldestRetried
+	}
+	return store.OldestFresh
+}
+
+func (m *Machine) grantOne(first store.Task, l *store.Lane, op *fsmpb.Grant, t taker) {
+	m.store.Change(first, func(e store.Edit) {
 		if expiry := expiryOf(e.Task); expiry != 0 && m.store.NowMs >= expiry {
 			expire(e)
 			return
@@ -32,6 +67,17 @@ func (m *Machine) grantFirst(l *store.Lane, op *fsmpb.Grant, t taker) {
 		e.LeaveList()
 		m.startAttempt(e, l, m.readyFrom(e.Task), op.Policy, t)
 	})
+}
+
+// applyIsolate begins or ends the isolation of a path. A queue's own target and a broker have one path only.
+func (m *Machine) applyIsolate(r request) *fsmpb.Result {
+	op := r.GetIsolate()
+	if name := laneOf(op.Lane).Receiver(); op.End {
+		m.store.EndIsolation(name)
+	} else {
+		m.store.Isolate(name)
+	}
+	return done()
 }
 
 // readyFrom returns the instant from which a ready task may be attempted. The wheel is ahead of the clock, so a task

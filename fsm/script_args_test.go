@@ -185,18 +185,23 @@ func creditOf(text string) *fsmpb.LaneCredit {
 	return &fsmpb.LaneCredit{Lane: laneNamed(lane), Grants: uint32(n[0]), LeaseMs: int64(n[1]), Tag: uint64(n[2])}
 }
 
-// laneNamed parses queue|destination or queue|destination|group.
+// laneNamed parses queue|destination, queue|destination|group or queue|destination|group|path.
 func laneNamed(text string) *fsmpb.Lane {
 	queue, rest, _ := strings.Cut(text, "|")
-	destination, group, _ := strings.Cut(rest, "|")
-	return &fsmpb.Lane{Queue: queue, Destination: destination, Group: group}
+	destination, rest, _ := strings.Cut(rest, "|")
+	group, path, _ := strings.Cut(rest, "|")
+	return &fsmpb.Lane{Queue: queue, Destination: destination, Group: group, Path: path}
 }
 
 func nameOf(l task.Lane) string {
-	if l.Group != "" {
-		return l.Queue + "|" + l.Destination + "|" + l.Group
+	switch name := l.Queue + "|" + l.Destination; {
+	case l.Path != "":
+		return name + "|" + l.Group + "|" + l.Path
+	case l.Group != "":
+		return name + "|" + l.Group
+	default:
+		return name
 	}
-	return l.Queue + "|" + l.Destination
 }
 
 func hashOf(s string) uint64 {

@@ -291,6 +291,9 @@ func printLoads(loads []task.LaneLoad) string {
 		if l.Pulled {
 			out += " pulled"
 		}
+		if l.Isolated {
+			out += " isolated"
+		}
 	}
 	return out
 }
@@ -435,7 +438,9 @@ func setOp(c *fsmpb.Command, verb string, a args, now int64) bool {
 		}
 		c.Op = &fsmpb.Command_Advance{Advance: op}
 	case "grant":
-		c.Op = &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Lane: laneNamed(a.named["lane"]), Max: uint32(a.intOr("max", 100)), Policy: a.policy(now), LeaseMs: a.intOr("lease", 0), Tag: a.uint("tag"), InOrder: a.named["in_order"] != ""}}
+		c.Op = &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Lane: laneNamed(a.named["lane"]), Max: uint32(a.intOr("max", 100)), Policy: a.policy(now), LeaseMs: a.intOr("lease", 0), Tag: a.uint("tag"), InOrder: a.named["in_order"] != "", Turn: uint32(a.uint("turn"))}}
+	case "isolate":
+		c.Op = &fsmpb.Command_Isolate{Isolate: &fsmpb.Isolate{Lane: laneNamed(a.named["lane"]), End: a.named["end"] != ""}}
 	case "extend":
 		c.Op = &fsmpb.Command_Extend{Extend: &fsmpb.Extend{LeaseMs: a.int("lease"), Queue: a.named["queue"]}}
 	case "rule":

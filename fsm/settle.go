@@ -77,7 +77,19 @@ func (m *Machine) settle(t store.Task, op *fsmpb.Settle) {
 			end(e, op)
 		}
 	})
+	if op.Verdict == fsmpb.Verdict_VERDICT_PROBED && t.State() == fsmpb.State_STATE_RETRYING {
+		m.store.Change(t, m.uncount)
+	}
 	m.store.TrimTombstones()
+}
+
+// uncount takes back the count of a failed probe. The receiver failed for all of its tasks, and the task may expire
+// before the next attempt.
+func (m *Machine) uncount(e store.Edit) {
+	e.SetAttempts(e.Attempts() - 1)
+	if expiry := expiryOf(e.Task); expiry != 0 && e.WaitsUntilMs() > expiry+m.store.HorizonMs {
+		e.WaitUntil(expiry + m.store.HorizonMs)
+	}
 }
 
 // end ends an attempt that was made.
@@ -93,7 +105,7 @@ func end(e store.Edit, op *fsmpb.Settle) {
 		e.Entomb(fsmpb.State_STATE_DELIVERED)
 	case e.Outcome() != 0:
 		e.Entomb(fsmpb.State_STATE_CANCELLED)
-	case op.Verdict == fsmpb.Verdict_VERDICT_RETRY:
+	case op.Verdict == fsmpb.Verdict_VERDICT_RETRY, op.Verdict == fsmpb.Verdict_VERDICT_PROBED:
 		e.AwaitRetry(op.RetryAtMs)
 	default:
 		e.Bury()

@@ -89,6 +89,7 @@ const (
 	Verdict_VERDICT_DEAD        Verdict = 3
 	Verdict_VERDICT_RELEASED    Verdict = 4 // the attempt did not begin; the task goes to the head of its lane, and no attempt counts
 	Verdict_VERDICT_HELD        Verdict = 5 // the attempt did not begin, because its window is closed until retry_at_ms; no attempt counts
+	Verdict_VERDICT_PROBED      Verdict = 6 // the attempt failed at a receiver known to fail; the next comes at retry_at_ms; none counts
 )
 
 // Enum value maps for Verdict.
@@ -100,6 +101,7 @@ var (
 		3: "VERDICT_DEAD",
 		4: "VERDICT_RELEASED",
 		5: "VERDICT_HELD",
+		6: "VERDICT_PROBED",
 	}
 	Verdict_value = map[string]int32{
 		"VERDICT_UNSPECIFIED": 0,
@@ -108,6 +110,7 @@ var (
 		"VERDICT_DEAD":        3,
 		"VERDICT_RELEASED":    4,
 		"VERDICT_HELD":        5,
+		"VERDICT_PROBED":      6,
 	}
 )
 
@@ -699,6 +702,7 @@ type Command struct {
 	//	*Command_Takeover
 	//	*Command_Extend
 	//	*Command_SetRules
+	//	*Command_Isolate
 	//	*Command_Replay
 	//	*Command_Drop
 	//	*Command_ExpectSlots
@@ -887,6 +891,15 @@ func (x *Command) GetSetRules() *SetRules {
 	if x != nil {
 		if x, ok := x.Op.(*Command_SetRules); ok {
 			return x.SetRules
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetIsolate() *Isolate {
+	if x != nil {
+		if x, ok := x.Op.(*Command_Isolate); ok {
+			return x.Isolate
 		}
 	}
 	return nil
@@ -1093,6 +1106,10 @@ type Command_SetRules struct {
 	SetRules *SetRules `protobuf:"bytes,21,opt,name=set_rules,json=setRules,proto3,oneof"`
 }
 
+type Command_Isolate struct {
+	Isolate *Isolate `protobuf:"bytes,22,opt,name=isolate,proto3,oneof"`
+}
+
 type Command_Replay struct {
 	Replay *Replay `protobuf:"bytes,24,opt,name=replay,proto3,oneof"`
 }
@@ -1182,6 +1199,8 @@ func (*Command_Takeover) isCommand_Op() {}
 func (*Command_Extend) isCommand_Op() {}
 
 func (*Command_SetRules) isCommand_Op() {}
+
+func (*Command_Isolate) isCommand_Op() {}
 
 func (*Command_Replay) isCommand_Op() {}
 
@@ -2602,6 +2621,7 @@ type Lane struct {
 	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`             // empty: "default"
 	Destination   string                 `protobuf:"bytes,3,opt,name=destination,proto3" json:"destination,omitempty"` // scheme, host and port
 	Group         string                 `protobuf:"bytes,4,opt,name=group,proto3" json:"group,omitempty"`             // empty: the tasks without a group
+	Path          string                 `protobuf:"bytes,5,opt,name=path,proto3" json:"path,omitempty"`               // an isolated path of the destination: see Isolate; empty: all other paths
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2660,6 +2680,13 @@ func (x *Lane) GetDestination() string {
 func (x *Lane) GetGroup() string {
 	if x != nil {
 		return x.Group
+	}
+	return ""
+}
+
+func (x *Lane) GetPath() string {
+	if x != nil {
+		return x.Path
 	}
 	return ""
 }
@@ -2815,14 +2842,17 @@ func (x *Advance) GetCredits() []*LaneCredit {
 // Grant gives grants to at most max ready tasks of a lane. Only the leader bounds the number of attempts under way. A
 // grant with a lease changes nothing in a pushed lane. A grant without a lease changes nothing in a pulled lane.
 type Grant struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Lane          *Lane                  `protobuf:"bytes,1,opt,name=lane,proto3" json:"lane,omitempty"`
-	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
-	Policy        *Policy                `protobuf:"bytes,3,opt,name=policy,proto3" json:"policy,omitempty"`
-	LeaseMs       int64                  `protobuf:"varint,4,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"` // as in LaneCredit, like the next two fields
-	Tag           uint64                 `protobuf:"varint,5,opt,name=tag,proto3" json:"tag,omitempty"`
-	Holder        uint32                 `protobuf:"varint,6,opt,name=holder,proto3" json:"holder,omitempty"`
-	InOrder       bool                   `protobuf:"varint,7,opt,name=in_order,json=inOrder,proto3" json:"in_order,omitempty"` // the earliest due time first, whatever the priorities
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Lane    *Lane                  `protobuf:"bytes,1,opt,name=lane,proto3" json:"lane,omitempty"`
+	Max     uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
+	Policy  *Policy                `protobuf:"bytes,3,opt,name=policy,proto3" json:"policy,omitempty"`
+	LeaseMs int64                  `protobuf:"varint,4,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"` // as in LaneCredit, like the next two fields
+	Tag     uint64                 `protobuf:"varint,5,opt,name=tag,proto3" json:"tag,omitempty"`
+	Holder  uint32                 `protobuf:"varint,6,opt,name=holder,proto3" json:"holder,omitempty"`
+	InOrder bool                   `protobuf:"varint,7,opt,name=in_order,json=inOrder,proto3" json:"in_order,omitempty"` // the earliest due time first, whatever the priorities
+	// turn is set while the receiver fails. The grants then go in turn to the oldest task without a failed attempt, to the
+	// newest one and to the oldest other task, beginning with number turn % 3.
+	Turn          uint32 `protobuf:"varint,8,opt,name=turn,proto3" json:"turn,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2906,6 +2936,68 @@ func (x *Grant) GetInOrder() bool {
 	return false
 }
 
+func (x *Grant) GetTurn() uint32 {
+	if x != nil {
+		return x.Turn
+	}
+	return 0
+}
+
+// Isolate gives the tasks for one path of a destination a lane of their own, or ends this once the lane has no task.
+// The tasks that wait in the receiver's lane stay there until a Grant meets them. It changes nothing beyond
+// task.MaxIsolated.
+type Isolate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lane          *Lane                  `protobuf:"bytes,1,opt,name=lane,proto3" json:"lane,omitempty"` // without a group
+	End           bool                   `protobuf:"varint,2,opt,name=end,proto3" json:"end,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Isolate) Reset() {
+	*x = Isolate{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Isolate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Isolate) ProtoMessage() {}
+
+func (x *Isolate) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Isolate.ProtoReflect.Descriptor instead.
+func (*Isolate) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Isolate) GetLane() *Lane {
+	if x != nil {
+		return x.Lane
+	}
+	return nil
+}
+
+func (x *Isolate) GetEnd() bool {
+	if x != nil {
+		return x.End
+	}
+	return false
+}
+
 // Settle ends a granted attempt. A success counts under any fence of the current occurrence, another verdict only under
 // the current fence. A consumer's settle counts only while its lease lasts. A repeated success is OK again.
 type Settle struct {
@@ -2927,7 +3019,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2939,7 +3031,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2952,7 +3044,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Settle) GetFence() uint64 {
@@ -3045,7 +3137,7 @@ type Extend struct {
 
 func (x *Extend) Reset() {
 	*x = Extend{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3057,7 +3149,7 @@ func (x *Extend) String() string {
 func (*Extend) ProtoMessage() {}
 
 func (x *Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3070,7 +3162,7 @@ func (x *Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extend.ProtoReflect.Descriptor instead.
 func (*Extend) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Extend) GetFence() uint64 {
@@ -3118,7 +3210,7 @@ type QueueRule struct {
 
 func (x *QueueRule) Reset() {
 	*x = QueueRule{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3130,7 +3222,7 @@ func (x *QueueRule) String() string {
 func (*QueueRule) ProtoMessage() {}
 
 func (x *QueueRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3143,7 +3235,7 @@ func (x *QueueRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueRule.ProtoReflect.Descriptor instead.
 func (*QueueRule) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *QueueRule) GetNamespace() string {
@@ -3212,7 +3304,7 @@ type SetRules struct {
 
 func (x *SetRules) Reset() {
 	*x = SetRules{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3224,7 +3316,7 @@ func (x *SetRules) String() string {
 func (*SetRules) ProtoMessage() {}
 
 func (x *SetRules) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3237,7 +3329,7 @@ func (x *SetRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRules.ProtoReflect.Descriptor instead.
 func (*SetRules) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SetRules) GetRules() []*QueueRule {
@@ -3256,7 +3348,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3268,7 +3360,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3281,7 +3373,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
 }
 
 // Drop removes a dead letter.
@@ -3293,7 +3385,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3305,7 +3397,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3318,7 +3410,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
 }
 
 // Erase removes a task in any state. It leaves no tombstone.
@@ -3330,7 +3422,7 @@ type Erase struct {
 
 func (x *Erase) Reset() {
 	*x = Erase{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3342,7 +3434,7 @@ func (x *Erase) String() string {
 func (*Erase) ProtoMessage() {}
 
 func (x *Erase) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3355,7 +3447,7 @@ func (x *Erase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Erase.ProtoReflect.Descriptor instead.
 func (*Erase) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
 }
 
 // SlotRange is the slots [first, end).
@@ -3369,7 +3461,7 @@ type SlotRange struct {
 
 func (x *SlotRange) Reset() {
 	*x = SlotRange{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3381,7 +3473,7 @@ func (x *SlotRange) String() string {
 func (*SlotRange) ProtoMessage() {}
 
 func (x *SlotRange) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3394,7 +3486,7 @@ func (x *SlotRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
 func (*SlotRange) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SlotRange) GetFirst() uint32 {
@@ -3422,7 +3514,7 @@ type TaskName struct {
 
 func (x *TaskName) Reset() {
 	*x = TaskName{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3434,7 +3526,7 @@ func (x *TaskName) String() string {
 func (*TaskName) ProtoMessage() {}
 
 func (x *TaskName) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3447,7 +3539,7 @@ func (x *TaskName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskName.ProtoReflect.Descriptor instead.
 func (*TaskName) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *TaskName) GetNamespace() string {
@@ -3479,7 +3571,7 @@ type Inherited struct {
 
 func (x *Inherited) Reset() {
 	*x = Inherited{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3491,7 +3583,7 @@ func (x *Inherited) String() string {
 func (*Inherited) ProtoMessage() {}
 
 func (x *Inherited) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3504,7 +3596,7 @@ func (x *Inherited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inherited.ProtoReflect.Descriptor instead.
 func (*Inherited) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Inherited) GetFirstSlot() uint32 {
@@ -3550,7 +3642,7 @@ type ExpectSlots struct {
 
 func (x *ExpectSlots) Reset() {
 	*x = ExpectSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3562,7 +3654,7 @@ func (x *ExpectSlots) String() string {
 func (*ExpectSlots) ProtoMessage() {}
 
 func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3575,7 +3667,7 @@ func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpectSlots.ProtoReflect.Descriptor instead.
 func (*ExpectSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ExpectSlots) GetMove() uint64 {
@@ -3626,7 +3718,7 @@ type ImportTasks struct {
 
 func (x *ImportTasks) Reset() {
 	*x = ImportTasks{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3638,7 +3730,7 @@ func (x *ImportTasks) String() string {
 func (*ImportTasks) ProtoMessage() {}
 
 func (x *ImportTasks) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3651,7 +3743,7 @@ func (x *ImportTasks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportTasks.ProtoReflect.Descriptor instead.
 func (*ImportTasks) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ImportTasks) GetMove() uint64 {
@@ -3689,7 +3781,7 @@ type ReadySlots struct {
 
 func (x *ReadySlots) Reset() {
 	*x = ReadySlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3701,7 +3793,7 @@ func (x *ReadySlots) String() string {
 func (*ReadySlots) ProtoMessage() {}
 
 func (x *ReadySlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3714,7 +3806,7 @@ func (x *ReadySlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadySlots.ProtoReflect.Descriptor instead.
 func (*ReadySlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReadySlots) GetMove() uint64 {
@@ -3766,7 +3858,7 @@ type OpenSlots struct {
 
 func (x *OpenSlots) Reset() {
 	*x = OpenSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3778,7 +3870,7 @@ func (x *OpenSlots) String() string {
 func (*OpenSlots) ProtoMessage() {}
 
 func (x *OpenSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3791,7 +3883,7 @@ func (x *OpenSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSlots.ProtoReflect.Descriptor instead.
 func (*OpenSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *OpenSlots) GetMove() uint64 {
@@ -3831,7 +3923,7 @@ type AbandonSlots struct {
 
 func (x *AbandonSlots) Reset() {
 	*x = AbandonSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3843,7 +3935,7 @@ func (x *AbandonSlots) String() string {
 func (*AbandonSlots) ProtoMessage() {}
 
 func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3856,7 +3948,7 @@ func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonSlots.ProtoReflect.Descriptor instead.
 func (*AbandonSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AbandonSlots) GetMove() uint64 {
@@ -3907,7 +3999,7 @@ type SealSlots struct {
 
 func (x *SealSlots) Reset() {
 	*x = SealSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3919,7 +4011,7 @@ func (x *SealSlots) String() string {
 func (*SealSlots) ProtoMessage() {}
 
 func (x *SealSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3932,7 +4024,7 @@ func (x *SealSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSlots.ProtoReflect.Descriptor instead.
 func (*SealSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SealSlots) GetMove() uint64 {
@@ -3979,7 +4071,7 @@ type UnsealSlots struct {
 
 func (x *UnsealSlots) Reset() {
 	*x = UnsealSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3991,7 +4083,7 @@ func (x *UnsealSlots) String() string {
 func (*UnsealSlots) ProtoMessage() {}
 
 func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4004,7 +4096,7 @@ func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsealSlots.ProtoReflect.Descriptor instead.
 func (*UnsealSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *UnsealSlots) GetMove() uint64 {
@@ -4060,7 +4152,7 @@ type DropSlots struct {
 
 func (x *DropSlots) Reset() {
 	*x = DropSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4072,7 +4164,7 @@ func (x *DropSlots) String() string {
 func (*DropSlots) ProtoMessage() {}
 
 func (x *DropSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4085,7 +4177,7 @@ func (x *DropSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropSlots.ProtoReflect.Descriptor instead.
 func (*DropSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DropSlots) GetMove() uint64 {
@@ -4131,7 +4223,7 @@ type QueuePolicy struct {
 
 func (x *QueuePolicy) Reset() {
 	*x = QueuePolicy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4143,7 +4235,7 @@ func (x *QueuePolicy) String() string {
 func (*QueuePolicy) ProtoMessage() {}
 
 func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4156,7 +4248,7 @@ func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePolicy.ProtoReflect.Descriptor instead.
 func (*QueuePolicy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *QueuePolicy) GetNamespace() string {
@@ -4296,7 +4388,7 @@ type GroupWeight struct {
 
 func (x *GroupWeight) Reset() {
 	*x = GroupWeight{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4308,7 +4400,7 @@ func (x *GroupWeight) String() string {
 func (*GroupWeight) ProtoMessage() {}
 
 func (x *GroupWeight) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4321,7 +4413,7 @@ func (x *GroupWeight) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupWeight.ProtoReflect.Descriptor instead.
 func (*GroupWeight) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GroupWeight) GetGroup() string {
@@ -4350,7 +4442,7 @@ type Sealed struct {
 
 func (x *Sealed) Reset() {
 	*x = Sealed{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4362,7 +4454,7 @@ func (x *Sealed) String() string {
 func (*Sealed) ProtoMessage() {}
 
 func (x *Sealed) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4375,7 +4467,7 @@ func (x *Sealed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sealed.ProtoReflect.Descriptor instead.
 func (*Sealed) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Sealed) GetKey() string {
@@ -4410,7 +4502,7 @@ type PolicySecrets struct {
 
 func (x *PolicySecrets) Reset() {
 	*x = PolicySecrets{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4422,7 +4514,7 @@ func (x *PolicySecrets) String() string {
 func (*PolicySecrets) ProtoMessage() {}
 
 func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4435,7 +4527,7 @@ func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicySecrets.ProtoReflect.Descriptor instead.
 func (*PolicySecrets) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PolicySecrets) GetSecrets() [][]byte {
@@ -4477,7 +4569,7 @@ type QueueCounts struct {
 
 func (x *QueueCounts) Reset() {
 	*x = QueueCounts{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4489,7 +4581,7 @@ func (x *QueueCounts) String() string {
 func (*QueueCounts) ProtoMessage() {}
 
 func (x *QueueCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4502,7 +4594,7 @@ func (x *QueueCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueCounts.ProtoReflect.Descriptor instead.
 func (*QueueCounts) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *QueueCounts) GetNamespace() string {
@@ -4636,7 +4728,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4648,7 +4740,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4661,7 +4753,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Outlook) GetNowMs() int64 {
@@ -4726,7 +4818,7 @@ type WheelRow struct {
 
 func (x *WheelRow) Reset() {
 	*x = WheelRow{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4738,7 +4830,7 @@ func (x *WheelRow) String() string {
 func (*WheelRow) ProtoMessage() {}
 
 func (x *WheelRow) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4751,7 +4843,7 @@ func (x *WheelRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WheelRow.ProtoReflect.Descriptor instead.
 func (*WheelRow) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *WheelRow) GetLevel() uint32 {
@@ -4793,7 +4885,7 @@ type Activity struct {
 
 func (x *Activity) Reset() {
 	*x = Activity{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4805,7 +4897,7 @@ func (x *Activity) String() string {
 func (*Activity) ProtoMessage() {}
 
 func (x *Activity) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4818,7 +4910,7 @@ func (x *Activity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Activity.ProtoReflect.Descriptor instead.
 func (*Activity) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Activity) GetSteps() []*ActivityStep {
@@ -4854,7 +4946,7 @@ type ActivityStep struct {
 
 func (x *ActivityStep) Reset() {
 	*x = ActivityStep{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4866,7 +4958,7 @@ func (x *ActivityStep) String() string {
 func (*ActivityStep) ProtoMessage() {}
 
 func (x *ActivityStep) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4879,7 +4971,7 @@ func (x *ActivityStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivityStep.ProtoReflect.Descriptor instead.
 func (*ActivityStep) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ActivityStep) GetAtMs() int64 {
@@ -4960,7 +5052,7 @@ type Past struct {
 
 func (x *Past) Reset() {
 	*x = Past{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4972,7 +5064,7 @@ func (x *Past) String() string {
 func (*Past) ProtoMessage() {}
 
 func (x *Past) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4985,7 +5077,7 @@ func (x *Past) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Past.ProtoReflect.Descriptor instead.
 func (*Past) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Past) GetAttempt() uint32 {
@@ -5042,7 +5134,7 @@ type Takeover struct {
 
 func (x *Takeover) Reset() {
 	*x = Takeover{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5054,7 +5146,7 @@ func (x *Takeover) String() string {
 func (*Takeover) ProtoMessage() {}
 
 func (x *Takeover) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5067,7 +5159,7 @@ func (x *Takeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Takeover.ProtoReflect.Descriptor instead.
 func (*Takeover) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Takeover) GetOrigin() uint64 {
@@ -5115,7 +5207,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5127,7 +5219,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5140,7 +5232,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Series) GetRepeat() *Repeat {
@@ -5295,7 +5387,7 @@ type Repeat struct {
 
 func (x *Repeat) Reset() {
 	*x = Repeat{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5307,7 +5399,7 @@ func (x *Repeat) String() string {
 func (*Repeat) ProtoMessage() {}
 
 func (x *Repeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5320,7 +5412,7 @@ func (x *Repeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repeat.ProtoReflect.Descriptor instead.
 func (*Repeat) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Repeat) GetCron() []string {
@@ -5409,7 +5501,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5421,7 +5513,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5434,7 +5526,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -5497,7 +5589,7 @@ type CalendarHours struct {
 
 func (x *CalendarHours) Reset() {
 	*x = CalendarHours{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5509,7 +5601,7 @@ func (x *CalendarHours) String() string {
 func (*CalendarHours) ProtoMessage() {}
 
 func (x *CalendarHours) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5522,7 +5614,7 @@ func (x *CalendarHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarHours.ProtoReflect.Descriptor instead.
 func (*CalendarHours) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CalendarHours) GetDays() string {
@@ -5550,7 +5642,7 @@ type Instant struct {
 
 func (x *Instant) Reset() {
 	*x = Instant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5562,7 +5654,7 @@ func (x *Instant) String() string {
 func (*Instant) ProtoMessage() {}
 
 func (x *Instant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5575,7 +5667,7 @@ func (x *Instant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instant.ProtoReflect.Descriptor instead.
 func (*Instant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Instant) GetScheduledMs() int64 {
@@ -5613,7 +5705,7 @@ type Occurrence struct {
 
 func (x *Occurrence) Reset() {
 	*x = Occurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5625,7 +5717,7 @@ func (x *Occurrence) String() string {
 func (*Occurrence) ProtoMessage() {}
 
 func (x *Occurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5638,7 +5730,7 @@ func (x *Occurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occurrence.ProtoReflect.Descriptor instead.
 func (*Occurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Occurrence) GetNumber() uint64 {
@@ -5730,7 +5822,7 @@ type SetSeries struct {
 
 func (x *SetSeries) Reset() {
 	*x = SetSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5742,7 +5834,7 @@ func (x *SetSeries) String() string {
 func (*SetSeries) ProtoMessage() {}
 
 func (x *SetSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5755,7 +5847,7 @@ func (x *SetSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSeries.ProtoReflect.Descriptor instead.
 func (*SetSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *SetSeries) GetSpec() *Spec {
@@ -5790,7 +5882,7 @@ type PauseSeries struct {
 
 func (x *PauseSeries) Reset() {
 	*x = PauseSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5802,7 +5894,7 @@ func (x *PauseSeries) String() string {
 func (*PauseSeries) ProtoMessage() {}
 
 func (x *PauseSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5815,7 +5907,7 @@ func (x *PauseSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSeries.ProtoReflect.Descriptor instead.
 func (*PauseSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *PauseSeries) GetPaused() bool {
@@ -5841,7 +5933,7 @@ type StartOccurrence struct {
 
 func (x *StartOccurrence) Reset() {
 	*x = StartOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5853,7 +5945,7 @@ func (x *StartOccurrence) String() string {
 func (*StartOccurrence) ProtoMessage() {}
 
 func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5866,7 +5958,7 @@ func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOccurrence.ProtoReflect.Descriptor instead.
 func (*StartOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
 }
 
 // SkipOccurrence passes the next occurrence of the rule over.
@@ -5878,7 +5970,7 @@ type SkipOccurrence struct {
 
 func (x *SkipOccurrence) Reset() {
 	*x = SkipOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5890,7 +5982,7 @@ func (x *SkipOccurrence) String() string {
 func (*SkipOccurrence) ProtoMessage() {}
 
 func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5903,7 +5995,7 @@ func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipOccurrence.ProtoReflect.Descriptor instead.
 func (*SkipOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
 }
 
 // Backfill begins occurrences of the past, one after the other unless the overlap policy allows them at once.
@@ -5916,7 +6008,7 @@ type Backfill struct {
 
 func (x *Backfill) Reset() {
 	*x = Backfill{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5928,7 +6020,7 @@ func (x *Backfill) String() string {
 func (*Backfill) ProtoMessage() {}
 
 func (x *Backfill) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5941,7 +6033,7 @@ func (x *Backfill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backfill.ProtoReflect.Descriptor instead.
 func (*Backfill) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Backfill) GetScheduledMs() []int64 {
@@ -5971,7 +6063,7 @@ type ExtendSeries struct {
 
 func (x *ExtendSeries) Reset() {
 	*x = ExtendSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5983,7 +6075,7 @@ func (x *ExtendSeries) String() string {
 func (*ExtendSeries) ProtoMessage() {}
 
 func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5996,7 +6088,7 @@ func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendSeries.ProtoReflect.Descriptor instead.
 func (*ExtendSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ExtendSeries) GetVersion() uint64 {
@@ -6075,7 +6167,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6087,7 +6179,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6100,7 +6192,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{67}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Result) GetCode() Code {
@@ -6208,7 +6300,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6220,7 +6312,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6233,7 +6325,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{68}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Task) GetNamespace() string {
@@ -6390,7 +6482,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[69]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6402,7 +6494,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[69]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6415,7 +6507,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{69}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -6515,7 +6607,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[70]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6527,7 +6619,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[70]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6540,7 +6632,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{70}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -6579,7 +6671,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x13\n" +
 	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\x122\n" +
-	"\bcommands\x18\x03 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"\x84\x0e\n" +
+	"\bcommands\x18\x03 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"\xb8\x0e\n" +
 	"\aCommand\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12$\n" +
@@ -6597,7 +6689,8 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x06settle\x18\x12 \x01(\v2\x15.belfry.fsm.v1.SettleH\x00R\x06settle\x125\n" +
 	"\btakeover\x18\x13 \x01(\v2\x17.belfry.fsm.v1.TakeoverH\x00R\btakeover\x12/\n" +
 	"\x06extend\x18\x14 \x01(\v2\x15.belfry.fsm.v1.ExtendH\x00R\x06extend\x126\n" +
-	"\tset_rules\x18\x15 \x01(\v2\x17.belfry.fsm.v1.SetRulesH\x00R\bsetRules\x12/\n" +
+	"\tset_rules\x18\x15 \x01(\v2\x17.belfry.fsm.v1.SetRulesH\x00R\bsetRules\x122\n" +
+	"\aisolate\x18\x16 \x01(\v2\x16.belfry.fsm.v1.IsolateH\x00R\aisolate\x12/\n" +
 	"\x06replay\x18\x18 \x01(\v2\x15.belfry.fsm.v1.ReplayH\x00R\x06replay\x12)\n" +
 	"\x04drop\x18\x19 \x01(\v2\x13.belfry.fsm.v1.DropH\x00R\x04drop\x12?\n" +
 	"\fexpect_slots\x18  \x01(\v2\x1a.belfry.fsm.v1.ExpectSlotsH\x00R\vexpectSlots\x12?\n" +
@@ -6748,12 +6841,13 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"keepDoneMs\x12'\n" +
 	"\x0ftombstone_bytes\x18\x06 \x01(\x03R\x0etombstoneBytes\x12\x1d\n" +
 	"\n" +
-	"horizon_ms\x18\a \x01(\x03R\thorizonMs\"r\n" +
+	"horizon_ms\x18\a \x01(\x03R\thorizonMs\"\x86\x01\n" +
 	"\x04Lane\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12 \n" +
 	"\vdestination\x18\x03 \x01(\tR\vdestination\x12\x14\n" +
-	"\x05group\x18\x04 \x01(\tR\x05group\"\x92\x01\n" +
+	"\x05group\x18\x04 \x01(\tR\x05group\x12\x12\n" +
+	"\x04path\x18\x05 \x01(\tR\x04path\"\x92\x01\n" +
 	"\n" +
 	"LaneCredit\x12'\n" +
 	"\x04lane\x18\x01 \x01(\v2\x13.belfry.fsm.v1.LaneR\x04lane\x12\x16\n" +
@@ -6765,7 +6859,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05to_ms\x18\x01 \x01(\x03R\x04toMs\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12-\n" +
 	"\x06policy\x18\x03 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\x123\n" +
-	"\acredits\x18\x04 \x03(\v2\x19.belfry.fsm.v1.LaneCreditR\acredits\"\xd1\x01\n" +
+	"\acredits\x18\x04 \x03(\v2\x19.belfry.fsm.v1.LaneCreditR\acredits\"\xe5\x01\n" +
 	"\x05Grant\x12'\n" +
 	"\x04lane\x18\x01 \x01(\v2\x13.belfry.fsm.v1.LaneR\x04lane\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12-\n" +
@@ -6773,7 +6867,11 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\blease_ms\x18\x04 \x01(\x03R\aleaseMs\x12\x10\n" +
 	"\x03tag\x18\x05 \x01(\x04R\x03tag\x12\x16\n" +
 	"\x06holder\x18\x06 \x01(\rR\x06holder\x12\x19\n" +
-	"\bin_order\x18\a \x01(\bR\ainOrder\"\xd5\x02\n" +
+	"\bin_order\x18\a \x01(\bR\ainOrder\x12\x12\n" +
+	"\x04turn\x18\b \x01(\rR\x04turn\"D\n" +
+	"\aIsolate\x12'\n" +
+	"\x04lane\x18\x01 \x01(\v2\x13.belfry.fsm.v1.LaneR\x04lane\x12\x10\n" +
+	"\x03end\x18\x02 \x01(\bR\x03end\"\xd5\x02\n" +
 	"\x06Settle\x12\x14\n" +
 	"\x05fence\x18\x01 \x01(\x04R\x05fence\x12\x1e\n" +
 	"\n" +
@@ -7103,14 +7201,15 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x06Answer\x12\x10\n" +
 	"\fANSWER_BRIEF\x10\x00\x12\x0f\n" +
 	"\vANSWER_TASK\x10\x01\x12\x0f\n" +
-	"\vANSWER_FULL\x10\x02*\x86\x01\n" +
+	"\vANSWER_FULL\x10\x02*\x9a\x01\n" +
 	"\aVerdict\x12\x17\n" +
 	"\x13VERDICT_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11VERDICT_DELIVERED\x10\x01\x12\x11\n" +
 	"\rVERDICT_RETRY\x10\x02\x12\x10\n" +
 	"\fVERDICT_DEAD\x10\x03\x12\x14\n" +
 	"\x10VERDICT_RELEASED\x10\x04\x12\x10\n" +
-	"\fVERDICT_HELD\x10\x05*y\n" +
+	"\fVERDICT_HELD\x10\x05\x12\x12\n" +
+	"\x0eVERDICT_PROBED\x10\x06*y\n" +
 	"\tSlotPhase\x12\x13\n" +
 	"\x0fSLOT_PHASE_OPEN\x10\x00\x12\x15\n" +
 	"\x11SLOT_PHASE_SEALED\x10\x01\x12\x15\n" +
@@ -7186,7 +7285,7 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 }
 
 var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Answer)(0),             // 0: belfry.fsm.v1.Answer
 	(Verdict)(0),            // 1: belfry.fsm.v1.Verdict
@@ -7224,51 +7323,52 @@ var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(*LaneCredit)(nil),      // 33: belfry.fsm.v1.LaneCredit
 	(*Advance)(nil),         // 34: belfry.fsm.v1.Advance
 	(*Grant)(nil),           // 35: belfry.fsm.v1.Grant
-	(*Settle)(nil),          // 36: belfry.fsm.v1.Settle
-	(*Extend)(nil),          // 37: belfry.fsm.v1.Extend
-	(*QueueRule)(nil),       // 38: belfry.fsm.v1.QueueRule
-	(*SetRules)(nil),        // 39: belfry.fsm.v1.SetRules
-	(*Replay)(nil),          // 40: belfry.fsm.v1.Replay
-	(*Drop)(nil),            // 41: belfry.fsm.v1.Drop
-	(*Erase)(nil),           // 42: belfry.fsm.v1.Erase
-	(*SlotRange)(nil),       // 43: belfry.fsm.v1.SlotRange
-	(*TaskName)(nil),        // 44: belfry.fsm.v1.TaskName
-	(*Inherited)(nil),       // 45: belfry.fsm.v1.Inherited
-	(*ExpectSlots)(nil),     // 46: belfry.fsm.v1.ExpectSlots
-	(*ImportTasks)(nil),     // 47: belfry.fsm.v1.ImportTasks
-	(*ReadySlots)(nil),      // 48: belfry.fsm.v1.ReadySlots
-	(*OpenSlots)(nil),       // 49: belfry.fsm.v1.OpenSlots
-	(*AbandonSlots)(nil),    // 50: belfry.fsm.v1.AbandonSlots
-	(*SealSlots)(nil),       // 51: belfry.fsm.v1.SealSlots
-	(*UnsealSlots)(nil),     // 52: belfry.fsm.v1.UnsealSlots
-	(*DropSlots)(nil),       // 53: belfry.fsm.v1.DropSlots
-	(*QueuePolicy)(nil),     // 54: belfry.fsm.v1.QueuePolicy
-	(*GroupWeight)(nil),     // 55: belfry.fsm.v1.GroupWeight
-	(*Sealed)(nil),          // 56: belfry.fsm.v1.Sealed
-	(*PolicySecrets)(nil),   // 57: belfry.fsm.v1.PolicySecrets
-	(*QueueCounts)(nil),     // 58: belfry.fsm.v1.QueueCounts
-	(*Outlook)(nil),         // 59: belfry.fsm.v1.Outlook
-	(*WheelRow)(nil),        // 60: belfry.fsm.v1.WheelRow
-	(*Activity)(nil),        // 61: belfry.fsm.v1.Activity
-	(*ActivityStep)(nil),    // 62: belfry.fsm.v1.ActivityStep
-	(*Past)(nil),            // 63: belfry.fsm.v1.Past
-	(*Takeover)(nil),        // 64: belfry.fsm.v1.Takeover
-	(*Series)(nil),          // 65: belfry.fsm.v1.Series
-	(*Repeat)(nil),          // 66: belfry.fsm.v1.Repeat
-	(*Calendar)(nil),        // 67: belfry.fsm.v1.Calendar
-	(*CalendarHours)(nil),   // 68: belfry.fsm.v1.CalendarHours
-	(*Instant)(nil),         // 69: belfry.fsm.v1.Instant
-	(*Occurrence)(nil),      // 70: belfry.fsm.v1.Occurrence
-	(*SetSeries)(nil),       // 71: belfry.fsm.v1.SetSeries
-	(*PauseSeries)(nil),     // 72: belfry.fsm.v1.PauseSeries
-	(*StartOccurrence)(nil), // 73: belfry.fsm.v1.StartOccurrence
-	(*SkipOccurrence)(nil),  // 74: belfry.fsm.v1.SkipOccurrence
-	(*Backfill)(nil),        // 75: belfry.fsm.v1.Backfill
-	(*ExtendSeries)(nil),    // 76: belfry.fsm.v1.ExtendSeries
-	(*Result)(nil),          // 77: belfry.fsm.v1.Result
-	(*Task)(nil),            // 78: belfry.fsm.v1.Task
-	(*ListQuery)(nil),       // 79: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),        // 80: belfry.fsm.v1.ListPage
+	(*Isolate)(nil),         // 36: belfry.fsm.v1.Isolate
+	(*Settle)(nil),          // 37: belfry.fsm.v1.Settle
+	(*Extend)(nil),          // 38: belfry.fsm.v1.Extend
+	(*QueueRule)(nil),       // 39: belfry.fsm.v1.QueueRule
+	(*SetRules)(nil),        // 40: belfry.fsm.v1.SetRules
+	(*Replay)(nil),          // 41: belfry.fsm.v1.Replay
+	(*Drop)(nil),            // 42: belfry.fsm.v1.Drop
+	(*Erase)(nil),           // 43: belfry.fsm.v1.Erase
+	(*SlotRange)(nil),       // 44: belfry.fsm.v1.SlotRange
+	(*TaskName)(nil),        // 45: belfry.fsm.v1.TaskName
+	(*Inherited)(nil),       // 46: belfry.fsm.v1.Inherited
+	(*ExpectSlots)(nil),     // 47: belfry.fsm.v1.ExpectSlots
+	(*ImportTasks)(nil),     // 48: belfry.fsm.v1.ImportTasks
+	(*ReadySlots)(nil),      // 49: belfry.fsm.v1.ReadySlots
+	(*OpenSlots)(nil),       // 50: belfry.fsm.v1.OpenSlots
+	(*AbandonSlots)(nil),    // 51: belfry.fsm.v1.AbandonSlots
+	(*SealSlots)(nil),       // 52: belfry.fsm.v1.SealSlots
+	(*UnsealSlots)(nil),     // 53: belfry.fsm.v1.UnsealSlots
+	(*DropSlots)(nil),       // 54: belfry.fsm.v1.DropSlots
+	(*QueuePolicy)(nil),     // 55: belfry.fsm.v1.QueuePolicy
+	(*GroupWeight)(nil),     // 56: belfry.fsm.v1.GroupWeight
+	(*Sealed)(nil),          // 57: belfry.fsm.v1.Sealed
+	(*PolicySecrets)(nil),   // 58: belfry.fsm.v1.PolicySecrets
+	(*QueueCounts)(nil),     // 59: belfry.fsm.v1.QueueCounts
+	(*Outlook)(nil),         // 60: belfry.fsm.v1.Outlook
+	(*WheelRow)(nil),        // 61: belfry.fsm.v1.WheelRow
+	(*Activity)(nil),        // 62: belfry.fsm.v1.Activity
+	(*ActivityStep)(nil),    // 63: belfry.fsm.v1.ActivityStep
+	(*Past)(nil),            // 64: belfry.fsm.v1.Past
+	(*Takeover)(nil),        // 65: belfry.fsm.v1.Takeover
+	(*Series)(nil),          // 66: belfry.fsm.v1.Series
+	(*Repeat)(nil),          // 67: belfry.fsm.v1.Repeat
+	(*Calendar)(nil),        // 68: belfry.fsm.v1.Calendar
+	(*CalendarHours)(nil),   // 69: belfry.fsm.v1.CalendarHours
+	(*Instant)(nil),         // 70: belfry.fsm.v1.Instant
+	(*Occurrence)(nil),      // 71: belfry.fsm.v1.Occurrence
+	(*SetSeries)(nil),       // 72: belfry.fsm.v1.SetSeries
+	(*PauseSeries)(nil),     // 73: belfry.fsm.v1.PauseSeries
+	(*StartOccurrence)(nil), // 74: belfry.fsm.v1.StartOccurrence
+	(*SkipOccurrence)(nil),  // 75: belfry.fsm.v1.SkipOccurrence
+	(*Backfill)(nil),        // 76: belfry.fsm.v1.Backfill
+	(*ExtendSeries)(nil),    // 77: belfry.fsm.v1.ExtendSeries
+	(*Result)(nil),          // 78: belfry.fsm.v1.Result
+	(*Task)(nil),            // 79: belfry.fsm.v1.Task
+	(*ListQuery)(nil),       // 80: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),        // 81: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	11, // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
@@ -7282,95 +7382,97 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	30, // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
 	34, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
 	35, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
-	36, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	64, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
-	37, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
-	39, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
-	40, // 15: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
-	41, // 16: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
-	46, // 17: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
-	47, // 18: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
-	48, // 19: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
-	49, // 20: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
-	50, // 21: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
-	51, // 22: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
-	52, // 23: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
-	53, // 24: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
-	42, // 25: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
-	71, // 26: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
-	72, // 27: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
-	73, // 28: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
-	74, // 29: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
-	75, // 30: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
-	76, // 31: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
-	15, // 32: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
-	18, // 33: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
-	19, // 34: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
-	17, // 35: belfry.fsm.v1.Spec.window:type_name -> belfry.fsm.v1.Window
-	16, // 36: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
-	14, // 37: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
-	23, // 38: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
-	24, // 39: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
-	26, // 40: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
-	28, // 41: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
-	17, // 42: belfry.fsm.v1.Patch.window:type_name -> belfry.fsm.v1.Window
-	25, // 43: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
-	27, // 44: belfry.fsm.v1.RetryPatch.delays:type_name -> belfry.fsm.v1.RetryDelays
-	20, // 45: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
-	32, // 46: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
-	31, // 47: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
-	33, // 48: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
-	32, // 49: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
-	31, // 50: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
-	1,  // 51: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
-	38, // 52: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
-	43, // 53: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	44, // 54: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
-	45, // 55: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
-	43, // 56: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	43, // 57: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	43, // 58: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	15, // 59: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
-	18, // 60: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
-	56, // 61: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
-	17, // 62: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
-	55, // 63: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
-	16, // 64: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
-	60, // 65: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
-	62, // 66: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
-	31, // 67: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	66, // 68: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
-	4,  // 69: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
-	5,  // 70: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
-	69, // 71: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
-	70, // 72: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
-	70, // 73: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
-	70, // 74: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
-	68, // 75: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
-	6,  // 76: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
-	7,  // 77: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
-	3,  // 78: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
-	14, // 79: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
-	65, // 80: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
-	70, // 81: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
-	69, // 82: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
-	9,  // 83: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,  // 84: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	8,  // 85: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	78, // 86: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	14, // 87: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,  // 88: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	8,  // 89: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	63, // 90: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	65, // 91: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
-	3,  // 92: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	19, // 93: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	78, // 94: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	95, // [95:95] is the sub-list for method output_type
-	95, // [95:95] is the sub-list for method input_type
-	95, // [95:95] is the sub-list for extension type_name
-	95, // [95:95] is the sub-list for extension extendee
-	0,  // [0:95] is the sub-list for field type_name
+	37, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
+	65, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	38, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
+	40, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
+	36, // 15: belfry.fsm.v1.Command.isolate:type_name -> belfry.fsm.v1.Isolate
+	41, // 16: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
+	42, // 17: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
+	47, // 18: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
+	48, // 19: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
+	49, // 20: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
+	50, // 21: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
+	51, // 22: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
+	52, // 23: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
+	53, // 24: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
+	54, // 25: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
+	43, // 26: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
+	72, // 27: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
+	73, // 28: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
+	74, // 29: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
+	75, // 30: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
+	76, // 31: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
+	77, // 32: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
+	15, // 33: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
+	18, // 34: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
+	19, // 35: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
+	17, // 36: belfry.fsm.v1.Spec.window:type_name -> belfry.fsm.v1.Window
+	16, // 37: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
+	14, // 38: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
+	23, // 39: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
+	24, // 40: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
+	26, // 41: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
+	28, // 42: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
+	17, // 43: belfry.fsm.v1.Patch.window:type_name -> belfry.fsm.v1.Window
+	25, // 44: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
+	27, // 45: belfry.fsm.v1.RetryPatch.delays:type_name -> belfry.fsm.v1.RetryDelays
+	20, // 46: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
+	32, // 47: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
+	31, // 48: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
+	33, // 49: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
+	32, // 50: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
+	31, // 51: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
+	32, // 52: belfry.fsm.v1.Isolate.lane:type_name -> belfry.fsm.v1.Lane
+	1,  // 53: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
+	39, // 54: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
+	44, // 55: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	45, // 56: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
+	46, // 57: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
+	44, // 58: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	44, // 59: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	44, // 60: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	15, // 61: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
+	18, // 62: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
+	57, // 63: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
+	17, // 64: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
+	56, // 65: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
+	16, // 66: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
+	61, // 67: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
+	63, // 68: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
+	31, // 69: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	67, // 70: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
+	4,  // 71: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
+	5,  // 72: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
+	70, // 73: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
+	71, // 74: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
+	71, // 75: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
+	71, // 76: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
+	69, // 77: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
+	6,  // 78: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
+	7,  // 79: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
+	3,  // 80: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
+	14, // 81: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
+	66, // 82: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
+	71, // 83: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
+	70, // 84: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
+	9,  // 85: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,  // 86: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	8,  // 87: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	79, // 88: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	14, // 89: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,  // 90: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	8,  // 91: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	64, // 92: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	66, // 93: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
+	3,  // 94: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	19, // 95: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	79, // 96: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	97, // [97:97] is the sub-list for method output_type
+	97, // [97:97] is the sub-list for method input_type
+	97, // [97:97] is the sub-list for extension type_name
+	97, // [97:97] is the sub-list for extension extendee
+	0,  // [0:97] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -7390,6 +7492,7 @@ func file_fsm_fsmpb_fsm_proto_init() {
 		(*Command_Takeover)(nil),
 		(*Command_Extend)(nil),
 		(*Command_SetRules)(nil),
+		(*Command_Isolate)(nil),
 		(*Command_Replay)(nil),
 		(*Command_Drop)(nil),
 		(*Command_ExpectSlots)(nil),
@@ -7415,16 +7518,16 @@ func file_fsm_fsmpb_fsm_proto_init() {
 	file_fsm_fsmpb_fsm_proto_msgTypes[16].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[18].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[19].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[26].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[56].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[66].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[27].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[57].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[67].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   71,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -351,6 +351,7 @@ type SnapshotHeader struct {
 	Inherited      []*Inherited           `protobuf:"bytes,10,rep,name=inherited,proto3" json:"inherited,omitempty"` // sorted by last
 	Slots          []*SlotState           `protobuf:"bytes,11,rep,name=slots,proto3" json:"slots,omitempty"`         // sorted; the shard owns all other slots that the control group gives it
 	Coming         *Coming                `protobuf:"bytes,12,opt,name=coming,proto3" json:"coming,omitempty"`       // absent: no slot is coming
+	Isolated       []*Lane                `protobuf:"bytes,13,rep,name=isolated,proto3" json:"isolated,omitempty"`   // lanes of isolated paths, without those of groups
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -465,6 +466,13 @@ func (x *SnapshotHeader) GetSlots() []*SlotState {
 func (x *SnapshotHeader) GetComing() *Coming {
 	if x != nil {
 		return x.Coming
+	}
+	return nil
+}
+
+func (x *SnapshotHeader) GetIsolated() []*Lane {
+	if x != nil {
+		return x.Isolated
 	}
 	return nil
 }
@@ -633,8 +641,9 @@ type SnapshotTask struct {
 	WheelSeq      uint64                 `protobuf:"varint,5,opt,name=wheel_seq,json=wheelSeq,proto3" json:"wheel_seq,omitempty"`
 	Order         int64                  `protobuf:"zigzag64,6,opt,name=order,proto3" json:"order,omitempty"` // place in the list of its lane, or of the tombstones
 	Remembered    *Remembered            `protobuf:"bytes,7,opt,name=remembered,proto3" json:"remembered,omitempty"`
-	Parked        bool                   `protobuf:"varint,8,opt,name=parked,proto3" json:"parked,omitempty"` // the task came due in a slot that is not open; wheel_due_ms and wheel_seq are those of its return
-	Idle          bool                   `protobuf:"varint,9,opt,name=idle,proto3" json:"idle,omitempty"`     // in a slot that is not open, a task out of the list that its state names; order is its former place
+	Parked        bool                   `protobuf:"varint,8,opt,name=parked,proto3" json:"parked,omitempty"`      // the task came due in a slot that is not open; wheel_due_ms and wheel_seq are those of its return
+	Isolated      bool                   `protobuf:"varint,10,opt,name=isolated,proto3" json:"isolated,omitempty"` // counted in a lane of its target's path
+	Idle          bool                   `protobuf:"varint,9,opt,name=idle,proto3" json:"idle,omitempty"`          // in a slot that is not open, a task out of the list that its state names; order is its former place
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -721,6 +730,13 @@ func (x *SnapshotTask) GetRemembered() *Remembered {
 func (x *SnapshotTask) GetParked() bool {
 	if x != nil {
 		return x.Parked
+	}
+	return false
+}
+
+func (x *SnapshotTask) GetIsolated() bool {
+	if x != nil {
+		return x.Isolated
 	}
 	return false
 }
@@ -923,7 +939,7 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\x12next_attempt_at_ms\x18\v \x01(\x03R\x0fnextAttemptAtMs\x12\x1d\n" +
 	"\n" +
 	"last_error\x18\f \x01(\tR\tlastError\x12\x1c\n" +
-	"\tunchanged\x18\r \x01(\bR\tunchanged\"\xa9\x03\n" +
+	"\tunchanged\x18\r \x01(\bR\tunchanged\"\xda\x03\n" +
 	"\x0eSnapshotHeader\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x16\n" +
@@ -940,7 +956,8 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\tinherited\x18\n" +
 	" \x03(\v2\x18.belfry.fsm.v1.InheritedR\tinherited\x12.\n" +
 	"\x05slots\x18\v \x03(\v2\x18.belfry.fsm.v1.SlotStateR\x05slots\x12-\n" +
-	"\x06coming\x18\f \x01(\v2\x15.belfry.fsm.v1.ComingR\x06coming\"\xa3\x01\n" +
+	"\x06coming\x18\f \x01(\v2\x15.belfry.fsm.v1.ComingR\x06coming\x12/\n" +
+	"\bisolated\x18\r \x03(\v2\x13.belfry.fsm.v1.LaneR\bisolated\"\xa3\x01\n" +
 	"\tSlotState\x12\x14\n" +
 	"\x05first\x18\x01 \x01(\rR\x05first\x12\x10\n" +
 	"\x03end\x18\x02 \x01(\rR\x03end\x12.\n" +
@@ -952,7 +969,7 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x14\n" +
 	"\x05tasks\x18\x02 \x01(\x04R\x05tasks\x12\x10\n" +
 	"\x03sum\x18\x03 \x01(\x04R\x03sum\x12#\n" +
-	"\rkeeps_numbers\x18\x04 \x01(\bR\fkeepsNumbers\"\xbb\x02\n" +
+	"\rkeeps_numbers\x18\x04 \x01(\bR\fkeepsNumbers\"\xd7\x02\n" +
 	"\fSnapshotTask\x12'\n" +
 	"\x04task\x18\x01 \x01(\v2\x13.belfry.fsm.v1.TaskR\x04task\x12\x1e\n" +
 	"\bdelay_ms\x18\x02 \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12\x19\n" +
@@ -964,7 +981,9 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\n" +
 	"remembered\x18\a \x01(\v2\x19.belfry.fsm.v1.RememberedR\n" +
 	"remembered\x12\x16\n" +
-	"\x06parked\x18\b \x01(\bR\x06parked\x12\x12\n" +
+	"\x06parked\x18\b \x01(\bR\x06parked\x12\x1a\n" +
+	"\bisolated\x18\n" +
+	" \x01(\bR\bisolated\x12\x12\n" +
 	"\x04idle\x18\t \x01(\bR\x04idleB\v\n" +
 	"\t_delay_ms\"\xb9\x01\n" +
 	"\x0eSnapshotRecord\x121\n" +
@@ -1009,9 +1028,10 @@ var file_fsm_fsmpb_store_proto_goTypes = []any{
 	(State)(0),              // 16: belfry.fsm.v1.State
 	(CancelOutcome)(0),      // 17: belfry.fsm.v1.CancelOutcome
 	(*Inherited)(nil),       // 18: belfry.fsm.v1.Inherited
-	(SlotPhase)(0),          // 19: belfry.fsm.v1.SlotPhase
-	(*Task)(nil),            // 20: belfry.fsm.v1.Task
-	(*QueueRule)(nil),       // 21: belfry.fsm.v1.QueueRule
+	(*Lane)(nil),            // 19: belfry.fsm.v1.Lane
+	(SlotPhase)(0),          // 20: belfry.fsm.v1.SlotPhase
+	(*Task)(nil),            // 21: belfry.fsm.v1.Task
+	(*QueueRule)(nil),       // 22: belfry.fsm.v1.QueueRule
 }
 var file_fsm_fsmpb_store_proto_depIdxs = []int32{
 	9,  // 0: belfry.fsm.v1.Extra.retry:type_name -> belfry.fsm.v1.Retry
@@ -1028,17 +1048,18 @@ var file_fsm_fsmpb_store_proto_depIdxs = []int32{
 	18, // 11: belfry.fsm.v1.SnapshotHeader.inherited:type_name -> belfry.fsm.v1.Inherited
 	4,  // 12: belfry.fsm.v1.SnapshotHeader.slots:type_name -> belfry.fsm.v1.SlotState
 	5,  // 13: belfry.fsm.v1.SnapshotHeader.coming:type_name -> belfry.fsm.v1.Coming
-	19, // 14: belfry.fsm.v1.SlotState.phase:type_name -> belfry.fsm.v1.SlotPhase
-	20, // 15: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
-	1,  // 16: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
-	6,  // 17: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
-	8,  // 18: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
-	21, // 19: belfry.fsm.v1.SnapshotRecord.rule:type_name -> belfry.fsm.v1.QueueRule
-	20, // [20:20] is the sub-list for method output_type
-	20, // [20:20] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	19, // 14: belfry.fsm.v1.SnapshotHeader.isolated:type_name -> belfry.fsm.v1.Lane
+	20, // 15: belfry.fsm.v1.SlotState.phase:type_name -> belfry.fsm.v1.SlotPhase
+	21, // 16: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
+	1,  // 17: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
+	6,  // 18: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
+	8,  // 19: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
+	22, // 20: belfry.fsm.v1.SnapshotRecord.rule:type_name -> belfry.fsm.v1.QueueRule
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_store_proto_init() }

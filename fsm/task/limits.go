@@ -258,11 +258,18 @@ func checkLabels(labels []*fsmpb.Label) *FieldError {
 // port. For a broker with several addresses it has all of them, separated by commas. A destination is the unit of
 // isolation between receivers.
 func Destination(rawURL string) (string, error) {
+	destination, _, err := DestinationAndPath(rawURL)
+	return destination, err
+}
+
+// DestinationAndPath also returns the path of a webhook's URL, without the query, and "" for a broker's URL. A path that
+// fails is isolated from the other paths of its destination.
+func DestinationAndPath(rawURL string) (destination, path string, err error) {
 	t, err := targeturl.Parse(rawURL)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return t.Destination(), nil
+	return t.Destination(), t.Path, nil
 }
 
 // ContentType returns the content type of a task's payload.

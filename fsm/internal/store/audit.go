@@ -142,7 +142,7 @@ type auditor struct {
 	spaces       map[string]*namespace
 	labels       map[labelKey][]handle
 	due          int               // places in the index of due times
-	retrying     map[task.Lane]int // tasks of groups
+	retrying     map[task.Lane]int // tasks of groups and isolated paths
 }
 
 func (a *auditor) walkLists() {
@@ -154,11 +154,15 @@ func (a *auditor) walkLists() {
 		if a.s.lanes.numbers[l.Lane] != uint32(n) {
 			a.breach("lane %v is not found by its name", l.Lane)
 		}
-		if l.isEmpty() {
+		if !l.hasTasks() && !l.isolated {
 			a.breach("lane %v is empty and still open", l.Lane)
 		}
+		if l.isolated != (l.Group == "" && a.s.isolation.has(l.Destined(), l.Path)) || l.Path != "" && !a.s.isolation.has(l.Destined(), l.Path) {
+			a.breach("lane %v: isolated is %v", l.Lane, l.isolated)
+		}
 		a.uses[l.queue.queueKey]++
-		a.walkList("ready", &l.ready)
+		a.walkList("ready", &l.fresh)
+		a.walkList("ready", &l.retried)
 		a.walkRanked(l)
 		a.walkList("firing", &l.firing)
 	}
@@ -193,7 +197,7 @@ func (a *auditor) walkRanked(l *Lane) {
 	}
 	var counts [task.LastPriority]int32
 	l.ranked.ranks.Ascend(func(r rank) bool {
-		if kept := rankOf(r.task, a.s.links().read(r.task)); kept != r {
+		if kept := l.rankOf(r.task, a.s.links().read(r.task)); kept != r {
 			a.breach("task %d of lane %v has the rank %+v, and is kept at %+v", r.task, l.Lane, kept, r)
 		}
 		counts[r.priority-1]++
@@ -228,10 +232,12 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 		a.manners[c.manner]++
 	}
 	a.countQueue(r, &c)
-	if spec := a.s.specOf(&c, false); spec.Group != "" && r.is(fsmpb.State_STATE_RETRYING) {
-		a.retrying[task.Lane{
-			Namespace: namespace, Queue: spec.Queue, Destination: a.s.destinationOf(&c, a.s.extraOf(&c)), Group: spec.Group,
-		}]++
+	if r.is(fsmpb.State_STATE_RETRYING) {
+		if l := (Task{a.s, h}).Lane(); l != nil {
+			a.retrying[l.Lane]++
+		} else if group := a.s.extraOf(&c).Group; group != "" {
+			a.breach("%q waits for its next attempt, and is not in the lane of its group %s", id, group)
+		}
 	}
 	a.walkDue(id, a.s.duePlaceOf(h))
 	for _, k := range a.s.appendLabelKeys(nil, namespace, a.s.extraOf(&c).Labels) {

@@ -52,18 +52,18 @@ func (t *internTable[V]) release(n uint32) {
 	}
 }
 
-// target is a shared target with the destination that names its lane.
+// target is a shared target with the destination that names its lane, and the path that may have a lane of its own.
 type target struct {
-	spec        *fsmpb.Target
-	destination string
+	spec              *fsmpb.Target
+	destination, path string
 }
 
 func newTarget(spec *fsmpb.Target) target {
-	destination, err := task.Destination(spec.Url)
+	destination, path, err := task.DestinationAndPath(spec.Url)
 	if err != nil {
 		destination = spec.Url // CheckSpec accepts no such URL; give it a lane of its own all the same
 	}
-	return target{spec, destination}
+	return target{spec, destination, path}
 }
 
 // targetKey returns a key that is equal for equal targets only.

@@ -15,10 +15,13 @@ type Lane struct {
 	task.Lane
 	number   uint32 // the lane's number in lanes
 	queue    *queue // the lane counts as one of its uses
-	ready    list   // tasks without a group, of the default priority, in the order in which they came due
+	fresh    list   // tasks without a group, of the default priority, in the order in which they came due
+	retried  list   // those of them with an ended attempt
 	ranked   ranked // the other ready tasks
 	firing   list
-	retrying int  // tasks of a group that wait in the wheel for their next attempts
+	retrying int  // tasks of a group or an isolated path that wait in the wheel for their next attempts
+	isolated bool // the lane stands for its path's isolation: it is open even without a task
+	groups   int  // of such a lane: the open lanes of its path's groups
 	touched  bool // the lane is in lanes.touched
 
 	overdue   int64 // due time of its first ready task; valid while the lane is in its queue's heap
@@ -32,19 +35,19 @@ func (l *Lane) Rule() *fsmpb.QueueRule { return l.queue.rule }
 func (l *Lane) Pulled() bool { return l.Destination == "" && !l.queue.rule.Pushed }
 
 // Ready returns the number of tasks that wait for a grant.
-func (l *Lane) Ready() int { return l.ready.len + l.ranked.len() }
+func (l *Lane) Ready() int { return l.fresh.len + l.retried.len + l.ranked.len() }
 
 // Firing returns the number of tasks that have a grant.
 func (l *Lane) Firing() int { return l.firing.len }
 
-func (l *Lane) isEmpty() bool { return l.Ready()+l.firing.len+l.retrying == 0 }
+func (l *Lane) hasTasks() bool { return l.Ready()+l.firing.len+l.retrying > 0 }
 
 func (s *Store) loadOf(l *Lane) task.LaneLoad {
 	load := task.LaneLoad{
 		Lane: l.Lane, Ready: l.Ready(), Firing: l.firing.len, Retrying: l.retrying, Pulled: l.Pulled(),
-		Waiting: l.ranked.counts,
+		Isolated: l.isolated, Waiting: l.ranked.counts,
 	}
-	load.Waiting[task.DefaultPriority-1] += int32(l.ready.len)
+	load.Waiting[task.DefaultPriority-1] += int32(l.fresh.len + l.retried.len)
 	if l.Group != "" {
 		load.FirstMs = l.ranked.firstMs()
 	}
@@ -54,7 +57,7 @@ func (s *Store) loadOf(l *Lane) task.LaneLoad {
 // listed yields the ready and firing tasks of the lane.
 func (l *Lane) listed(links listLinks) iter.Seq[handle] {
 	return func(yield func(handle) bool) {
-		for _, first := range []handle{l.ready.head, l.firing.head} {
+		for _, first := range []handle{l.fresh.head, l.retried.head, l.firing.head} {
 			for h := first; h != 0; h = links.read(h).next {
 				if !yield(h) {
 					return
@@ -86,85 +89,146 @@ func (ls *lanes) touch(l *Lane) {
 // Lane returns an open lane, or nil if no open lane has this name.
 func (s *Store) Lane(name task.Lane) *Lane { return s.lanes.find(name) }
 
-// FirstReady returns the ready task of a lane that is granted next: one of the best priority or, with inOrder set, the
-// earliest. The lane must have a ready task.
-func (s *Store) FirstReady(l *Lane, inOrder bool) Task {
-	switch first, ok := l.ranked.first(inOrder); {
-	case !ok, l.ready.head != 0 && first.priority > task.DefaultPriority:
-		return Task{s, l.ready.head}
-	default:
+// Choice is the kind of ready task that a grant prefers.
+type Choice int
+
+const (
+	OldestFresh Choice = iota // of the tasks without an ended attempt
+	NewestFresh
+	OldestRetried // of the others
+	Oldest        // of all
+)
+
+// FirstReady returns the ready task of a lane that is granted next: one of the best priority and of the kind preferred
+// or, in a group's lane with inOrder set, the earliest. The lane must have a ready task.
+func (s *Store) FirstReady(l *Lane, inOrder bool, prefer Choice) Task {
+	first, ok := l.ranked.first(inOrder)
+	switch {
+	case l.Group != "":
 		return Task{s, first.task}
+	case l.fresh.len+l.retried.len > 0 && (!ok || first.priority > task.DefaultPriority):
+		return Task{s, prefer.of(s, l.fresh.head, l.fresh.tail, l.retried.head)}
 	}
+	oldest, newest, retried := l.ranked.ends(first.priority)
+	return Task{s, prefer.of(s, oldest, newest, retried)}
+}
+
+// of returns the preferred one of the tasks of one priority. oldest and newest are 0 if all of them are retried, and
+// retried is 0 if none is.
+func (prefer Choice) of(s *Store, oldest, newest, retried handle) handle {
+	switch {
+	case oldest == 0 || retried == 0:
+		if prefer == NewestFresh {
+			oldest = newest
+		}
+		return cmp.Or(oldest, retried)
+	case prefer == NewestFresh:
+		return newest
+	case prefer == OldestRetried, prefer == Oldest && s.links().read(retried).order < s.links().read(oldest).order:
+		return retried
+	}
+	return oldest
 }
 
 // OpenLane returns the lane that delivers the task, and opens it if need be. It also returns the task's priority.
-func (e Edit) OpenLane() (l *Lane, priority int) { return e.s.openLane(e.record()) }
+func (e Edit) OpenLane() (l *Lane, priority int) {
+	name, priority := e.s.laneOf(e.record())
+	return e.s.openLane(name), priority
+}
 
-func (s *Store) openLane(r *record) (l *Lane, priority int) {
+// laneOf returns the name of the lane that delivers a task, and the task's priority.
+func (s *Store) laneOf(r *record) (name task.Lane, priority int) {
+	name, path, priority := s.laneAndPathOf(r)
+	if s.isolation.paths > 0 && s.isolation.has(name.Destined(), path) {
+		name.Path = path
+	}
+	return name, priority
+}
+
+// laneAndPathOf returns the name of the lane that delivers a task while no path is isolated, and the path of its
+// target.
+func (s *Store) laneAndPathOf(r *record) (name task.Lane, path string, priority int) {
 	c := readCold(s.blobs.Get(r.cold))
 	q, extra := s.queues.at(c.queue), s.extraOf(&c)
-	priority = task.PriorityOf(extra.Priority)
-	name := task.Lane{
-		Namespace: q.namespace, Queue: q.name, Destination: s.destinationOf(&c, extra), Group: extra.Group,
-	}
+	destination, path := s.receiverOf(&c, extra)
+	name = task.Lane{Namespace: q.namespace, Queue: q.name, Destination: destination, Group: extra.Group}
+	return name, path, task.PriorityOf(extra.Priority)
+}
+
+func (s *Store) openLane(name task.Lane) *Lane {
 	if l := s.lanes.find(name); l != nil {
-		return l, priority
+		return l
 	}
-	s.queues.acquire(q.queueKey)
-	l = &Lane{Lane: name, queue: q}
+	l := &Lane{Lane: name, queue: s.queues.acquire(queueKey{name.Namespace, name.Queue})}
 	l.number = s.lanes.add(name, l)
-	return l, priority
+	s.isolation.countGroup(name, 1)
+	return l
 }
 
 // Wait puts the task among the ready tasks of a lane, behind those of its rank.
-func (e Edit) Wait(l *Lane, priority int) {
-	e.write().lane = l.number
-	if l.isRanked(priority) {
-		e.rank(l, priority, int64(e.s.Number))
-	} else {
-		l.ready.pushBack(e.s.links(), e.h, int64(e.s.Number))
-	}
-	e.s.lanes.touch(l)
-}
+func (e Edit) Wait(l *Lane, priority int) { e.wait(l, priority, int64(e.s.Number)) }
 
 // WaitFirst moves a firing task back to the ready tasks of its lane, before all others of its rank.
 func (e Edit) WaitFirst() {
-	l, priority := e.OpenLane()
-	l.firing.remove(e.s.links(), e.h)
+	l := e.Lane()
+	_, priority := e.s.laneOf(e.record())
+	e.LeaveList()
 	if l.isRanked(priority) {
-		e.rank(l, priority, -int64(e.s.Number))
-	} else {
-		l.ready.pushFront(e.s.links(), e.h, int64(e.s.Number))
+		e.wait(l, priority, -int64(e.s.Number))
+		return
 	}
+	e.join(l)
+	e.waiting(l).pushFront(e.s.links(), e.h, int64(e.s.Number))
+}
+
+func (e Edit) wait(l *Lane, priority int, order int64) {
+	e.join(l)
+	if waiting := e.waiting(l); l.isRanked(priority) {
+		e.rank(l, priority, order)
+	} else {
+		waiting.pushBack(e.s.links(), e.h, order)
+	}
+}
+
+// waiting notes whether an attempt of the task has ended, and returns the list for such tasks.
+func (e Edit) waiting(l *Lane) *list {
+	p := e.write()
+	if p.retried = p.attempts > 0 || e.s.hasPast(p); p.retried {
+		return &l.retried
+	}
+	return &l.fresh
+}
+
+// join makes l the lane of a task that is in none.
+func (e Edit) join(l *Lane) {
+	p := e.write()
+	p.lane, p.isolated = l.number, l.Path != ""
 	e.s.lanes.touch(l)
 }
 
 // AwaitRetry makes the task wait in the wheel for its next attempt. A task of a group stays in its lane, because it
-// holds its group where the queue keeps an order.
+// holds its group where the queue keeps an order. A task of an isolated path stays in its lane, because the path is
+// isolated as long as it has tasks that failed.
 func (e Edit) AwaitRetry(untilMs int64) {
 	e.LeaveList()
 	e.SetState(fsmpb.State_STATE_RETRYING)
 	e.WaitUntil(untilMs)
-	e.s.countRetry(e.h)
+	name, _ := e.s.laneOf(e.record())
+	e.countRetry(name)
 }
 
-// countRetry counts a retrying task in the lane of its group, if it has a group.
-func (s *Store) countRetry(h handle) {
-	r := s.tasks.Read(h)
-	c := readCold(s.blobs.Get(r.cold))
-	if s.extraOf(&c).Group == "" {
-		return
+// countRetry counts a retrying task in its lane, if that is the lane of a group or of an isolated path.
+func (e Edit) countRetry(name task.Lane) {
+	if name.Group+name.Path != "" {
+		l := e.s.openLane(name)
+		e.join(l)
+		l.retrying++
 	}
-	l, _ := s.openLane(r)
-	s.progress.Write(r.progress).lane = l.number
-	l.retrying++
-	s.lanes.touch(l)
 }
 
 // Fire puts the task, which is in no list, into a lane's firing list.
 func (e Edit) Fire(l *Lane) {
-	e.write().lane = l.number
-	e.s.lanes.touch(l)
+	e.join(l)
 	l.firing.pushBack(e.s.links(), e.h, int64(e.s.Number))
 }
 
@@ -181,14 +245,17 @@ func (e Edit) LeaveList() {
 		switch {
 		case p.priority != 0:
 			e.unrank(l)
+		case r.is(fsmpb.State_STATE_READY) && p.retried:
+			l.retried.remove(s.links(), e.h)
 		case r.is(fsmpb.State_STATE_READY):
-			l.ready.remove(s.links(), e.h)
+			l.fresh.remove(s.links(), e.h)
 		case r.is(fsmpb.State_STATE_RETRYING):
 			l.retrying--
 		default:
 			l.firing.remove(s.links(), e.h)
 		}
-		s.progress.Write(r.progress).lane = 0
+		p := s.progress.Write(r.progress)
+		p.lane, p.retried, p.isolated = 0, false, false
 		s.lanes.touch(l)
 	case p.size != 0:
 		s.tombstones.remove(s.links(), e.h)
@@ -208,8 +275,9 @@ func (s *Store) SettleLanes(full bool) []task.LaneLoad {
 			loads = append(loads, s.loadOf(l))
 		}
 		l.queue.waiting.place(l, s.links())
-		if l.isEmpty() {
+		if !l.hasTasks() && !l.isolated {
 			s.lanes.remove(l.Lane)
+			s.isolation.countGroup(l.Lane, -1)
 			s.queues.release(l.queue)
 		}
 	}

@@ -32,8 +32,10 @@ func (h *laneHeap) place(l *Lane, links listLinks) {
 // earliest returns the earliest due time among the first ready tasks of a lane, one of each kind of rank.
 func (l *Lane) earliest(links listLinks) int64 {
 	due := int64(math.MaxInt64)
-	if l.ready.head != 0 {
-		due = links.read(l.ready.head).fireAt
+	for _, first := range []handle{l.fresh.head, l.retried.head} {
+		if first != 0 {
+			due = min(due, links.read(first).fireAt)
+		}
 	}
 	if first, ok := l.ranked.first(true); ok {
 		due = min(due, first.due)

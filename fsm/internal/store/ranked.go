@@ -17,15 +17,24 @@ type ranked struct {
 	counts [task.LastPriority]int32 // tasks of each priority, the first priority first
 }
 
-// rank is the place of a ready task in its lane. A task that has begun before comes before the others of its priority,
-// so that the tasks of a group keep their order while one is retried.
+// rank is the place of a ready task in its lane.
 type rank struct {
 	priority uint8 // 1 to 5
-	begun    bool
+	class    rankClass
 	due      int64 // fire_at
 	order    int64 // progress.order; no two tasks of a lane have the same
 	task     handle
 }
+
+// rankClass orders the tasks of one priority. A task of a group that has begun before comes before the others, so that
+// the group keeps its order while one is retried. A task without a group then comes after the others.
+type rankClass uint8
+
+const (
+	rankBegun rankClass = iota
+	rankFresh
+	rankRetried
+)
 
 func (r rank) compare(other rank) int {
 	return cmp.Or(cmp.Compare(r.priority, other.priority), r.compareTime(other))
@@ -33,13 +42,7 @@ func (r rank) compare(other rank) int {
 
 // compareTime compares ranks regardless of the priorities.
 func (r rank) compareTime(other rank) int {
-	if r.begun != other.begun {
-		if r.begun {
-			return -1
-		}
-		return 1
-	}
-	return cmp.Or(cmp.Compare(r.due, other.due), cmp.Compare(r.order, other.order))
+	return cmp.Or(cmp.Compare(r.class, other.class), cmp.Compare(r.due, other.due), cmp.Compare(r.order, other.order))
 }
 
 // rankDegree is the degree of the B-trees, whose nodes then have some hundred bytes to two kilobytes.
@@ -61,6 +64,7 @@ type rankTree interface {
 	Delete(rank) (rank, bool)
 	Ascend(btree.ItemIteratorG[rank])
 	AscendGreaterOrEqual(rank, btree.ItemIteratorG[rank])
+	DescendLessOrEqual(rank, btree.ItemIteratorG[rank])
 }
 
 // newRankTrees returns a function that makes trees. They share the nodes that they may use again, because a list for
@@ -108,19 +112,44 @@ func (rs *ranked) first(inOrder bool) (first rank, ok bool) {
 
 // firstOf returns the first rank of a priority that has one.
 func (rs *ranked) firstOf(priority uint8) (first rank) {
-	from := rank{priority: priority, begun: true, due: math.MinInt64, order: math.MinInt64}
-	rs.ranks.AscendGreaterOrEqual(from, func(r rank) bool {
+	rs.ranks.AscendGreaterOrEqual(leastRank(priority, rankBegun), func(r rank) bool {
 		first = r
 		return false
 	})
 	return first
 }
 
+func leastRank(priority uint8, class rankClass) rank {
+	return rank{priority: priority, class: class, due: math.MinInt64, order: math.MinInt64}
+}
+
+// ends returns the oldest and the newest fresh task of a priority and its oldest retried one; 0: there is none. The
+// tasks have no group.
+func (rs *ranked) ends(priority uint8) (oldest, newest, retried handle) {
+	if first := rs.firstOf(priority); first.class == rankFresh {
+		oldest = first.task
+	}
+	border := leastRank(priority, rankRetried)
+	rs.ranks.DescendLessOrEqual(border, func(r rank) bool {
+		if r.priority == priority {
+			newest = r.task
+		}
+		return false
+	})
+	rs.ranks.AscendGreaterOrEqual(border, func(r rank) bool {
+		if r.priority == priority {
+			retried = r.task
+		}
+		return false
+	})
+	return oldest, newest, retried
+}
+
 // firstMs returns the due time of the earliest task, or task.BegunMs if that task has begun before. It returns 0 if
 // there is no task.
 func (rs *ranked) firstMs() int64 {
-	first, _ := rs.first(true)
-	if first.begun {
+	first, ok := rs.first(true)
+	if ok && first.class == rankBegun {
 		return task.BegunMs
 	}
 	return first.due
@@ -133,16 +162,23 @@ func (l *Lane) isRanked(priority int) bool { return l.Group != "" || priority !=
 func (e Edit) rank(l *Lane, priority int, order int64) {
 	p := e.write()
 	p.priority, p.order = uint8(priority), order
-	l.ranked.add(rankOf(e.h, p), e.s.newRankTree)
+	l.ranked.add(l.rankOf(e.h, p), e.s.newRankTree)
 }
 
 // unrank takes the task out of the ranked tasks of a lane.
 func (e Edit) unrank(l *Lane) {
 	p := e.write()
-	l.ranked.remove(rankOf(e.h, p))
+	l.ranked.remove(l.rankOf(e.h, p))
 	p.priority, p.order = 0, 0
 }
 
-func rankOf(h handle, p *progress) rank {
-	return rank{priority: p.priority, begun: p.attempts > 0, due: p.fireAt, order: p.order, task: h}
+func (l *Lane) rankOf(h handle, p *progress) rank {
+	class := rankFresh
+	switch {
+	case p.retried && l.Group != "":
+		class = rankBegun
+	case p.retried:
+		class = rankRetried
+	}
+	return rank{priority: p.priority, class: class, due: p.fireAt, order: p.order, task: h}
 }

@@ -47,9 +47,10 @@ type progress struct {
 	outcome  uint8    // fsmpb.CancelOutcome; STOPPED while firing: no further attempt is granted
 	leased   bool     // a consumer has the task; only while firing
 	priority uint8    // of a ranked ready task; otherwise 0
-	_        [1]byte
-	size     uint32 // bytes of a tombstone, counted against the bound; 0: not counted
-	_        [4]byte
+	retried  bool     // of a ready task: it waits among those with an ended attempt
+	size     uint32   // bytes of a tombstone, counted against the bound; 0: not counted
+	isolated bool     // lane is of an isolated path
+	_        [3]byte
 }
 
 // IsTombstone reports whether a task in this state has ended.

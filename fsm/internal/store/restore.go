@@ -89,7 +89,7 @@ func (to *restoring) take(t *fsmpb.SnapshotTask) error {
 	case t.Idle:
 		to.s.progress.Write(n).order = t.Order
 	default:
-		to.listed = append(to.listed, listedTask{h, t.Order})
+		to.listed = append(to.listed, listedTask{h, t.Order, t.Isolated})
 	}
 	return nil
 }
@@ -110,6 +110,9 @@ func (to *restoring) header(in *snapshotReader) error {
 	to.s.Origin, to.s.Inherited = header.Origin, header.Inherited
 	to.s.Defaults = Defaults{header.TombstoneBytes, header.HorizonMs, header.KeepDoneMs}
 	to.s.wheel = wheel.New(nodes{to.s.tasks}, header.PositionMs)
+	for _, l := range header.Isolated {
+		to.s.Isolate(task.Lane{Namespace: l.Namespace, Queue: l.Queue, Destination: l.Destination, Path: l.Path})
+	}
 	return to.moves(&header)
 }
 
@@ -174,7 +177,7 @@ func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
 	}
 	h := to.s.add(to.s.PlaceOf(task.Namespace, task.Id), task.Namespace, task.Id, c)
 	if task.State != fsmpb.State_STATE_SCHEDULED || t.WheelSeq != task.Revision || t.WheelDueMs != task.FireAtMs {
-		to.progress(h, task)
+		to.progress(h, task, t.Isolated)
 	}
 	if t.InWheel || t.Parked {
 		to.s.wheel.Insert(h, t.WheelDueMs, t.WheelSeq)
@@ -225,7 +228,7 @@ func (to *restoring) checkTask(t *fsmpb.SnapshotTask) error {
 	return nil
 }
 
-func (to *restoring) progress(h handle, task *fsmpb.Task) {
+func (to *restoring) progress(h handle, task *fsmpb.Task, isolated bool) {
 	p := to.s.progressOf(h)
 	p.fireAt, p.fence, p.attempts = task.FireAtMs, task.Fence, task.Attempts
 	p.outcome = uint8(task.Outcome)
@@ -234,13 +237,15 @@ func (to *restoring) progress(h handle, task *fsmpb.Task) {
 	p.revision = task.Revision
 	p.leased = task.Leased && task.State == fsmpb.State_STATE_FIRING
 	if task.State == fsmpb.State_STATE_RETRYING {
-		to.s.countRetry(h)
+		name, _ := to.lane(h, isolated)
+		Edit{Task{to.s, h}}.countRetry(name)
 	}
 }
 
 type listedTask struct {
-	h     handle
-	order int64
+	h        handle
+	order    int64
+	isolated bool // in a lane of its path
 }
 
 // lists puts begun tasks back into their lists, in their former order.
@@ -250,14 +255,12 @@ func (to *restoring) lists() {
 		r := to.s.tasks.Read(t.h)
 		switch fsmpb.State(r.state) {
 		case fsmpb.State_STATE_READY:
-			l, priority := to.lane(t.h)
-			if l.isRanked(priority) {
-				Edit{Task{to.s, t.h}}.rank(l, priority, t.order)
-			} else {
-				l.ready.pushBack(to.s.links(), t.h, t.order)
-			}
+			name, priority := to.lane(t.h, t.isolated)
+			Edit{Task{to.s, t.h}}.wait(to.s.openLane(name), priority, t.order)
 		case fsmpb.State_STATE_FIRING:
-			l, _ := to.lane(t.h)
+			name, _ := to.lane(t.h, t.isolated)
+			l := to.s.openLane(name)
+			Edit{Task{to.s, t.h}}.join(l)
 			l.firing.pushBack(to.s.links(), t.h, t.order)
 		case fsmpb.State_STATE_DELIVERED, fsmpb.State_STATE_CANCELLED:
 			p := to.s.progressOf(t.h)
@@ -270,11 +273,14 @@ func (to *restoring) lists() {
 	to.land()
 }
 
-func (to *restoring) lane(h handle) (l *Lane, priority int) {
-	l, priority = to.s.openLane(to.s.tasks.Read(h))
-	to.s.progressOf(h).lane = l.number
-	to.s.lanes.touch(l)
-	return l, priority
+// lane returns the name of the lane that a task was in, and the task's priority. A task may have come before its path
+// was isolated.
+func (to *restoring) lane(h handle, isolated bool) (name task.Lane, priority int) {
+	name, path, priority := to.s.laneAndPathOf(to.s.tasks.Read(h))
+	if isolated && to.s.isolation.has(name.Destined(), path) {
+		name.Path = path
+	}
+	return name, priority
 }
 
 // land adds every record to the state hash after all records are complete.

@@ -62,15 +62,16 @@ func (s *shared) targetOf(c *cold, extra *fsmpb.Extra) *fsmpb.Target {
 	return extra.Target
 }
 
-// destinationOf returns the destination of the task's own target, or "" if the task has none of its own.
-func (s *shared) destinationOf(c *cold, extra *fsmpb.Extra) string {
+// receiverOf returns the destination and the path of the task's own target, or "" if the task has none of its own.
+func (s *shared) receiverOf(c *cold, extra *fsmpb.Extra) (destination, path string) {
+	var t target
 	switch {
 	case c.target != 0:
-		return s.targets.at(c.target).value.destination
+		t = s.targets.at(c.target).value
 	case extra.Target != nil:
-		return newTarget(extra.Target).destination
+		t = newTarget(extra.Target)
 	}
-	return ""
+	return t.destination, t.path
 }
 
 // setExtra writes an extra into a task's cold part, and counts its use of the manner.

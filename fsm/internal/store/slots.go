@@ -215,7 +215,7 @@ func (e Edit) wake(leaseUntilMs int64) {
 
 // wakeMessage does to a message what wake does to a task.
 func wakeMessage(m *fsmpb.SnapshotTask) {
-	m.InWheel, m.Parked, m.Idle = m.InWheel || m.Parked, false, false
+	m.InWheel, m.Parked, m.Idle, m.Isolated = m.InWheel || m.Parked, false, false, false
 }
 
 // DropTasks drops the tasks in ranges of slots, whole slots one after another, until at least limit tasks are dropped.

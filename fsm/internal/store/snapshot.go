@@ -38,6 +38,7 @@ func (s *Store) Snapshot() *Snapshot {
 			Slots:          s.Slots.Messages(),
 			Coming:         s.coming.message(),
 			Inherited:      s.Inherited,
+			Isolated:       s.isolated(),
 		},
 		rules:    s.queues.allRules(),
 		sum:      s.Hash(),
@@ -191,7 +192,7 @@ func (m *taskMessage) addProgress(s taskSource, r *record) {
 	t.Outcome, t.Leased = fsmpb.CancelOutcome(p.outcome), p.leased
 	history := readHistory(s.blob(p.history))
 	history.addTo(t)
-	m.stored.Order, m.stored.Idle = p.order, p.isUnlisted(t.State)
+	m.stored.Order, m.stored.Idle, m.stored.Isolated = p.order, p.isUnlisted(t.State), p.isolated
 }
 
 func (m *taskMessage) addRemembered(s taskSource, r *record, c *cold) {

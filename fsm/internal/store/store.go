@@ -28,6 +28,7 @@ type Store struct {
 
 	shared
 	lanes       lanes
+	isolation   isolation
 	newRankTree func() rankTree // for a lane
 	dues        dueIndex
 
@@ -88,6 +89,7 @@ func New(shard uint32) *Store {
 		seed:        maphash.MakeSeed(),
 		shared:      newShared(),
 		lanes:       newLanes(),
+		isolation:   isolation{receivers: map[task.Lane]map[string]*Lane{}},
 		newRankTree: newRankTrees(),
 		bySlot:      make(slotCounts, task.Slots),
 		idle:        map[uint32][]handle{},

@@ -1,6 +1,7 @@
 package targeturl
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -37,6 +38,8 @@ type Target struct {
 	Scheme string   // in lower case
 	TLS    bool     // from the first byte on, or in the protocol's own way
 	Hosts  []string // host:port, in lower case, the port always written; sorted, without repeats, at least one
+
+	Path string // HTTP: as it is in the URL, without the query; never empty
 
 	Subject string // NATS
 
@@ -84,6 +87,8 @@ func Parse(rawURL string) (*Target, error) {
 		return nil, err
 	}
 	switch t.Kind {
+	case HTTP:
+		t.Path = cmp.Or(rest.EscapedPath(), "/")
 	case NATS:
 		err = t.parseNATS(rest)
 	case AMQP:

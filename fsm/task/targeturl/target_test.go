@@ -13,8 +13,8 @@ import (
 func TestParse(t *testing.T) {
 	hosts := func(list ...string) []string { return list }
 	for url, want := range map[string]Target{
-		"http://Shop.Example/close?x=1": {Kind: HTTP, Scheme: "http", Hosts: hosts("shop.example:80")},
-		"HTTPS://[::1]":                 {Kind: HTTP, Scheme: "https", TLS: true, Hosts: hosts("[::1]:443")},
+		"http://Shop.Example/close?x=1": {Kind: HTTP, Scheme: "http", Hosts: hosts("shop.example:80"), Path: "/close"},
+		"HTTPS://[::1]":                 {Kind: HTTP, Scheme: "https", TLS: true, Hosts: hosts("[::1]:443"), Path: "/"},
 
 		"nats://h/orders.close":       {Kind: NATS, Scheme: "nats", Hosts: hosts("h:4222"), Subject: "orders.close"},
 		"natss://B:1,a.,B:01/x":       {Kind: NATS, Scheme: "natss", TLS: true, Hosts: hosts("a:4222", "b:1"), Subject: "x"},
