@@ -200,12 +200,21 @@ func (x *exchange) answered(resp *http.Response, now time.Time) verdict {
 
 func isSuccess(status int) bool { return 200 <= status && status <= 299 }
 
+// isReceivers reports whether a status that is not 2xx says that the receiver fails. Otherwise it fails this task alone.
+func isReceivers(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return status < 300 || status >= 500
+}
+
 // refusal returns the verdict of a status that is not 2xx.
 func refusal(status int, after time.Duration, text string) verdict {
 	v := failed(text)
 	if status == http.StatusGone {
 		v = hopeless(text)
 	}
-	v.RetryAfter = after
+	v.RetryAfter, v.Refused = after, !isReceivers(status)
 	return v
 }

@@ -44,7 +44,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		"10 MB of header": {says("HTTP/1.1 200 OK\r\nX-A: " + strings.Repeat("x", 10<<20)),
 			task.Outcome{Error: "malformed answer, or one with a header over 64 KiB"}, 0, false},
 		"redirects home": {says("HTTP/1.1 307 R\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n"),
-			task.Outcome{Error: "307 Temporary Redirect: redirects are not followed (to http://127.0.0.1/)"}, 0, true},
+			task.Outcome{Refused: true, Error: "307 Temporary Redirect: redirects are not followed (to http://127.0.0.1/)"}, 0, true},
 		"500":       {says("HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"), task.Outcome{Error: "500 Internal Server Error"}, 0, true},
 		"delivered": {says("HTTP/1.1 204 No\r\n\r\n"), task.Outcome{Delivered: true}, 0, true},
 		"busy, in seconds": {says("HTTP/1.1 429 Busy\r\nRetry-After: 120\r\nContent-Length: 0\r\n\r\n"),

@@ -25,6 +25,7 @@ func TestReceivers(t *testing.T) {
 	const silent = "the receiver closed the connection without an answer"
 	ok := task.Outcome{Delivered: true}
 	fails := func(text string) task.Outcome { return task.Outcome{Error: text} }
+	refused := func(text string) task.Outcome { return task.Outcome{Refused: true, Error: text} }
 	tests := map[string]struct {
 		receiver func(*testing.T) string
 		want     task.Outcome
@@ -38,25 +39,25 @@ func TestReceivers(t *testing.T) {
 
 		"500":          {answers(500, nil, "it broke"), fails("500 Internal Server Error: it broke")},
 		"503, empty":   {answers(503, nil, ""), fails("503 Service Unavailable")},
-		"404":          {answers(404, nil, "<p>\n\tnot\x00here\n</p>"), fails("404 Not Found: <p> not here </p>")},
-		"499, unknown": {answers(499, nil, "x"), fails("499: x")},
+		"404":          {answers(404, nil, "<p>\n\tnot\x00here\n</p>"), refused("404 Not Found: <p> not here </p>")},
+		"499, unknown": {answers(499, nil, "x"), refused("499: x")},
 		"long text": {answers(500, nil, strings.Repeat("é", 900)),
 			fails("500 Internal Server Error: " + strings.Repeat("é", 99))},
 		"name not repeated": {raw("HTTP/1.1 500 \x1b[31mevil\r\nContent-Length: 0\r\n\r\n"),
 			fails("500 Internal Server Error")},
-		"410": {answers(410, nil, "left"), task.Outcome{Permanent: true, Error: "410 Gone: left"}},
+		"410": {answers(410, nil, "left"), task.Outcome{Permanent: true, Refused: true, Error: "410 Gone: left"}},
 		"101": {raw("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nhello"),
 			fails("101 Switching Protocols")},
 		"302": {answers(302, map[string]string{"Location": "http://127.0.0.1:1/\u202e"}, ""),
-			fails("302 Found: redirects are not followed (to http://127.0.0.1:1/)")},
-		"304": {raw("HTTP/1.1 304 Not Modified\r\n\r\n"), fails("304 Not Modified")},
+			refused("302 Found: redirects are not followed (to http://127.0.0.1:1/)")},
+		"304": {raw("HTTP/1.1 304 Not Modified\r\n\r\n"), refused("304 Not Modified")},
 
 		"429 with Retry-After": {answers(429, map[string]string{"Retry-After": "120"}, "slow down"),
 			task.Outcome{RetryAfter: 2 * time.Minute, Error: "429 Too Many Requests: slow down"}},
 		"500 with Retry-After": {answers(500, map[string]string{"Retry-After": "999999999999999999999"}, ""),
 			task.Outcome{RetryAfter: 24 * time.Hour, Error: "500 Internal Server Error"}},
 		"302 with Retry-After": {answers(302, map[string]string{"Retry-After": "1"}, ""),
-			task.Outcome{RetryAfter: time.Second, Error: "302 Found: redirects are not followed"}},
+			task.Outcome{Refused: true, RetryAfter: time.Second, Error: "302 Found: redirects are not followed"}},
 		"200 with Retry-After": {answers(200, map[string]string{"Retry-After": "1"}, ""), ok},
 
 		"closes":        {raw(""), fails(silent)},
@@ -78,7 +79,7 @@ func TestReceivers(t *testing.T) {
 		"failed, short": {raw("HTTP/1.1 500 Oh\r\nContent-Length: 50\r\n\r\nhello"),
 			fails("500 Internal Server Error: hello")},
 		"too much":      {raw("HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 500 Oh\r\n\r\n"), ok},
-		"reads nothing": {receiverThatReadsNothing, fails("413 Request Entity Too Large")},
+		"reads nothing": {receiverThatReadsNothing, refused("413 Request Entity Too Large")},
 		"speaks first":  {receiverThatSpeaksFirst, fails("500 Internal Server Error")},
 		"TLS to no TLS": {receiverWithoutTLS,
 			fails("TLS handshake failed: tls: first record does not look like a TLS handshake")},

@@ -21,6 +21,7 @@ func TestBatchReplies(t *testing.T) {
 	const lost = "the answer's body is cut short, so its results of the events are not known"
 	ok := task.Outcome{Delivered: true}
 	fails := func(text string) task.Outcome { return task.Outcome{Error: text} }
+	refused := func(text string) task.Outcome { return task.Outcome{Refused: true, Error: text} }
 	unnamed := fails("the answer has results, and none of this event")
 	all := func(out task.Outcome) []task.Outcome { return []task.Outcome{out, out, out} }
 	list := func(results string) http.HandlerFunc {
@@ -62,9 +63,9 @@ func TestBatchReplies(t *testing.T) {
 		"twice, failed last":  {list(r0 + `,{"id":"msg-0","status":500}`), []task.Outcome{fails("500 Internal Server Error"), unnamed, unnamed}},
 		"each its own": {list(r0 + `,{"id":"msg-1","status":503,"retry_after":1.5,"error":"full\n\u202e"},{"id":"msg-2","status":410,"error":"left"}`),
 			[]task.Outcome{ok, {RetryAfter: 1500 * time.Millisecond, Error: "503 Service Unavailable: full"},
-				{Permanent: true, Error: "410 Gone: left"}}},
+				{Permanent: true, Refused: true, Error: "410 Gone: left"}}},
 		"odd statuses": {list(`{"id":"msg-0","status":302},{"id":"msg-1"},{"id":"msg-2","status":-7,"error":"x"}`),
-			[]task.Outcome{fails("302 Found"), fails("the event's result has no status"), fails("-7: x")}},
+			[]task.Outcome{refused("302 Found"), fails("the event's result has no status"), fails("-7: x")}},
 		"odd waits": {list(`{"id":"msg-0","status":429,"retry_after":-5},{"id":"msg-1","status":429,"retry_after":1e300},` +
 			`{"id":"msg-2","status":200,"retry_after":5}`),
 			[]task.Outcome{fails("429 Too Many Requests"), {RetryAfter: 24 * time.Hour, Error: "429 Too Many Requests"}, ok}},
@@ -85,9 +86,9 @@ func TestBatchReplies(t *testing.T) {
 		"500": {answer(500, nil, "it broke"), all(fails("500 Internal Server Error: it broke"))},
 		"503 with Retry-After": {answer(503, map[string]string{"Retry-After": "7"}, ""),
 			all(task.Outcome{RetryAfter: 7 * time.Second, Error: "503 Service Unavailable"})},
-		"410":               {answer(410, nil, ""), all(task.Outcome{Permanent: true, Error: "410 Gone"})},
+		"410":               {answer(410, nil, ""), all(task.Outcome{Permanent: true, Refused: true, Error: "410 Gone"})},
 		"500 with results":  {answer(500, nil, `{"results":[`+r0+`]}`), all(fails(`500 Internal Server Error: {"results":[` + r0 + `]}`))},
-		"302":               {answer(302, map[string]string{"Location": "http://10.0.0.1/"}, ""), all(fails("302 Found: redirects are not followed (to http://10.0.0.1/)"))},
+		"302":               {answer(302, map[string]string{"Location": "http://10.0.0.1/"}, ""), all(refused("302 Found: redirects are not followed (to http://10.0.0.1/)"))},
 		"closes unanswered": {raw(""), all(fails("the receiver closed the connection without an answer"))},
 	}
 	for name, test := range tests {

@@ -26,6 +26,7 @@ func (a Attempt) Trace() string { return cmp.Or(a.Traceparent, a.Task.GetSpec().
 type Outcome struct {
 	Delivered  bool
 	Permanent  bool          // no further attempt can help, as after a 410 or a refused address
+	Refused    bool          // the receiver answered, and the fault is in this task: most 3xx and 4xx
 	RetryAfter time.Duration // requested by the receiver; 0: none
 	Error      string        // the text for last_error; empty if Delivered
 }
